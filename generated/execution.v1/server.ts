@@ -1,0 +1,70 @@
+// Written by `npm run generate` from openapi/execution.v1.yaml. Do not edit.
+import type { Handler } from '../../src/contract/handler.ts'
+import type { operations } from './types.ts'
+
+/** What a server of Execution API 1.0.0 implements. Query parameters with a default are always there. */
+export interface ExecutionV1Handlers<Principal> {
+  /**
+   * Queue a remote run of a workflow.
+   *
+   * Queues a run and answers as soon as it is stored durably. Every call makes a new run, unless an
+   * `Idempotency-Key` says that it is the same one. `variableData` must fit the workflow's `variablesSchema`.
+   *
+   * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write · answers: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 500, 503
+   */
+  queueRemoteRun: Handler<operations['queueRemoteRun'], 'delaySeconds' | 'priority', Principal>
+  /**
+   * List runs, newest first.
+   *
+   * Lists the account's runs, newest first, in pages. The filters narrow each other.
+   *
+   * `GET /v1/execution/runs` · scopes: runs:read · answers: 200, 400, 401, 403, 406, 500, 503
+   */
+  listRuns: Handler<operations['listRuns'], 'limit', Principal>
+  /**
+   * Get a run.
+   *
+   * Reads one run of the account.
+   *
+   * `GET /v1/execution/runs/{runId}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 500, 503
+   */
+  getRun: Handler<operations['getRun'], never, Principal>
+  /**
+   * Cancel a run.
+   *
+   * A queued run is `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
+   * signalled, and it ends as `cancelled` a few seconds later at the latest. A finished run stays as it is.
+   * Repeating the call changes nothing. It takes no body.
+   *
+   * `POST /v1/execution/runs/{runId}/cancel` · scopes: runs:write · answers: 200, 400, 401, 403, 404, 406, 500, 503
+   */
+  cancelRun: Handler<operations['cancelRun'], never, Principal>
+  /**
+   * Follow a run.
+   *
+   * Server-sent events: first those that the run already has, then each new one as it happens. The stream ends
+   * after the run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as
+   * `data`. A comment is sent every 15 seconds while nothing happens. To resume, send the last `id` that you saw
+   * as `Last-Event-ID`; browsers' EventSource does so by itself. The stream ends early when the API key is
+   * deleted or expires.
+   *
+   * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · answers: 200, 204, 400, 401, 403, 404, 406, 500, 503
+   */
+  streamRunEvents: Handler<operations['streamRunEvents'], never, Principal>
+  /**
+   * List workflows.
+   *
+   * Lists every workflow that can be run, sorted by id.
+   *
+   * `GET /v1/execution/workflows` · scopes: workflows:read · answers: 200, 400, 401, 403, 406, 500, 503
+   */
+  listWorkflows: Handler<operations['listWorkflows'], never, Principal>
+  /**
+   * Get a workflow.
+   *
+   * Reads one workflow with the JSON Schema of its variables.
+   *
+   * `GET /v1/execution/workflows/{workflowId}` · scopes: workflows:read · answers: 200, 400, 401, 403, 404, 406, 500, 503
+   */
+  getWorkflow: Handler<operations['getWorkflow'], never, Principal>
+}

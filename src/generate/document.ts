@@ -1,0 +1,102 @@
+/** Reads a document of openapi/ as one bundled OpenAPI 3.1 object, and names what the writers need of it. */
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+/** The documents, by file name in openapi/. Another one is added here and in redocly.yaml. */
+export const documentNames = ['execution.v1', 'browser-context.alpha'] as const
+export type DocumentName = (typeof documentNames)[number]
+
+export interface Parameter {
+  name: string
+  in: 'path' | 'query' | 'header'
+  required?: boolean
+  schema: { default?: unknown }
+}
+
+export interface OperationObject {
+  operationId: string
+  summary: string
+  description: string
+  security: Record<string, string[]>[]
+  parameters?: (Parameter | { $ref: string })[]
+  requestBody?: { required?: boolean }
+  responses: Record<string, unknown>
+}
+
+export interface Document {
+  info: { title: string; version: string }
+  paths: Record<string, Record<string, unknown>>
+  components: Record<string, Record<string, unknown>> & { securitySchemes: Record<string, SecurityScheme> }
+}
+
+export interface SecurityScheme {
+  type: 'http' | 'apiKey'
+  name?: string
+}
+
+export interface OperationOfPath {
+  path: string
+  method: string
+  operation: OperationObject
+  parameters: Parameter[]
+}
+
+const methods = ['get', 'put', 'post', 'delete', 'patch']
+
+/** The document with every file it refers to, as `redocly bundle` writes it. */
+export async function bundle(name: DocumentName): Promise<Document> {
+  const folder = await mkdtemp(join(tmpdir(), 'bundle-'))
+  try {
+    const output = join(folder, 'document.json')
+    const command = ['bundle', `openapi/${name}.yaml`, '--output', output]
+    await promisify(execFile)('redocly', command, { env: { ...process.env, REDOCLY_TELEMETRY: 'off' } })
+    return JSON.parse(await readFile(output, 'utf8'))
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+/** Every operation of the document, with the parameters of its path and its own, in the document's order. */
+export function operationsOf(document: Document): OperationOfPath[] {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    methods.flatMap((method) => {
+      const operation = item[method] as OperationObject | undefined
+      if (!operation) return []
+      const shared = (item.parameters ?? []) as OperationObject['parameters']
+      const parameters = [...(shared ?? []), ...(operation.parameters ?? [])].map((it) => parameter(document, it))
+      return [{ path, method, operation, parameters }]
+    }),
+  )
+}
+
+function parameter(document: Document, it: Parameter | { $ref: string }): Parameter {
+  if (!('$ref' in it)) return it
+  const name = it.$ref.replace('#/components/parameters/', '')
+  const found = document.components.parameters?.[name]
+  if (!found) throw new Error(`The document refers to ${it.$ref}, which it does not have.`)
+  return found as Parameter
+}
+
+/** `execution.v1` → `ExecutionV1`. */
+export function typeName(name: DocumentName): string {
+  return name
+    .split(/[.-]/)
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')
+}
+
+/** The operation's summary, description, address and scopes as the text of a doc comment. */
+export function docComment({ path, method, operation }: OperationOfPath): string {
+  const scopes = operation.security.flatMap((requirement) => Object.values(requirement).flat())
+  const lines = [
+    `${operation.summary}.`,
+    '',
+    ...operation.description.trim().split('\n'),
+    '',
+    `\`${method.toUpperCase()} ${path}\` · scopes: ${scopes.join(', ')} · answers: ${Object.keys(operation.responses).join(', ')}`,
+  ]
+  return ['  /**', ...lines.map((line) => `   * ${line}`.trimEnd()), '   */'].join('\n')
+}
