@@ -28,7 +28,7 @@ export type ProblemKind = keyof typeof problemKinds
 export interface ProblemDetail {
   kind: ProblemKind
   detail: string
-  errors?: ProblemMember[]
+  errors?: readonly ProblemMember[]
 }
 
 /** A problem that ends the handling of a request. */

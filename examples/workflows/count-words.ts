@@ -1,0 +1,44 @@
+/** Reads a text file and counts its words: the smallest workflow that does something real. */
+import { readFile } from 'node:fs/promises'
+import { defineWorkflow } from 'execution-service/workflow'
+
+export default defineWorkflow({
+  id: 'count-words',
+  version: '1.0.0',
+  title: 'Count the words of a text file',
+  variables: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['path'],
+    properties: {
+      path: { type: 'string', minLength: 1, description: "The file, from the worker's working directory." },
+      top: { type: 'integer', minimum: 1, maximum: 100, default: 5, description: 'How many words to list.' },
+    },
+  },
+  output: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['words', 'top'],
+    properties: {
+      words: { type: 'integer' },
+      top: {
+        type: 'array',
+        items: {
+          type: 'object',
+          required: ['word', 'count'],
+          properties: { word: { type: 'string' }, count: { type: 'integer' } },
+        },
+      },
+    },
+  },
+  async run({ variables, log, progress, signal }) {
+    const text = await readFile(variables.path, { encoding: 'utf8', signal })
+    log(`Read ${text.length} characters from ${variables.path}`)
+    const words = text.toLowerCase().match(/\p{L}+/gu) ?? []
+    const counts = new Map<string, number>()
+    for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1)
+    const top = [...counts].sort(([, a], [, b]) => b - a).slice(0, variables.top)
+    progress(100, 'Counted')
+    return { words: words.length, top: top.map(([word, count]) => ({ word, count })) }
+  },
+})

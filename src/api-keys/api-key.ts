@@ -1,0 +1,46 @@
+/** What an API key is: a random UUID that is shown once and kept only as a hash (interface, sections 2 and 5). */
+import { hash, randomUUID } from 'node:crypto'
+
+/** At most this many keys that are not deleted, held by one user. */
+export const heldByUserMax = 5
+/** At most this many keys that are neither deleted nor expired, in one account. */
+export const activeInAccountMax = 5
+
+export interface ApiKey {
+  id: string
+  name: string
+  /** The value's first 8 characters. */
+  prefix: string
+  /** What the key may do; `null` for everything its account may. */
+  scopes: string[] | null
+  createdAt: number
+  lastUsedAt: number | null
+  expiresAt: number | null
+  expired: boolean
+}
+
+/** An authenticated caller. */
+export interface Principal {
+  accountId: string
+  apiKeyId: string
+}
+
+/** A new value: 122 bits of the system's random source as a UUID of version 4 (RFC 9562, section 5.4). */
+export function newValue(): string {
+  return randomUUID()
+}
+
+/**
+ * The hash under which a key is stored. A plain SHA-256 suffices where a password would need a slow one: nobody
+ * guesses 122 random bits. UUIDs compare without regard to case (RFC 9562, section 4).
+ */
+export function hashOf(value: string): Buffer {
+  return hash('sha256', value.toLowerCase(), 'buffer')
+}
+
+export function prefixOf(value: string): string {
+  return value.slice(0, 8)
+}
+
+/** Why a key was not created; the message is for the person who asked. */
+export class ApiKeyRefused extends Error {}

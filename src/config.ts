@@ -1,0 +1,123 @@
+/** Environment → one frozen Config. Each variable, its default and its limits are written once, here. */
+import { resolve } from 'node:path'
+import { keyBytes } from './storage/encryption.ts'
+
+/** A setting that the service cannot start with; the message says what to set. */
+export class ConfigRefused extends Error {}
+
+interface Setting<Value> {
+  /** What the value is, for the README's table. */
+  meaning: string
+  /** As it would stand in the environment; `undefined` when there is none. */
+  fallback: string | undefined
+  /** @throws {ConfigRefused} */
+  read(text: string, name: string): Value
+}
+
+const port = (meaning: string, fallback: string): Setting<number> => ({
+  meaning,
+  fallback,
+  read: (text, name) => wholeNumber(text, name, 0, 65535),
+})
+
+const count = (meaning: string, fallback: string, min: number, max: number): Setting<number> => ({
+  meaning: `${meaning} (${min} to ${max})`,
+  fallback,
+  read: (text, name) => wholeNumber(text, name, min, max),
+})
+
+const directory = (meaning: string, fallback: string): Setting<string> => ({ meaning, fallback, read: (text) => resolve(text) })
+
+const publicUrl = (meaning: string): Setting<string | undefined> => ({
+  meaning,
+  fallback: undefined,
+  read: (text, name) => {
+    if (!URL.canParse(text) || !/^https?:/.test(text)) {
+      throw new ConfigRefused(`${name} is "${text}": set it to a URL that starts with http:// or https://.`)
+    }
+    return text.replace(/\/$/, '')
+  },
+})
+
+const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+
+/** Every environment variable that the service reads. */
+export const settings = {
+  HOST: {
+    meaning: 'The address that everything listens on.',
+    fallback: '127.0.0.1',
+    read: (text: string) => text,
+  },
+  EXECUTION_PORT: port('Port of the Execution API.', '3001'),
+  BROWSER_CONTEXT_PORT: port('Port of the Browser Context API.', '3002'),
+  MANAGEMENT_PORT: port('Port of `/livez`, `/readyz` and `/metrics`.', '3003'),
+  EXECUTION_URL: publicUrl("The Execution API's public address, when it is behind a proxy."),
+  BROWSER_CONTEXT_URL: publicUrl("The Browser Context API's public address, when it is behind a proxy."),
+  DATA_DIR: directory('Where the embedded store and the encryption key are.', './data'),
+  WORKFLOWS_DIR: directory('Where the workflows are.', './examples/workflows'),
+  WORKER_SLOTS: count('How many runs a worker executes at the same time.', '4', 1, 64),
+  WORKFLOW_MEMORY_MB: count('The heap that the process of a run may use, in megabytes.', '512', 32, 65536),
+  LEASE_SECONDS: count('A worker that is silent for this long has lost its runs, in seconds.', '15', 3, 300),
+  ABORT_GRACE_SECONDS: count(
+    'How long a run may go on after its AbortSignal before its process is ended, in seconds.',
+    '5',
+    1,
+    300,
+  ),
+  SHUTDOWN_SECONDS: count('How long requests and runs may take to finish at shutdown, in seconds.', '10', 1, 3600),
+  ENCRYPTION_KEY: {
+    meaning: `The installation's key: ${keyBytes} random bytes in base64. Made in \`DATA_DIR\` when it is not set.`,
+    fallback: undefined,
+    read: (text: string, name: string): Buffer | undefined => {
+      const key = Buffer.from(text, 'base64')
+      if (key.length === keyBytes) return key
+      throw new ConfigRefused(`${name} does not hold ${keyBytes} bytes in base64: make one with \`openssl rand -base64 ${keyBytes}\`.`)
+    },
+  },
+  LOG_LEVEL: {
+    meaning: `The least level that is logged: ${logLevels.join(', ')}.`,
+    fallback: 'info',
+    read: (text: string, name: string) => {
+      if (logLevels.includes(text)) return text
+      throw new ConfigRefused(`${name} is "${text}": set it to one of ${logLevels.join(', ')}.`)
+    },
+  },
+} satisfies Record<string, Setting<unknown>>
+
+type Settings = typeof settings
+
+export type Config = { readonly [Name in keyof Settings]: ReturnType<Settings[Name]['read']> }
+
+/** Variables that later versions will read; setting one now would be ignored without a word. */
+const notYet = ['DATABASE_URL', 'DASHBOARD_PORT', 'DASHBOARD_URL']
+
+/**
+ * Reads the configuration. An empty variable counts as one that is not set.
+ *
+ * @throws {ConfigRefused} naming the first variable that is wrong, and what to set.
+ */
+export function readConfig(environment: NodeJS.ProcessEnv): Config {
+  const entries = Object.entries(settings).map(([name, setting]) => {
+    const text = environment[name] || setting.fallback
+    return [name, text === undefined ? undefined : setting.read(text, name)]
+  })
+  const unsupported = notYet.find((name) => environment[name])
+  if (unsupported) throw new ConfigRefused(`${unsupported} is set, but this version does not support it: unset it.`)
+  const config = Object.freeze(Object.fromEntries(entries)) as Config
+  refuseSamePorts(config)
+  return config
+}
+
+function refuseSamePorts(config: Config): void {
+  const names = ['EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const
+  for (const [index, name] of names.entries()) {
+    const other = names.slice(index + 1).find((each) => config[each] === config[name] && config[name] !== 0)
+    if (other) throw new ConfigRefused(`${name} and ${other} are both ${config[name]}: set them to different ports.`)
+  }
+}
+
+function wholeNumber(text: string, name: string, min: number, max: number): number {
+  const value = Number(text)
+  if (/^\d+$/.test(text) && value >= min && value <= max) return value
+  throw new ConfigRefused(`${name} is "${text}": set it to a whole number from ${min} to ${max}.`)
+}

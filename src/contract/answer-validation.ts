@@ -1,0 +1,99 @@
+/** Holds answers to their document: status, media type, required headers, and the body's schema. */
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import ajvFormats from 'ajv-formats'
+import { error as eovErrors } from 'express-openapi-validator'
+import { formats } from './formats.ts'
+import type { Document, Operation, Schema } from './operations.ts'
+import type { Validator, ValidatorRequest } from './validator.ts'
+
+/** Says what is wrong, by the names of members and never by their values, or nothing when all is right. */
+type Check = (value: unknown) => string | undefined
+
+export interface AnswerValidation {
+  /** `headers` by their names as the document spells them. */
+  check(status: number, mediaType: string | undefined, headers: object, body: unknown): string | undefined
+  /** For the data of one server-sent event. */
+  checkEvent: Check
+}
+
+/** Rejects when a schema cannot be compiled. */
+export async function answerValidation(
+  validator: Validator,
+  document: Document,
+  operation: Operation,
+): Promise<AnswerValidation> {
+  const compile = compiler(document)
+  const checks = new Map<string, Check>()
+  let checkEvent: Check = () => 'The operation has no event stream.'
+  for (const [status, { content }] of operation.responses) {
+    for (const [mediaType, schema] of Object.entries(content)) {
+      // EOV validates neither answers from 500 on, nor those that are not JSON.
+      const eov = status < 500 && mediaType.endsWith('json')
+      checks.set(`${status} ${mediaType}`, eov ? await eovCheck(validator, operation, status, mediaType) : compile(schema))
+      if (mediaType === 'text/event-stream') checkEvent = compile((schema.contentSchema ?? {}) as Schema)
+    }
+  }
+  return {
+    checkEvent,
+    check(status, mediaType, headers, body) {
+      const response = operation.responses.get(status)
+      if (!response) return `status ${status} is not documented`
+      const missing = response.requiredHeaders.find((name) => !(name in headers))
+      if (missing) return `the header ${missing} is missing`
+      if (mediaType === undefined) return Object.keys(response.content).length > 0 ? 'the body is missing' : undefined
+      const check = checks.get(`${status} ${mediaType}`)
+      return check ? check(body) : `the media type ${mediaType} is not documented`
+    },
+  }
+}
+
+/**
+ * EOV validates an answer in the `json` that it puts into the response. Put into an object of ours instead, it can be
+ * called again and again, at once and without Express.
+ */
+async function eovCheck(validator: Validator, operation: Operation, status: number, mediaType: string): Promise<Check> {
+  let failure: unknown
+  const response = {
+    statusCode: status,
+    headersSent: false,
+    getHeaders: () => ({ 'content-type': mediaType }),
+    json: (_body: unknown) => {},
+  }
+  const { method, path } = operation
+  const openapi = validator.metadata(operation)
+  const request: ValidatorRequest = { method, path, originalUrl: path, headers: {}, openapi }
+  await new Promise<void>((resolve) => {
+    validator.hookResponse(request, response, (error) => {
+      failure = error
+      resolve()
+    })
+  })
+  const { json } = response
+  const check = (body: unknown) => {
+    failure = undefined
+    json(body)
+    return failure
+  }
+  // EOV compiles the schemas when it is called first.
+  const first = failure ?? check({})
+  if (first && !(first instanceof eovErrors.InternalServerError)) {
+    throw new Error(`The answer ${status} of ${operation.id} cannot be validated: ${(first as Error).message}`, { cause: first })
+  }
+  return (body) => {
+    const error = check(body) as InstanceType<typeof eovErrors.InternalServerError> | undefined
+    return error?.errors.map(({ path, message }) => `${path} ${message}`).join(', ')
+  }
+}
+
+/** Compiles schemas of the document; `$ref`s in them are looked up beside `components`, where bundling puts them. */
+function compiler({ components }: Document): (schema: Schema) => Check {
+  const ajv = new Ajv2020({ strict: false, formats })
+  ajvFormats.default(ajv)
+  for (const [name, format] of Object.entries(formats)) ajv.addFormat(name, format)
+  const compiled = new Map<Schema, ValidateFunction>()
+  return (schema) => {
+    const validate = compiled.get(schema) ?? ajv.compile({ components, ...schema })
+    compiled.set(schema, validate)
+    return (value) => (validate(value) ? undefined : ajv.errorsText(validate.errors))
+  }
+}

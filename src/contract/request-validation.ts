@@ -1,0 +1,115 @@
+/** Validates the parameters and the body of a request with EOV, and says which members are at fault. */
+import { error as eovErrors } from 'express-openapi-validator'
+import { pointerStep } from './json.ts'
+import type { Operation } from './operations.ts'
+import type { Parameters } from './parameters.ts'
+import { invalidRequest, Problem, type ProblemMember } from './problem.ts'
+import type { Validator, ValidatorRequest } from './validator.ts'
+
+/** How many members at fault an answer names. */
+const errorsMax = 20
+
+/**
+ * Calls `done` without an error when the request fits; the parameters then have their documented types and defaults.
+ * `mediaType` is one of the operation's, and there is none when there is no body.
+ */
+export type RequestValidation = (
+  parameters: Parameters,
+  mediaType: string | undefined,
+  body: unknown,
+  done: (error?: unknown) => void,
+) => void
+
+interface EovError {
+  path: string
+  message: string
+  errorCode?: string
+}
+
+/** Rejects when EOV cannot compile the operation's schemas, which it otherwise tells only at the first request. */
+export async function requestValidation(validator: Validator, operation: Operation): Promise<RequestValidation> {
+  const metadata = validator.metadata(operation)
+  const request = (parameters: Parameters, mediaType: string | undefined, body: unknown): ValidatorRequest => ({
+    method: operation.method,
+    path: '',
+    // EOV parses this for a query, which has been read already.
+    originalUrl: '/',
+    // EOV keeps a validator for each media type that it sees, so it sees only the documented ones (35 KiB, 3.5 ms).
+    headers: mediaType ? { ...parameters.header, 'content-type': mediaType } : parameters.header,
+    query: parameters.query,
+    params: parameters.path,
+    body,
+    openapi: { ...metadata, pathParams: parameters.path },
+  })
+  await warmUp(validator, operation, request)
+  // The validators are built now. At a request, EOV reads this list only to take apart arrays and objects that are
+  // not in the default style; the parameters of operations that are served have none.
+  metadata.schema = { ...metadata.schema, parameters: [] }
+  return (parameters, mediaType, body, done) => {
+    validator.validateRequest(request(parameters, mediaType, body), undefined, (error) => {
+      if (error !== undefined && !(error instanceof eovErrors.BadRequest)) return done(error)
+      const found = error ? (error.errors as EovError[]).map((it) => memberAtFault(operation, it, body)) : []
+      const errors = distinct([...parameters.errors, ...found]).slice(0, errorsMax)
+      done(errors.length > 0 ? new Problem(invalidRequest(errors).problem) : undefined)
+    })
+  }
+}
+
+async function warmUp(
+  validator: Validator,
+  { id, body }: Operation,
+  request: (parameters: Parameters, mediaType: string | undefined, body: unknown) => ValidatorRequest,
+) {
+  const mediaTypes = [...(body?.mediaTypes ?? []), ...(body?.required ? [] : [undefined])]
+  for (const mediaType of mediaTypes) {
+    const parameters = { path: {}, query: {}, header: {}, errors: [] }
+    await new Promise<void>((resolve, reject) => {
+      validator.validateRequest(request(parameters, mediaType, {}), undefined, (error) => {
+        if (error === undefined || error instanceof eovErrors.BadRequest) resolve()
+        else reject(new Error(`The request of ${id} cannot be validated: ${(error as Error).message}`, { cause: error }))
+      })
+    })
+  }
+}
+
+function distinct(errors: ProblemMember[]): ProblemMember[] {
+  return [...new Map(errors.map((error) => [JSON.stringify(error), error])).values()]
+}
+
+/** EOV's path starts with the part of the request: `/query/limit`, `/headers/prefer`, `/params/runId`, `/body/name`. */
+function memberAtFault(operation: Operation, { path, message, errorCode }: EovError, body: unknown): ProblemMember {
+  const [, part, first = ''] = path.split('/')
+  const detail = detailOf(message, errorCode)
+  if (part === 'body') return { pointer: pointer(path.slice('/body'.length), body, errorCode), detail }
+  const name = first.replaceAll('~1', '/').replaceAll('~0', '~')
+  if (part !== 'headers') return { parameter: name, detail }
+  const header = operation.parameters.find((it) => it.in === 'header' && it.name.toLowerCase() === name)
+  return { header: header?.name ?? name, detail }
+}
+
+function detailOf(message: string, errorCode = ''): string {
+  if (errorCode.startsWith('required.')) return 'is required'
+  if (isUnknownMember(errorCode)) return 'is not a documented member'
+  return message
+}
+
+function isUnknownMember(errorCode = ''): boolean {
+  return /^(additional|unevaluated)Properties\./.test(errorCode)
+}
+
+/**
+ * The JSON Pointer of a place in the body. To that of an unknown member, EOV has appended the name as it is: here the
+ * name is what remains when what stands before it has been found in the body.
+ */
+function pointer(path: string, body: unknown, errorCode: string | undefined): string {
+  if (!isUnknownMember(errorCode)) return path
+  let holder = body
+  let before = ''
+  for (;;) {
+    const rest = path.slice(before.length + 1)
+    const step = rest.split('/', 1)[0] as string
+    if (step === rest || Object.hasOwn(Object(holder), rest)) return before + pointerStep(rest)
+    holder = (holder as Record<string, unknown>)?.[step.replaceAll('~1', '/').replaceAll('~0', '~')]
+    before += `/${step}`
+  }
+}

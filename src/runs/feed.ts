@@ -1,0 +1,157 @@
+/** Tells who follows a run when something has happened to it, in whichever process it happened. */
+import type { Store } from '../storage/store.ts'
+import type { Run, RunEvent } from './run.ts'
+import type { Runs } from './runs.ts'
+import { isFinal, type RunStatus } from './state.ts'
+import { eventsAfter } from './store.ts'
+
+const latestSql = 'SELECT COALESCE(MAX(id), 0) AS latest FROM run_events'
+const changedSql = 'SELECT DISTINCT run_id FROM run_events WHERE id > ? AND id <= ?'
+
+const eventsPerRead = 500
+
+export class RunFeed {
+  readonly #store: Store
+  readonly #followers = new Map<string, Set<() => void>>()
+  /** The last event that followers know of. */
+  #seen = 0
+  #reading: Promise<void> | undefined
+  #again = false
+  readonly #stopListening: () => void
+
+  constructor(store: Store) {
+    this.#store = store
+    this.#stopListening = store.listen('runs', () => this.#read())
+  }
+
+  close(): void {
+    this.#stopListening()
+  }
+
+  /** Waits until the run has finished, for `seconds` at most; returns it as it is then. */
+  async waitUntilFinished(runs: Runs, run: Run, seconds: number, signal: AbortSignal): Promise<Run> {
+    const deadline = performance.now() + seconds * 1000
+    const changes = await this.#follow(run.id)
+    try {
+      for (;;) {
+        const now = (await runs.get(run.accountId, run.id)) ?? run
+        const left = deadline - performance.now()
+        if (isFinal(now.status) || left <= 0 || signal.aborted) return now
+        await changes.next(left, signal)
+      }
+    } finally {
+      changes.end()
+    }
+  }
+
+  async hasEventsAfter(runId: string, sequence: number): Promise<boolean> {
+    return (await eventsAfter(this.#store.read, runId, sequence, 1)).length > 0
+  }
+
+  /**
+   * The run's events after `sequence`, old ones first, then each as it happens; ends after the final one. Yields
+   * `null` each time `heartbeatSeconds` pass without an event.
+   */
+  async *events(
+    runId: string,
+    sequence: number,
+    heartbeatSeconds: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<RunEvent | null> {
+    const changes = await this.#follow(runId)
+    let last = sequence
+    try {
+      while (!signal.aborted) {
+        const events = await eventsAfter(this.#store.read, runId, last, eventsPerRead)
+        for (const event of events) {
+          yield event
+          last = event.sequence
+          if (event.type === 'status' && isFinal(event.data.status as RunStatus)) return
+        }
+        if (events.length > 0) continue
+        if (!(await changes.next(heartbeatSeconds * 1000, signal))) yield null
+      }
+    } finally {
+      changes.end()
+    }
+  }
+
+  async #follow(runId: string): Promise<Changes> {
+    if (this.#followers.size === 0) {
+      const [row] = await this.#store.read.all<{ latest: number }>(latestSql, [])
+      // Another follower may have begun meanwhile, and must not miss what it waits for.
+      if (this.#followers.size === 0) this.#seen = row?.latest ?? 0
+    }
+    const changes = new Changes(() => this.#unfollow(runId, changes.tell))
+    const followers = this.#followers.get(runId) ?? new Set()
+    this.#followers.set(runId, followers.add(changes.tell))
+    return changes
+  }
+
+  #unfollow(runId: string, tell: () => void): void {
+    const followers = this.#followers.get(runId)
+    followers?.delete(tell)
+    if (followers?.size === 0) this.#followers.delete(runId)
+  }
+
+  /** One query for all followers, however many there are. */
+  #read(): void {
+    if (this.#followers.size === 0) return
+    this.#again = true
+    this.#reading ??= this.#readAll().finally(() => {
+      this.#reading = undefined
+    })
+  }
+
+  async #readAll(): Promise<void> {
+    while (this.#again) {
+      this.#again = false
+      try {
+        const [row] = await this.#store.read.all<{ latest: number }>(latestSql, [])
+        const latest = row?.latest ?? 0
+        const changed = await this.#store.read.all<{ run_id: string }>(changedSql, [this.#seen, latest])
+        this.#seen = latest
+        for (const { run_id } of changed) for (const tell of this.#followers.get(run_id) ?? []) tell()
+      } catch {
+        // The store is unavailable; the next ring tries again, and readers learn of it by their own reads.
+      }
+    }
+  }
+}
+
+/** Remembers that something changed until somebody waits for it. */
+class Changes {
+  readonly end: () => void
+  #changed = false
+  #wake: (() => void) | undefined
+
+  constructor(end: () => void) {
+    this.end = end
+  }
+
+  readonly tell = (): void => {
+    this.#changed = true
+    this.#wake?.()
+  }
+
+  readonly #stop = (): void => this.#wake?.()
+
+  /** Resolves at the next change, or false when `milliseconds` have passed or `signal` is aborted first. */
+  async next(milliseconds: number, signal: AbortSignal): Promise<boolean> {
+    if (!this.#changed && !signal.aborted) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(() => this.#wake?.(), milliseconds)
+        this.#wake = () => {
+          clearTimeout(timer)
+          signal.removeEventListener('abort', this.#stop)
+          resolve()
+        }
+        signal.addEventListener('abort', this.#stop)
+      })
+    }
+    const changed = this.#changed
+    this.#changed = false
+    this.#wake = undefined
+    return changed
+  }
+}

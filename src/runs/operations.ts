@@ -1,0 +1,126 @@
+/** The Execution API's operations on runs, in the document's words. */
+import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts'
+import type { components } from '../../generated/execution.v1/types.ts'
+import type { Principal } from '../api-keys/api-key.ts'
+import type { ServerSentEvent } from '../contract/handler.ts'
+import { invalidRequest, notFound } from '../contract/problem.ts'
+import type { RunFeed } from './feed.ts'
+import type { Run, RunEvent } from './run.ts'
+import type { Runs } from './runs.ts'
+import { isFinal } from './state.ts'
+
+type Wire = components['schemas']['Run']
+type Operations = Pick<
+  ExecutionV1Handlers<Principal>,
+  'queueRemoteRun' | 'listRuns' | 'getRun' | 'cancelRun' | 'streamRunEvents'
+>
+
+const heartbeatSeconds = 15
+
+export function runOperations(runs: Runs, feed: RunFeed): Operations {
+  return {
+    async queueRemoteRun(request) {
+      const { principal, path, query, header, body } = request
+      if (query.expiresInSeconds !== undefined && query.expiresInSeconds <= query.delaySeconds) {
+        return invalidRequest([{ parameter: 'expiresInSeconds', detail: 'must be longer than delaySeconds' }])
+      }
+      const queued = await runs.queue(principal, {
+        workflowId: path.workflowId,
+        variables: body.variableData,
+        idempotencyKey: header['Idempotency-Key'],
+        delaySeconds: query.delaySeconds,
+        expiresInSeconds: query.expiresInSeconds,
+        priority: query.priority,
+      })
+      if (queued.kind === 'noSuchWorkflow') return notFound('workflow')
+      if (queued.kind === 'idempotencyConflict') return idempotencyConflict
+      if (queued.kind === 'variablesMisfit') {
+        const below = (pointer: string) => `/variableData${pointer}`
+        return invalidRequest(queued.misfits.map(({ pointer, detail }) => ({ pointer: below(pointer), detail })))
+      }
+      const wait = preferredWait(header.Prefer)
+      const run = wait === undefined ? queued.run : await feed.waitUntilFinished(runs, queued.run, wait, request.signal)
+      const headers = {
+        Location: `/v1/execution/runs/${run.id}`,
+        ...(wait !== undefined && { 'Preference-Applied': `wait=${wait}` }),
+        ...(queued.replayed && { 'Idempotent-Replayed': 'true' as const }),
+      }
+      const finished = wait !== undefined && isFinal(run.status)
+      return { status: finished ? 200 : 202, headers, body: wireOf(run) }
+    },
+
+    async listRuns({ principal, query }) {
+      const moment = (text: string | undefined) => (text === undefined ? undefined : Date.parse(text))
+      const { createdAfter, createdBefore, ...same } = query
+      const filters = { createdAfter: moment(createdAfter), createdBefore: moment(createdBefore) }
+      const page = await runs.list(principal.accountId, { ...same, ...filters })
+      if (!page) return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
+      return { status: 200, body: { data: page.runs.map(wireOf), nextCursor: page.nextCursor } }
+    },
+
+    async getRun({ principal, path }) {
+      const run = await runs.get(principal.accountId, path.runId)
+      return run ? { status: 200, body: wireOf(run) } : notFound('run')
+    },
+
+    async cancelRun({ principal, path }) {
+      const run = await runs.cancel(principal.accountId, path.runId)
+      return run ? { status: 200, body: wireOf(run) } : notFound('run')
+    },
+
+    async streamRunEvents({ principal, path, header, signal, stillAuthenticated }) {
+      const run = await runs.get(principal.accountId, path.runId)
+      if (!run) return notFound('run')
+      const after = Number(header['Last-Event-ID'] ?? 0)
+      if (isFinal(run.status) && !(await feed.hasEventsAfter(run.id, after))) return { status: 204 }
+      const events = feed.events(run.id, after, heartbeatSeconds, signal)
+      return { status: 200, events: whileAuthenticated(events, stillAuthenticated) }
+    },
+  }
+}
+
+const idempotencyConflict = {
+  status: 409,
+  problem: {
+    kind: 'idempotency-conflict',
+    detail: 'This Idempotency-Key was used with another request in the last 24 hours. Nothing was stored.',
+    errors: [{ header: 'Idempotency-Key', detail: 'was used with another request' }],
+  },
+} as const
+
+const waitSecondsMax = 30
+
+/** The seconds of a `wait` preference (RFC 7240, section 4.3); one that is not a number is ignored, as section 2 asks. */
+function preferredWait(prefer: string | undefined): number | undefined {
+  const seconds = prefer?.match(/(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])/i)?.[1]
+  return seconds === undefined ? undefined : Math.min(Number(seconds), waitSecondsMax)
+}
+
+/** Ends the stream as soon as its API key is deleted or expires. */
+async function* whileAuthenticated(
+  events: AsyncIterable<RunEvent | null>,
+  stillAuthenticated: () => Promise<boolean>,
+): AsyncGenerator<ServerSentEvent> {
+  for await (const event of events) {
+    if (!(await stillAuthenticated())) return
+    yield event && { id: String(event.sequence), event: event.type, data: wireEventOf(event) }
+  }
+}
+
+function wireEventOf({ type, sequence, at, data }: RunEvent) {
+  return { type, sequence, at: new Date(at).toISOString(), ...data }
+}
+
+function wireOf(run: Run): Wire {
+  const moment = (at: number | null) => (at === null ? null : new Date(at).toISOString())
+  const { accountId: _, variables, ...same } = run
+  return {
+    ...same,
+    variableData: variables,
+    createdAt: new Date(run.createdAt).toISOString(),
+    availableAt: moment(run.availableAt),
+    expiresAt: moment(run.expiresAt),
+    startedAt: moment(run.startedAt),
+    finishedAt: moment(run.finishedAt),
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * What workers do with runs: claim them under a lease, report on them, end attempts. Every report names the attempt,
+ * which is the fencing token: a worker that was paused past its lease changes nothing any more.
+ */
+import type { Session, Store } from '../storage/store.ts'
+import type { RunsTable } from '../storage/tables.ts'
+import type { RunEvent } from './run.ts'
+import { nextAfter, type Outcome } from './state.ts'
+import { appendEvent, countRunning } from './store.ts'
+
+/** A workflow as a worker has it; the queue gives out no run of any other. */
+export interface Claimable {
+  id: string
+  version: string
+  concurrencyLimit: number | null
+  retry: { maxAttempts: number; backoffSeconds: number; backoffFactor: number }
+}
+
+/** A worker's hold on one attempt of a run. */
+export interface Lease {
+  runId: string
+  workerId: string
+  /** The attempt's number, and the fencing token. */
+  attempt: number
+}
+
+export interface Claim extends Lease {
+  accountId: string
+  workflowId: string
+  variables: Record<string, unknown>
+  secrets: Uint8Array | null
+  /** Values of the steps that earlier attempts finished, encrypted. */
+  steps: { name: string; value: Uint8Array }[]
+}
+
+export type Report = Omit<RunEvent, 'sequence'>
+
+const headSql = `SELECT id, priority FROM runs WHERE status = 'queued' AND delayed = 0 AND workflow_id = ?
+  ORDER BY priority DESC, id LIMIT 1`
+
+const claimSql = `UPDATE runs SET status = 'running', reason = NULL, attempts = attempts + 1, workflow_version = ?,
+  started_at = COALESCE(started_at, ?), worker_id = ?, lease_expires_at = ?
+  WHERE id = ? RETURNING *`
+
+const renewSql = `UPDATE runs SET lease_expires_at = ? WHERE status = 'running' AND worker_id = ?
+  RETURNING id, attempts`
+
+const cancelRequestedSql = `SELECT id, attempts FROM runs
+  WHERE status = 'running' AND cancel_requested = 1 AND worker_id = ?`
+
+const heldSql = `SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND status = 'running'`
+
+export class RunQueue {
+  readonly #store: Store
+  readonly #now: () => number
+
+  constructor(store: Store, now: () => number = Date.now) {
+    this.#store = store
+    this.#now = now
+  }
+
+  /** Claims up to `slots` runs, highest priority first, then oldest, within the workflows' concurrency limits. */
+  async claim(workerId: string, workflows: readonly Claimable[], slots: number, leaseSeconds: number): Promise<Claim[]> {
+    // Most wake-ups find nothing; reading first spares them a write transaction.
+    if (!(await this.#best(this.#store.read, workflows))) return []
+    const claims = await this.#store.write(async (session) => {
+      const taken: Claim[] = []
+      while (taken.length < slots) {
+        const best = await this.#best(session, workflows)
+        if (!best) break
+        taken.push(await this.#take(session, best, workerId, leaseSeconds))
+      }
+      return taken
+    })
+    if (claims.length > 0) this.#store.ring('runs')
+    return claims
+  }
+
+  /** Prolongs all leases of the worker; returns those that it still holds. */
+  async renew(workerId: string, leaseSeconds: number): Promise<Lease[]> {
+    const until = this.#now() + leaseSeconds * 1000
+    const rows = await this.#store.write((session) =>
+      session.all<{ id: string; attempts: number }>(renewSql, [until, workerId]),
+    )
+    return rows.map((row) => ({ runId: row.id, attempt: row.attempts, workerId }))
+  }
+
+  /** The worker's leases on runs that a caller has cancelled. */
+  async cancelRequested(workerId: string): Promise<Lease[]> {
+    const rows = await this.#store.read.all<{ id: string; attempts: number }>(cancelRequestedSql, [workerId])
+    return rows.map((row) => ({ runId: row.id, attempt: row.attempts, workerId }))
+  }
+
+  /** Adds events to the run; the last progress among them becomes the run's. False when the lease is lost. */
+  async report(lease: Lease, reports: readonly Report[]): Promise<boolean> {
+    return this.#whileHeld(lease, async (session) => {
+      for (const report of reports) await appendEvent(session, lease.runId, report)
+      const progress = reports.findLast((report) => report.type === 'progress')
+      if (!progress) return
+      const { percent, message } = progress.data
+      const update = session.query.updateTable('runs').set({ progress: JSON.stringify({ percent, message }) })
+      await update.where('id', '=', lease.runId).execute()
+    })
+  }
+
+  /** Adds events and remembers what a step returned, for later attempts. False when the lease is lost. */
+  async finishStep(lease: Lease, name: string, value: Uint8Array, reports: readonly Report[]): Promise<boolean> {
+    return this.#whileHeld(lease, async (session) => {
+      await session.query.insertInto('run_steps').values({ run_id: lease.runId, name, value }).execute()
+      for (const report of reports) await appendEvent(session, lease.runId, report)
+    })
+  }
+
+  /** Ends the attempt: the run finishes, or is queued again. False when the lease is lost; nothing changed then. */
+  async settle(lease: Lease, outcome: Outcome, retry: Claimable['retry'], reports: readonly Report[] = []) {
+    const held = await this.#whileHeld(lease, async (session, row) => {
+      for (const report of reports) await appendEvent(session, lease.runId, report)
+      await settleRow(session, row, outcome, retry, this.#now())
+    })
+    if (held) this.#store.ring('queue')
+    return held
+  }
+
+  async #whileHeld(lease: Lease, work: (session: Session, row: RunsTable) => Promise<void>): Promise<boolean> {
+    const held = await this.#store.write(async (session) => {
+      const [row] = await session.all<RunsTable>(heldSql, [lease.runId, lease.attempt, lease.workerId])
+      if (row) await work(session, row)
+      return row !== undefined
+    })
+    if (held) this.#store.ring('runs')
+    return held
+  }
+
+  /**
+   * The run to start next. One look-up in the index of ready runs for each workflow below its limit: a single query
+   * over all of them would read past every run of a workflow that is at its limit.
+   */
+  async #best(session: Session, workflows: readonly Claimable[]) {
+    const limited = workflows.some((workflow) => workflow.concurrencyLimit !== null)
+    const running = limited ? await countRunning(session) : undefined
+    let best: { id: string; priority: number; workflow: Claimable } | undefined
+    for (const workflow of workflows) {
+      if (workflow.concurrencyLimit !== null && (running?.get(workflow.id) ?? 0) >= workflow.concurrencyLimit) continue
+      const [head] = await session.all<{ id: string; priority: number }>(headSql, [workflow.id])
+      if (!head) continue
+      const before = !best || head.priority > best.priority || (head.priority === best.priority && head.id < best.id)
+      if (before) best = { ...head, workflow }
+    }
+    return best
+  }
+
+  async #take(
+    session: Session,
+    { id, workflow }: { id: string; workflow: Claimable },
+    workerId: string,
+    leaseSeconds: number,
+  ): Promise<Claim> {
+    const at = this.#now()
+    const [row] = await session.all<RunsTable>(claimSql, [workflow.version, at, workerId, at + leaseSeconds * 1000, id])
+    if (!row) throw new Error(`Run ${id} vanished while it was claimed.`)
+    await appendEvent(session, id, {
+      at,
+      type: 'status',
+      data: { status: 'running', attempt: row.attempts, reason: null },
+    })
+    const steps = row.attempts === 1 ? [] : await stepsOf(session, id)
+    return {
+      runId: id,
+      workerId,
+      attempt: row.attempts,
+      accountId: row.account_id,
+      workflowId: row.workflow_id,
+      variables: JSON.parse(row.variables),
+      secrets: row.secrets,
+      steps,
+    }
+  }
+}
+
+async function stepsOf({ query }: Session, runId: string) {
+  return query.selectFrom('run_steps').select(['name', 'value']).where('run_id', '=', runId).execute()
+}
+
+/** Writes what becomes of a running run, and the event that tells it. */
+export async function settleRow(
+  session: Session,
+  row: RunsTable,
+  outcome: Outcome,
+  retry: Claimable['retry'],
+  at: number,
+): Promise<void> {
+  const history = { cancelRequested: row.cancel_requested === 1, failures: row.failures, losses: row.losses, retry }
+  const next = nextAfter(outcome, history)
+  const again = next.status === 'queued'
+  const delayed = again && next.delaySeconds > 0
+  await session.query
+    .updateTable('runs')
+    .set({
+      status: next.status,
+      reason: next.reason,
+      worker_id: null,
+      lease_expires_at: null,
+      failures: row.failures + (outcome.kind === 'failed' ? 1 : 0),
+      losses: row.losses + (outcome.kind === 'workerLost' ? 1 : 0),
+      delayed: delayed ? 1 : 0,
+      finished_at: again ? null : at,
+      ...(delayed && { available_at: at + next.delaySeconds * 1000 }),
+      ...(outcome.kind === 'failed' && { error: JSON.stringify(outcome.error) }),
+      ...(next.status === 'succeeded' && outcome.kind === 'succeeded' && { output: JSON.stringify(outcome.output), error: null }),
+    })
+    .where('id', '=', row.id)
+    .execute()
+  const data = { status: next.status, attempt: row.attempts, reason: next.reason }
+  await appendEvent(session, row.id, { at, type: 'status', data })
+  if (!again) await session.query.deleteFrom('run_steps').where('run_id', '=', row.id).execute()
+}

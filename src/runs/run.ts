@@ -1,0 +1,76 @@
+/** A run as the domain has it, and how a row becomes one. */
+import type { RunsTable } from '../storage/tables.ts'
+import type { RunError, RunReason, RunStatus } from './state.ts'
+
+export interface Run {
+  id: string
+  accountId: string
+  workflowId: string
+  workflowVersion: string
+  status: RunStatus
+  reason: RunReason | null
+  waitingFor: WaitingFor | null
+  cancelRequested: boolean
+  priority: number
+  attempts: number
+  /** With every secret masked. */
+  variables: Record<string, unknown>
+  output: unknown
+  error: RunError | null
+  progress: RunProgress | null
+  createdAt: number
+  availableAt: number | null
+  expiresAt: number | null
+  startedAt: number | null
+  finishedAt: number | null
+}
+
+export type WaitingFor = 'worker' | 'delay' | 'concurrencyLimit'
+
+export interface RunProgress {
+  percent: number
+  message: string | null
+}
+
+/** Something that happened to a run; `data` holds what its type adds. */
+export interface RunEvent {
+  sequence: number
+  at: number
+  type: 'status' | 'log' | 'progress' | 'step'
+  data: Record<string, unknown>
+}
+
+/** @param atLimit whether the run's workflow runs as often as its concurrency limit allows. */
+export function runOf(row: RunsTable, atLimit: (workflowId: string) => boolean): Run {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    workflowId: row.workflow_id,
+    workflowVersion: row.workflow_version,
+    status: row.status as RunStatus,
+    reason: row.reason as RunReason | null,
+    waitingFor: waitingFor(row, atLimit),
+    cancelRequested: row.cancel_requested === 1,
+    priority: row.priority,
+    attempts: row.attempts,
+    variables: JSON.parse(row.variables),
+    output: parsed(row.output),
+    error: parsed(row.error),
+    progress: parsed(row.progress),
+    createdAt: row.created_at,
+    availableAt: row.available_at,
+    expiresAt: row.expires_at,
+    startedAt: row.started_at,
+    finishedAt: row.finished_at,
+  }
+}
+
+function waitingFor(row: RunsTable, atLimit: (workflowId: string) => boolean): WaitingFor | null {
+  if (row.status !== 'queued') return null
+  if (row.delayed === 1) return 'delay'
+  return atLimit(row.workflow_id) ? 'concurrencyLimit' : 'worker'
+}
+
+function parsed<Value>(json: string | null): Value | null {
+  return json === null ? null : JSON.parse(json)
+}

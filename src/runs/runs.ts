@@ -1,0 +1,192 @@
+/** What callers do with runs: queue, read, list and cancel them. */
+import { v7 as uuid } from 'uuid'
+import type { Principal } from '../api-keys/api-key.ts'
+import type { Cursors } from '../storage/cursors.ts'
+import type { Encryption } from '../storage/encryption.ts'
+import type { Session, Store } from '../storage/store.ts'
+import type { Misfit, Workflows } from '../workflows/workflows.ts'
+import { type Run, runOf } from './run.ts'
+import { isFinal, type RunStatus } from './state.ts'
+import * as rows from './store.ts'
+
+export interface QueueRequest {
+  workflowId: string
+  variables: Record<string, unknown>
+  idempotencyKey: string | undefined
+  delaySeconds: number
+  expiresInSeconds: number | undefined
+  priority: number
+}
+
+export type Queued =
+  | { kind: 'queued'; run: Run; replayed: boolean }
+  | { kind: 'noSuchWorkflow' }
+  | { kind: 'variablesMisfit'; misfits: Misfit[] }
+  | { kind: 'idempotencyConflict' }
+
+export interface ListRequest {
+  workflowId?: string | undefined
+  status?: RunStatus | undefined
+  createdAfter?: number | undefined
+  createdBefore?: number | undefined
+  limit: number
+  cursor?: string | undefined
+}
+
+const idempotencyMilliseconds = 24 * 60 * 60 * 1000
+
+export class Runs {
+  readonly #store: Store
+  readonly #workflows: Workflows
+  readonly #encryption: Encryption
+  readonly #cursors: Cursors
+  readonly #now: () => number
+
+  constructor(parts: { store: Store; workflows: Workflows; encryption: Encryption; cursors: Cursors }, now = Date.now) {
+    this.#store = parts.store
+    this.#workflows = parts.workflows
+    this.#encryption = parts.encryption
+    this.#cursors = parts.cursors
+    this.#now = now
+  }
+
+  /** Queues a run; once this resolves it survives a power cut. */
+  async queue(principal: Principal, request: QueueRequest): Promise<Queued> {
+    const workflow = this.#workflows.get(request.workflowId)
+    if (!workflow) return { kind: 'noSuchWorkflow' }
+    // Before the defaults are filled in, so that the same request has the same fingerprint under a newer schema.
+    const fingerprint = request.idempotencyKey === undefined ? undefined : this.#fingerprint(request)
+    const checked = this.#workflows.checkVariables(workflow.id, request.variables)
+    if ('misfits' in checked) return { kind: 'variablesMisfit', misfits: checked.misfits }
+
+    const id = uuid()
+    const createdAt = momentOf(id)
+    const hasSecrets = Object.keys(checked.secrets).length > 0
+    const run: rows.NewRun = {
+      ...principal,
+      id,
+      workflowId: workflow.id,
+      workflowVersion: workflow.version,
+      priority: request.priority,
+      variables: JSON.stringify(checked.masked),
+      secrets: hasSecrets ? this.#encryption.seal(JSON.stringify(checked.secrets), secretsOwner(principal.accountId, id)) : null,
+      createdAt,
+      availableAt: request.delaySeconds === 0 ? null : createdAt + request.delaySeconds * 1000,
+      expiresAt: request.expiresInSeconds === undefined ? null : createdAt + request.expiresInSeconds * 1000,
+    }
+    const earlier = await this.#store.write(async (session) => {
+      const found = await this.#earlierUse(session, run, request.idempotencyKey, fingerprint)
+      if (!found) await rows.insertRun(session, run)
+      return found
+    })
+    if (!earlier) {
+      this.#store.ring('queue')
+      return { kind: 'queued', run: queuedRun(run, checked.masked), replayed: false }
+    }
+    if (fingerprint && Buffer.compare(earlier.fingerprint, fingerprint) !== 0) return { kind: 'idempotencyConflict' }
+    const first = await this.get(principal.accountId, earlier.run_id)
+    if (!first) throw new Error(`An idempotency key names run ${earlier.run_id}, which does not exist.`)
+    return { kind: 'queued', run: first, replayed: true }
+  }
+
+  async get(accountId: string, id: string): Promise<Run | undefined> {
+    const row = await rows.findRun(this.#store.read, accountId, id)
+    return row && runOf(row, await this.#limits([row]))
+  }
+
+  /** A page of runs, newest first; `undefined` when the cursor was not written for this list. */
+  async list(accountId: string, request: ListRequest): Promise<{ runs: Run[]; nextCursor: string | null } | undefined> {
+    const { limit, cursor, ...filters } = request
+    const list = JSON.stringify(['runs', accountId, filters])
+    const after = cursor === undefined ? undefined : this.#cursors.read(list, cursor)
+    if (cursor !== undefined && after === undefined) return undefined
+    const from = filters.createdAfter === undefined ? undefined : firstIdAt(filters.createdAfter)
+    const beforeId = filters.createdBefore === undefined ? undefined : firstIdAt(filters.createdBefore)
+    const filter = { ...filters, from, before: least(after, beforeId) }
+    const found = await rows.listRuns(this.#store.read, accountId, filter, limit + 1)
+    const page = found.slice(0, limit)
+    const last = found.length > limit ? page.at(-1) : undefined
+    const atLimit = await this.#limits(page)
+    return { runs: page.map((row) => runOf(row, atLimit)), nextCursor: last ? this.#cursors.write(list, last.id) : null }
+  }
+
+  /** Cancels a run that has not finished; a running one is asked to end. */
+  async cancel(accountId: string, id: string): Promise<Run | undefined> {
+    const changed = await this.#store.write(async (session) => {
+      const row = await rows.findRun(session, accountId, id)
+      if (!row || isFinal(row.status as RunStatus) || row.cancel_requested === 1) return undefined
+      const at = this.#now()
+      const ended = row.status === 'queued'
+      const change = ended ? { status: 'cancelled', reason: 'cancelRequested', finished_at: at } : {}
+      const update = session.query.updateTable('runs').set({ ...change, cancel_requested: 1 })
+      await update.where('id', '=', row.id).execute()
+      const data = { status: ended ? 'cancelled' : row.status, attempt: row.attempts, reason: 'cancelRequested' }
+      await rows.appendEvent(session, row.id, { at, type: 'status', data })
+      return row.id
+    })
+    if (changed) {
+      this.#store.ring('cancellations')
+      this.#store.ring('runs')
+    }
+    return this.get(accountId, id)
+  }
+
+  async #earlierUse(session: Session, run: rows.NewRun, key: string | undefined, fingerprint: Uint8Array | undefined) {
+    if (key === undefined || fingerprint === undefined) return undefined
+    const use = { accountId: run.accountId, key, fingerprint, runId: run.id, expiresAt: run.createdAt + idempotencyMilliseconds }
+    return rows.claimIdempotencyKey(session, use, run.createdAt)
+  }
+
+  /** Keyed, so that a stolen database does not let anyone guess secret variables from it. */
+  #fingerprint({ idempotencyKey: _, ...request }: QueueRequest): Buffer {
+    return this.#encryption.sign('idempotency', JSON.stringify(request))
+  }
+
+  /** Tells which workflows are at their concurrency limit; asks the store only when a row depends on it. */
+  async #limits(found: { status: string; workflow_id: string }[]): Promise<(workflowId: string) => boolean> {
+    const limitOf = (workflowId: string) => this.#workflows.get(workflowId)?.concurrencyLimit ?? Number.POSITIVE_INFINITY
+    const depends = found.some((row) => row.status === 'queued' && Number.isFinite(limitOf(row.workflow_id)))
+    if (!depends) return () => false
+    const running = await rows.countRunning(this.#store.read)
+    return (workflowId) => (running.get(workflowId) ?? 0) >= limitOf(workflowId)
+  }
+}
+
+/** Names the row that a run's secrets belong to, so that they open nowhere else. */
+export function secretsOwner(accountId: string, runId: string): string {
+  return `${accountId}/runs/${runId}/secrets`
+}
+
+function queuedRun(run: rows.NewRun, masked: Record<string, unknown>): Run {
+  const { apiKeyId: _, secrets: __, ...kept } = run
+  return {
+    ...kept,
+    status: 'queued',
+    reason: null,
+    waitingFor: run.availableAt === null ? 'worker' : 'delay',
+    cancelRequested: false,
+    attempts: 0,
+    variables: masked,
+    output: null,
+    error: null,
+    progress: null,
+    startedAt: null,
+    finishedAt: null,
+  }
+}
+
+/** The least UUID of version 7 of a moment: its first 48 bits are milliseconds (RFC 9562, section 5.7). */
+function firstIdAt(milliseconds: number): string {
+  const time = Math.min(Math.max(0, milliseconds), 2 ** 48 - 1).toString(16).padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`
+}
+
+/** When an id was made, so that `createdAfter` and `createdBefore` agree with it to the millisecond. */
+function momentOf(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+}
+
+function least(a: string | undefined, b: string | undefined): string | undefined {
+  if (a === undefined || b === undefined) return a ?? b
+  return a < b ? a : b
+}

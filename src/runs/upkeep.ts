@@ -1,0 +1,94 @@
+/** What time alone does to runs: delays end, unstarted runs expire, leases of lost workers run out. */
+import type { Session, Store } from '../storage/store.ts'
+import type { RunsTable } from '../storage/tables.ts'
+import { settleRow } from './queue.ts'
+import { appendEvent } from './store.ts'
+
+const nextDelaySql = `SELECT MIN(available_at) AS at FROM runs WHERE status = 'queued' AND delayed = 1`
+const expiringSql = `SELECT id FROM runs
+  WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND attempts = 0 LIMIT 500`
+const lostSql = `SELECT * FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 500`
+const endDelaysSql = `UPDATE runs SET delayed = 0 WHERE status = 'queued' AND delayed = 1 AND available_at <= ?`
+const expireSql = `UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ?
+  WHERE id = ? AND status = 'queued'`
+const forgetKeysSql = 'DELETE FROM idempotency_keys WHERE expires_at <= ?'
+const anyOldKeySql = 'SELECT 1 AS one FROM idempotency_keys WHERE expires_at <= ? LIMIT 1'
+
+/** Retries are decided by the attempt's worker; one that is lost is always worth another try. */
+const noRetry = { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 }
+
+/** Looks this often, and sooner when a delay ends sooner. */
+const intervalMilliseconds = 1000
+
+export class Upkeep {
+  readonly #store: Store
+  readonly #now: () => number
+  readonly #onError: (error: unknown) => void
+  #timer: NodeJS.Timeout | undefined
+  #working: Promise<void> | undefined
+  #stopped = false
+
+  constructor(store: Store, onError: (error: unknown) => void, now: () => number = Date.now) {
+    this.#store = store
+    this.#onError = onError
+    this.#now = now
+  }
+
+  /** Does it now and from then on; any number of processes may. */
+  start(): void {
+    this.#working = this.once()
+      .then((due) => due, (error) => {
+        this.#onError(error)
+        return intervalMilliseconds
+      })
+      .then((milliseconds) => {
+        if (!this.#stopped) this.#timer = setTimeout(() => this.start(), milliseconds)
+      })
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    await this.#working
+  }
+
+  /** Does what is due; returns in how many milliseconds to look again. Writes only when something is due. */
+  async once(): Promise<number> {
+    const now = this.#now()
+    if (await this.#anythingDue(now)) {
+      await this.#store.write((session) => this.#do(session, now))
+      this.#store.ring('queue')
+      this.#store.ring('runs')
+    }
+    const next = await this.#nextDelay()
+    return next === null ? intervalMilliseconds : Math.min(intervalMilliseconds, Math.max(1, next - this.#now()))
+  }
+
+  async #anythingDue(now: number): Promise<boolean> {
+    const next = await this.#nextDelay()
+    if (next !== null && next <= now) return true
+    for (const sql of [expiringSql, lostSql, anyOldKeySql]) {
+      if ((await this.#store.read.all(sql, [now])).length > 0) return true
+    }
+    return false
+  }
+
+  async #nextDelay(): Promise<number | null> {
+    const [row] = await this.#store.read.all<{ at: number | null }>(nextDelaySql, [])
+    return row?.at ?? null
+  }
+
+  async #do(session: Session, now: number): Promise<void> {
+    // Before delays end: a run that may start no sooner than it expires has not started in time.
+    for (const { id } of await session.all<{ id: string }>(expiringSql, [now])) {
+      await session.all(expireSql, [now, id])
+      const data = { status: 'expired', attempt: 0, reason: 'notStartedInTime' }
+      await appendEvent(session, id, { at: now, type: 'status', data })
+    }
+    for (const row of await session.all<RunsTable>(lostSql, [now])) {
+      await settleRow(session, row, { kind: 'workerLost' }, noRetry, now)
+    }
+    await session.all(endDelaysSql, [now])
+    await session.all(forgetKeysSql, [now])
+  }
+}

@@ -1,0 +1,102 @@
+/** Group commit: the writes that arrive together run one after another in one transaction and share its fsync. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Session, StoreUnavailable } from '../store.ts'
+import { answering, type Connection, isBusy } from './connection.ts'
+
+type Work<Result> = (session: Session) => Promise<Result>
+
+interface Waiting {
+  work: Work<unknown>
+  resolve(result: unknown): void
+  reject(error: unknown): void
+}
+
+/** How long a write waits for another process's transaction before the caller hears 503. */
+const lockWaitMillisecondsMax = 5000
+/** Bounds how long the first of a batch waits for the last. */
+const batchSizeMax = 512
+
+export class Commits {
+  readonly #connection: Connection
+  #waiting: Waiting[] = []
+  #draining: Promise<void> | undefined
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+  }
+
+  write<Result>(work: Work<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ work, resolve: resolve as (result: unknown) => void, reject })
+      this.#draining ??= this.#drain()
+    })
+  }
+
+  /** Resolves when nothing is waiting. */
+  async idle(): Promise<void> {
+    await this.#draining
+  }
+
+  async #drain(): Promise<void> {
+    // One turn of the event loop lets everything that has already arrived on other connections join the batch.
+    await new Promise((resolve) => setImmediate(resolve))
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, batchSizeMax)
+      await this.#commit(batch).catch((error) => {
+        for (const each of batch) each.reject(error)
+      })
+      if (this.#waiting.length > 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    this.#draining = undefined
+  }
+
+  async #commit(batch: Waiting[]): Promise<void> {
+    await this.#begin()
+    const done: (() => void)[] = []
+    try {
+      for (const each of batch) done.push(await this.#run(each, batch.length > 1))
+      this.#execute('COMMIT')
+    } catch (error) {
+      this.#rollback()
+      throw error
+    }
+    for (const settle of done) settle()
+  }
+
+  /** Runs one work so that it is undone alone when it throws; returns what to tell its caller after the commit. */
+  async #run({ work, resolve, reject }: Waiting, shared: boolean): Promise<() => void> {
+    if (shared) this.#execute('SAVEPOINT work')
+    try {
+      const result = await work(this.#connection.session)
+      if (shared) this.#execute('RELEASE work')
+      return () => resolve(result)
+    } catch (error) {
+      if (error instanceof StoreUnavailable) throw error
+      if (!shared) throw error
+      this.#execute('ROLLBACK TO work; RELEASE work')
+      return () => reject(error)
+    }
+  }
+
+  async #begin(): Promise<void> {
+    const deadline = performance.now() + lockWaitMillisecondsMax
+    for (;;) {
+      try {
+        return this.#execute('BEGIN IMMEDIATE')
+      } catch (error) {
+        if (!isBusy(error) || performance.now() > deadline) throw error
+        // A timer instead of SQLite's busy handler, which would put the whole process to sleep.
+        await delay(1)
+      }
+    }
+  }
+
+  #execute(sql: string): void {
+    answering(() => this.#connection.database.exec(sql))
+  }
+
+  #rollback(): void {
+    const { database } = this.#connection
+    if (database.isOpen && database.isTransaction) database.exec('ROLLBACK')
+  }
+}

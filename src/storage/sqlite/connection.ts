@@ -1,0 +1,71 @@
+/** A connection to the SQLite file: durability settings, prepared statements, and Kysely over it. */
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { Kysely, SqliteDialect } from 'kysely'
+import { type Session, StoreUnavailable, type Value } from '../store.ts'
+import type { Tables } from '../tables.ts'
+
+export interface Connection {
+  session: Session
+  database: DatabaseSync
+}
+
+/**
+ * Opens the file. `synchronous=FULL` makes every commit wait for the disk: with NORMAL, a power cut lost
+ * acknowledged rows. Locks are waited for elsewhere: SQLite would sleep with the whole process.
+ */
+export function connect(path: string, { readOnly }: { readOnly: boolean }): Connection {
+  const database = new DatabaseSync(path, { readOnly, timeout: readOnly ? 1000 : 0 })
+  if (!readOnly) database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
+  const statements = new Map<string, StatementSync>()
+  const prepared = (sql: string): StatementSync => {
+    let statement = statements.get(sql)
+    if (!statement) {
+      statement = database.prepare(sql)
+      statements.set(sql, statement)
+    }
+    return statement
+  }
+  const all = async <Row>(sql: string, values: readonly Value[]): Promise<Row[]> =>
+    answering(() => prepared(sql).all(...values) as Row[])
+  return { session: { query: kysely(database), all }, database }
+}
+
+/** Kysely's SQLite dialect asks for better-sqlite3's shape of a statement; this is node:sqlite in that shape. */
+function kysely(database: DatabaseSync): Kysely<Tables> {
+  const prepare = (sql: string) => {
+    const statement = answering(() => database.prepare(sql))
+    return {
+      reader: statement.columns().length > 0,
+      all: (values: readonly unknown[]) => answering(() => statement.all(...(values as Value[]))),
+      run: (values: readonly unknown[]) => answering(() => statement.run(...(values as Value[]))),
+      iterate: (values: readonly unknown[]) => statement.iterate(...(values as Value[])) as IterableIterator<unknown>,
+    }
+  }
+  return new Kysely<Tables>({ dialect: new SqliteDialect({ database: { prepare, close: () => {} } }) })
+}
+
+/** Result codes (sqlite.org/rescode.html) after which the store may serve again: busy, locked, no memory, read-only,
+ * I/O error, corrupt, full, cannot open, protocol, not a database. */
+const unavailableCodes = new Set([5, 6, 7, 8, 10, 11, 13, 14, 15, 26])
+
+/** Runs a statement; a failure that is the store's, not the statement's, becomes StoreUnavailable. */
+export function answering<Result>(statement: () => Result): Result {
+  try {
+    return statement()
+  } catch (error) {
+    throw asUnavailable(error)
+  }
+}
+
+function asUnavailable(error: unknown): unknown {
+  const { code, errcode, message } = error as { code?: string; errcode?: number; message?: string }
+  const closed = code === 'ERR_INVALID_STATE'
+  const failed = code === 'ERR_SQLITE_ERROR' && unavailableCodes.has((errcode ?? 0) & 0xff)
+  return closed || failed ? new StoreUnavailable(message, { cause: error }) : error
+}
+
+/** Whether another connection holds the lock that the statement needs. */
+export function isBusy(error: unknown): boolean {
+  const cause = error instanceof StoreUnavailable ? error.cause : error
+  return (((cause as { errcode?: number })?.errcode ?? 0) & 0xff) === 5
+}

@@ -1,0 +1,125 @@
+/**
+ * The tables, as both stores have them. Moments are milliseconds since 1970 in UTC, booleans 0 or 1, and `Json`
+ * columns hold JSON text.
+ */
+import type { Generated } from 'kysely'
+
+type Milliseconds = number
+type Json = string
+type Flag = 0 | 1
+
+export interface Tables {
+  accounts: AccountsTable
+  users: UsersTable
+  api_keys: ApiKeysTable
+  runs: RunsTable
+  run_events: RunEventsTable
+  run_steps: RunStepsTable
+  idempotency_keys: IdempotencyKeysTable
+  browser_contexts: BrowserContextsTable
+}
+
+export interface AccountsTable {
+  id: string
+  name: string
+  /** Whether keys of this account may be limited to scopes. */
+  scopes_enabled: Flag
+  created_at: Milliseconds
+}
+
+export interface UsersTable {
+  id: string
+  account_id: string
+  name: string
+  created_at: Milliseconds
+}
+
+export interface ApiKeysTable {
+  id: string
+  account_id: string
+  /** The user who created the key and holds it. */
+  user_id: string
+  name: string
+  /** SHA-256 of the value. The value itself is stored nowhere. */
+  hash: Uint8Array
+  /** The value's first 8 characters, to tell keys apart. */
+  prefix: string
+  /** A JSON array, or `null` for a key that may do everything. */
+  scopes: Json | null
+  created_at: Milliseconds
+  last_used_at: Milliseconds | null
+  expires_at: Milliseconds | null
+  /** When the expiry was first seen: from then on the key is dead, whatever the clock says. */
+  expired_at: Milliseconds | null
+  deleted_at: Milliseconds | null
+}
+
+export interface RunsTable {
+  id: string
+  account_id: string
+  /** The key that queued the run. */
+  api_key_id: string | null
+  workflow_id: string
+  workflow_version: string
+  status: string
+  reason: string | null
+  priority: number
+  /** How many attempts have started; the latest one's number is also its fencing token. */
+  attempts: number
+  /** Attempts that the workflow's retry policy counts: those that failed by themselves. */
+  failures: number
+  /** Attempts that ended because their worker was lost. */
+  losses: number
+  /** The variables with every secret masked. */
+  variables: Json
+  /** The secrets by JSON pointer, encrypted. */
+  secrets: Uint8Array | null
+  output: Json | null
+  error: Json | null
+  progress: Json | null
+  cancel_requested: Flag
+  created_at: Milliseconds
+  /** 1 while the run is queued and `available_at` has not come, so that the queue's index holds ready runs alone. */
+  delayed: Flag
+  available_at: Milliseconds | null
+  expires_at: Milliseconds | null
+  started_at: Milliseconds | null
+  finished_at: Milliseconds | null
+  worker_id: string | null
+  lease_expires_at: Milliseconds | null
+}
+
+export interface RunEventsTable {
+  /** Grows with every event of every run, in the order of commits. */
+  id: Generated<number>
+  run_id: string
+  /** Counts from 1 within the run. */
+  sequence: number
+  at: Milliseconds
+  type: string
+  data: Json
+}
+
+export interface RunStepsTable {
+  run_id: string
+  name: string
+  /** What the step returned, encrypted: it may derive from a secret. */
+  value: Uint8Array
+}
+
+export interface IdempotencyKeysTable {
+  account_id: string
+  key: string
+  /** A keyed hash of the request that the key was first used with. */
+  fingerprint: Uint8Array
+  run_id: string
+  expires_at: Milliseconds
+}
+
+export interface BrowserContextsTable {
+  id: string
+  account_id: string
+  name: string
+  created_at: Milliseconds
+  updated_at: Milliseconds
+}

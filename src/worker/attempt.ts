@@ -1,0 +1,158 @@
+/** One attempt of a run, from its claim to its outcome. */
+import type { Claim, Claimable, RunQueue } from '../runs/queue.ts'
+import { secretsOwner } from '../runs/runs.ts'
+import type { Outcome } from '../runs/state.ts'
+import type { Encryption } from '../storage/encryption.ts'
+import { putSecrets, redactor, type Secrets } from '../workflows/secrets.ts'
+import type { Workflows } from '../workflows/workflows.ts'
+import type { ExecutorProcess, Heard } from './executor-process.ts'
+import { Reporter, untilAvailable } from './reporter.ts'
+
+/** Why an attempt is made to end. */
+type Interruption = 'timeLimit' | 'cancelled' | 'workerStopped' | 'leaseLost'
+
+const abortMessages: Record<Interruption, string> = {
+  timeLimit: "The attempt has reached the workflow's time limit.",
+  cancelled: 'The run was cancelled.',
+  workerStopped: 'The worker is stopping.',
+  leaseLost: 'The worker has lost the run to another.',
+}
+
+export interface AttemptParts {
+  queue: RunQueue
+  encryption: Encryption
+  workflows: Workflows
+  /** How long a workflow has, after its AbortSignal, before its process is ended. */
+  abortGraceSeconds: number
+}
+
+export class Attempt {
+  readonly #parts: AttemptParts
+  readonly #claim: Claim
+  readonly #executor: ExecutorProcess
+  readonly #reporter: Reporter
+  readonly #redact: <Value>(value: Value) => Value
+  readonly #secrets: Secrets
+  readonly #timers: NodeJS.Timeout[] = []
+  #interruption: Interruption | undefined
+  #end: (outcome: Outcome | 'lost') => void = () => {}
+  /** Whether the executor may serve another attempt. */
+  reusable = false
+
+  constructor(parts: AttemptParts, claim: Claim, executor: ExecutorProcess) {
+    this.#parts = parts
+    this.#claim = claim
+    this.#executor = executor
+    this.#secrets = this.#openSecrets()
+    this.#redact = redactor(this.#secrets)
+    this.#reporter = new Reporter(parts.queue, claim, this.#redact, () => this.interrupt('leaseLost'))
+  }
+
+  /** Executes the attempt and writes down how it ended, unless the lease was lost. */
+  async execute(): Promise<void> {
+    const workflow = this.#parts.workflows.get(this.#claim.workflowId)
+    if (!workflow) throw new Error(`A run of workflow ${this.#claim.workflowId} was claimed without its definition.`)
+    const outcome = await this.#outcome(workflow.timeLimitSeconds)
+    for (const timer of this.#timers) clearTimeout(timer)
+    if (outcome !== 'lost') await this.#settle(outcome, workflow.retry)
+  }
+
+  /** Makes the attempt end: its AbortSignal first, its process after the time of grace. */
+  interrupt(why: Interruption): void {
+    // A later cause does not prolong the grace of the first.
+    if (this.#interruption) return
+    this.#interruption = why
+    if (why === 'leaseLost') return this.#end('lost')
+    this.#executor.abort(abortMessages[why])
+    const grace = () => this.#end(this.#interrupted(why))
+    this.#timers.push(setTimeout(grace, this.#parts.abortGraceSeconds * 1000))
+  }
+
+  #outcome(timeLimitSeconds: number): Promise<Outcome | 'lost'> {
+    return new Promise((resolve) => {
+      this.#end = resolve
+      const steps = this.#claim.steps.map(({ name, value }) => [name, this.#openStep(name, value)])
+      const start = {
+        workflowId: this.#claim.workflowId,
+        runId: this.#claim.runId,
+        runAttempt: this.#claim.attempt,
+        variables: putSecrets(this.#claim.variables, this.#secrets),
+        steps: Object.fromEntries(steps),
+      }
+      this.#executor.start(start, (heard) => this.#hear(heard))
+      this.#timers.push(setTimeout(() => this.interrupt('timeLimit'), timeLimitSeconds * 1000))
+    })
+  }
+
+  #hear(heard: Heard): void {
+    switch (heard.type) {
+      case 'log':
+        return this.#reporter.add(heard.at, 'log', { level: heard.level, message: heard.message })
+      case 'progress':
+        return this.#reporter.add(heard.at, 'progress', { percent: heard.percent, message: heard.message })
+      case 'step':
+        return this.#reporter.add(heard.at, 'step', { name: heard.name, state: heard.state })
+      case 'stepFinished':
+        return void this.#keepStep(heard).catch(() => this.interrupt('leaseLost'))
+      default:
+        this.#end(this.#interruption ? this.#interrupted(this.#interruption, heard) : this.#finished(heard))
+    }
+  }
+
+  /** The outcome of an attempt that ended by itself. */
+  #finished(heard: Extract<Heard, { type: 'returned' | 'threw' | 'exited' }>): Outcome {
+    if (heard.type === 'threw') {
+      const error = this.#redact({ name: heard.name, message: heard.message })
+      return { kind: 'failed', reason: 'workflowFailed', error }
+    }
+    if (heard.type === 'exited') {
+      const error = { name: 'ProcessExit', message: `The workflow's process ended (${heard.how}).` }
+      return { kind: 'failed', reason: 'workflowExited', error }
+    }
+    this.reusable = heard.residentBytes < reusableBytesMax
+    const checked = this.#parts.workflows.checkOutput(this.#claim.workflowId, JSON.parse(heard.output))
+    if ('masked' in checked) return { kind: 'succeeded', output: this.#redact(checked.masked) }
+    const message = checked.misfits.map(({ pointer, detail }) => `${pointer || 'the output'} ${detail}`).join('; ')
+    const error = this.#redact({ name: 'OutputInvalid', message: `The output does not fit its schema: ${message}` })
+    return { kind: 'failed', reason: 'outputInvalid', error }
+  }
+
+  /** The outcome of an attempt that was made to end; a stopping worker keeps a result that came in time. */
+  #interrupted(why: Interruption, heard?: Extract<Heard, { type: 'returned' | 'threw' | 'exited' }>): Outcome | 'lost' {
+    if (why === 'leaseLost') return 'lost'
+    if (why === 'timeLimit') return { kind: 'timedOut' }
+    if (why === 'cancelled') return { kind: 'cancelled' }
+    return heard?.type === 'returned' ? this.#finished(heard) : { kind: 'workerStopped' }
+  }
+
+  async #keepStep({ name, value, at }: { name: string; value: string; at: number }): Promise<void> {
+    const { queue, encryption } = this.#parts
+    const before = await this.#reporter.take()
+    const finished = this.#reporter.report(at, 'step', { name, state: 'finished' })
+    const sealed = encryption.seal(value, stepOwner(this.#claim.runId, name))
+    const kept = await untilAvailable(() => queue.finishStep(this.#claim, name, sealed, [...before, finished]))
+    if (kept) this.#executor.stepKept(name)
+    else this.interrupt('leaseLost')
+  }
+
+  async #settle(outcome: Outcome, retry: Claimable['retry']): Promise<void> {
+    const reports = await this.#reporter.take()
+    await untilAvailable(() => this.#parts.queue.settle(this.#claim, outcome, retry, reports))
+  }
+
+  #openSecrets(): Secrets {
+    const { secrets, accountId, runId } = this.#claim
+    return secrets ? JSON.parse(this.#parts.encryption.open(secrets, secretsOwner(accountId, runId))) : {}
+  }
+
+  #openStep(name: string, value: Uint8Array): string {
+    return this.#parts.encryption.open(value, stepOwner(this.#claim.runId, name))
+  }
+}
+
+/** A process that has grown beyond this is replaced rather than used again. */
+const reusableBytesMax = 256 * 1024 * 1024
+
+function stepOwner(runId: string, name: string): string {
+  return `runs/${runId}/steps/${name}`
+}

@@ -1,0 +1,67 @@
+/** Executor processes, started ahead so that a claimed run starts within milliseconds. */
+import type { Workflow } from '../workflows/workflow.ts'
+import { ExecutorProcess } from './executor-process.ts'
+
+/** Idle processes beyond the first end after this time. */
+const idleMilliseconds = 30_000
+
+export class ExecutorPool {
+  readonly #start: () => ExecutorProcess
+  readonly #size: number
+  readonly #idle: ExecutorProcess[] = []
+  #busy = 0
+  #trim: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(options: { directory: string; memoryMegabytesMax: number; size: number }) {
+    this.#start = () => new ExecutorProcess(options.directory, options.memoryMegabytesMax)
+    this.#size = options.size
+  }
+
+  /** Starts the first process; resolves with its workflows. */
+  async open(): Promise<Workflow[]> {
+    const first = this.#start()
+    this.#idle.push(first)
+    return first.ready
+  }
+
+  async take(): Promise<ExecutorProcess> {
+    this.#busy += 1
+    const executor = this.#idleAlive() ?? this.#start()
+    // The next claim finds one that has already loaded its modules.
+    if (this.#idle.length === 0 && this.#busy < this.#size) this.#idle.push(this.#start())
+    try {
+      await executor.ready
+      return executor
+    } catch (error) {
+      this.release(executor, false)
+      throw error
+    }
+  }
+
+  /** @param reusable false when work of the attempt may still be going on in the process. */
+  release(executor: ExecutorProcess, reusable: boolean): void {
+    this.#busy -= 1
+    if (!reusable || this.#closed) executor.kill()
+    else this.#idle.push(executor)
+    if (this.#closed) return
+    if (this.#idle.length === 0) this.#idle.push(this.#start())
+    clearTimeout(this.#trim)
+    this.#trim = setTimeout(() => {
+      for (const each of this.#idle.splice(1)) each.kill()
+    }, idleMilliseconds).unref()
+  }
+
+  close(): void {
+    this.#closed = true
+    clearTimeout(this.#trim)
+    for (const executor of this.#idle.splice(0)) executor.kill()
+  }
+
+  #idleAlive(): ExecutorProcess | undefined {
+    for (;;) {
+      const executor = this.#idle.pop()
+      if (!executor || executor.alive) return executor
+    }
+  }
+}

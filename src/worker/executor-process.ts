@@ -1,0 +1,93 @@
+/** The worker's side of one executor process. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { type Workflow, WorkflowRefused } from '../workflows/workflow.ts'
+import type { FromExecutor, ToExecutor, Word } from './messages.ts'
+
+/** Variables of the service that no workflow may read. */
+const withheldVariables = ['DATABASE_URL', 'ENCRYPTION_KEY']
+
+/** A word of the attempt that the process executes, or its end. */
+export type Heard = (Word & { at: number }) | { type: 'exited'; how: string }
+
+export class ExecutorProcess {
+  /** What the loaded workflows say of themselves. */
+  readonly ready: Promise<Workflow[]>
+  readonly #child: ChildProcess
+  #attempt = 0
+  #hear: ((heard: Heard) => void) | undefined
+
+  constructor(directory: string, memoryMegabytesMax: number) {
+    const env = { ...process.env }
+    for (const name of withheldVariables) delete env[name]
+    this.#child = fork(fileURLToPath(new URL('./executor.ts', import.meta.url)), [directory], {
+      env,
+      execArgv: [`--max-old-space-size=${memoryMegabytesMax}`],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    })
+    this.ready = this.#untilReady()
+    // Whoever waits for it is told; nobody waiting is no reason to end the worker.
+    this.ready.catch(() => {})
+    this.#captureLines()
+  }
+
+  get alive(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null && this.#child.connected
+  }
+
+  /** Starts an attempt; `hear` is told what it says, and at last that it returned, threw or exited. */
+  start(message: Omit<Extract<ToExecutor, { type: 'start' }>, 'type' | 'attempt'>, hear: (heard: Heard) => void): void {
+    this.#attempt += 1
+    this.#hear = hear
+    this.#send({ type: 'start', attempt: this.#attempt, ...message })
+  }
+
+  abort(reason: string): void {
+    this.#send({ type: 'abort', attempt: this.#attempt, reason })
+  }
+
+  stepKept(name: string): void {
+    this.#send({ type: 'stepKept', attempt: this.#attempt, name })
+  }
+
+  /** Ends the process at once; nothing is heard of its attempt any more. */
+  kill(): void {
+    this.#hear = undefined
+    this.#child.kill('SIGKILL')
+  }
+
+  #send(message: ToExecutor): void {
+    // A process that has ended is heard of by its exit.
+    if (this.alive) this.#child.send(message, () => {})
+  }
+
+  #untilReady(): Promise<Workflow[]> {
+    return new Promise((resolve, reject) => {
+      this.#child.on('message', (message: FromExecutor) => {
+        if (message.type === 'ready') resolve(JSON.parse(message.workflows))
+        else if (message.type === 'refused') reject(new WorkflowRefused(message.message))
+        else if (message.attempt === this.#attempt) this.#hear?.(message)
+      })
+      this.#child.on('error', reject)
+      // Not 'exit', which may come before the last words.
+      this.#child.on('close', (code, signal) => {
+        const how = signal ? `signal ${signal}` : `exit code ${code}`
+        reject(new Error(`A process for workflows ended before it was ready (${how}).`))
+        this.#hear?.({ type: 'exited', how })
+      })
+    })
+  }
+
+  /** What is written past the console, by a native module or `process.stdout`, belongs to the run's log too. */
+  #captureLines(): void {
+    for (const [stream, level] of [
+      [this.#child.stdout, 'info'],
+      [this.#child.stderr, 'warn'],
+    ] as const) {
+      if (!stream) continue
+      const say = (message: string) => this.#hear?.({ type: 'log', level, message, at: Date.now() })
+      createInterface({ input: stream }).on('line', say)
+    }
+  }
+}

@@ -1,0 +1,186 @@
+/** Claims runs while it has free slots, keeps its leases, and hands back what it cannot finish when it stops. */
+import type { Logger } from 'pino'
+import { v7 as uuid } from 'uuid'
+import { type Claim, type Lease, RunQueue } from '../runs/queue.ts'
+import { Upkeep } from '../runs/upkeep.ts'
+import type { Encryption } from '../storage/encryption.ts'
+import type { Store } from '../storage/store.ts'
+import { Workflows } from '../workflows/workflows.ts'
+import { Attempt, type AttemptParts } from './attempt.ts'
+import { ExecutorPool } from './executor-pool.ts'
+import type { ExecutorProcess } from './executor-process.ts'
+
+export interface WorkerOptions {
+  workflowsDirectory: string
+  /** How many attempts it executes at the same time. */
+  slots: number
+  /** A worker that is silent for this long has lost its runs. */
+  leaseSeconds: number
+  abortGraceSeconds: number
+  memoryMegabytesMax: number
+}
+
+export class Worker {
+  readonly #id = uuid()
+  readonly #store: Store
+  readonly #encryption: Encryption
+  readonly #options: WorkerOptions
+  readonly #log: Logger
+  readonly #queue: RunQueue
+  readonly #upkeep: Upkeep
+  readonly #pool: ExecutorPool
+  /** Attempts that have their executor, by run and attempt. */
+  readonly #attempts = new Map<string, Attempt>()
+  /** One for each claimed run, until it is settled. */
+  readonly #ended = new Set<Promise<void>>()
+  readonly #onFatal: (error: unknown) => void
+  #parts: AttemptParts | undefined
+  #stopListening: (() => void)[] = []
+  #renewal: NodeJS.Timeout | undefined
+  #claiming: Promise<void> | undefined
+  #again = false
+  #stopping = false
+
+  /** @param onFatal told when no run can be executed any more; the process is to be replaced then. */
+  constructor(
+    store: Store,
+    encryption: Encryption,
+    options: WorkerOptions,
+    log: Logger,
+    onFatal: (error: unknown) => void,
+  ) {
+    this.#onFatal = onFatal
+    this.#encryption = encryption
+    this.#store = store
+    this.#options = options
+    this.#log = log.child({ workerId: this.#id })
+    this.#queue = new RunQueue(store)
+    this.#upkeep = new Upkeep(store, (error) => this.#log.warn({ err: error }, 'upkeep failed; it is tried again'))
+    this.#pool = new ExecutorPool({
+      directory: options.workflowsDirectory,
+      memoryMegabytesMax: options.memoryMegabytesMax,
+      size: options.slots,
+    })
+  }
+
+  /** Resolves when it is ready to execute runs. */
+  async start(): Promise<void> {
+    const workflows = new Workflows(await this.#pool.open())
+    const { abortGraceSeconds } = this.#options
+    this.#parts = { queue: this.#queue, encryption: this.#encryption, workflows, abortGraceSeconds }
+    this.#stopListening = [
+      this.#store.listen('queue', () => this.#wake()),
+      this.#store.listen('cancellations', () => this.#endCancelled()),
+    ]
+    this.#upkeep.start()
+    this.#renewal = setInterval(() => this.#renew(), (this.#options.leaseSeconds * 1000) / 3)
+    this.#wake()
+    this.#log.info({ workflows: workflows.list().map(({ id }) => id), slots: this.#options.slots }, 'worker ready')
+  }
+
+  /** Claims nothing more, lets attempts finish for `graceSeconds`, and hands the others back. */
+  async stop(graceSeconds: number): Promise<void> {
+    this.#stopping = true
+    for (const stop of this.#stopListening) stop()
+    await this.#upkeep.stop()
+    await this.#claiming
+    const timer = setTimeout(() => {
+      for (const attempt of this.#attempts.values()) attempt.interrupt('workerStopped')
+    }, graceSeconds * 1000)
+    await Promise.all(this.#ended)
+    clearTimeout(timer)
+    clearInterval(this.#renewal)
+    this.#pool.close()
+    this.#log.info('worker stopped')
+  }
+
+  #wake(): void {
+    this.#again = true
+    this.#claiming ??= this.#claim().finally(() => {
+      this.#claiming = undefined
+    })
+  }
+
+  async #claim(): Promise<void> {
+    while (this.#again && !this.#stopping && this.#parts) {
+      this.#again = false
+      const slots = this.#options.slots - this.#ended.size
+      if (slots === 0) return
+      try {
+        const claims = await this.#queue.claim(this.#id, this.#parts.workflows.list(), slots, this.#options.leaseSeconds)
+        for (const claim of claims) this.#begin(claim, this.#parts)
+      } catch (error) {
+        // The store is unavailable; the next ring of the bell tries again.
+        this.#log.warn({ err: error }, 'claiming failed; it is tried again')
+      }
+    }
+  }
+
+  #begin(claim: Claim, parts: AttemptParts): void {
+    const key = keyOf(claim)
+    const log = this.#log.child({ runId: claim.runId, workflowId: claim.workflowId, attempt: claim.attempt })
+    const ended = this.#execute(claim, parts)
+      .catch((error) => log.error({ err: error }, 'the attempt was not carried through; its lease runs out'))
+      .finally(() => {
+        this.#attempts.delete(key)
+        this.#ended.delete(ended)
+        this.#wake()
+      })
+    this.#ended.add(ended)
+  }
+
+  async #execute(claim: Claim, parts: AttemptParts): Promise<void> {
+    const executor = await this.#takeExecutor(claim)
+    const attempt = new Attempt(parts, claim, executor)
+    this.#attempts.set(keyOf(claim), attempt)
+    try {
+      const executed = attempt.execute()
+      await this.#endCancelled()
+      await executed
+    } finally {
+      this.#pool.release(executor, attempt.reusable)
+    }
+  }
+
+  async #takeExecutor(claim: Claim): Promise<ExecutorProcess> {
+    try {
+      return await this.#pool.take()
+    } catch (error) {
+      this.#stopping = true
+      await this.#queue.settle(claim, { kind: 'workerStopped' }, noRetry)
+      this.#onFatal(error)
+      throw error
+    }
+  }
+
+  async #renew(): Promise<void> {
+    if (this.#ended.size === 0) return
+    // What is claimed while the leases are renewed is not among those that come back.
+    const before = [...this.#attempts]
+    try {
+      const held = new Set((await this.#queue.renew(this.#id, this.#options.leaseSeconds)).map(keyOf))
+      for (const [key, attempt] of before) if (!held.has(key)) attempt.interrupt('leaseLost')
+      await this.#endCancelled()
+    } catch (error) {
+      this.#log.warn({ err: error }, 'leases could not be renewed; it is tried again')
+    }
+  }
+
+  async #endCancelled(): Promise<void> {
+    if (this.#attempts.size === 0) return
+    try {
+      for (const lease of await this.#queue.cancelRequested(this.#id)) {
+        this.#attempts.get(keyOf(lease))?.interrupt('cancelled')
+      }
+    } catch (error) {
+      this.#log.warn({ err: error }, 'cancellations could not be read; it is tried again')
+    }
+  }
+}
+
+/** A run that is handed back is queued again, whatever its retry policy. */
+const noRetry = { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 }
+
+function keyOf({ runId, attempt }: Lease): string {
+  return `${runId}/${attempt}`
+}

@@ -1,0 +1,75 @@
+/** Secret members of variables: taken out before they are stored, put back for the workflow, masked in what it says. */
+
+/** Stands where a secret is. */
+export const mask = '********'
+
+/** Secret values by JSON Pointer (RFC 6901). */
+export type Secrets = Record<string, unknown>
+
+type Json = Record<string, unknown>
+
+/** A copy of `value` in which each member that `pointers` name is masked, and what stood there. */
+export function takeSecrets(value: Json, pointers: readonly string[]): { masked: Json; secrets: Secrets } {
+  const masked = structuredClone(value)
+  const secrets: Secrets = {}
+  for (const pointer of [...new Set(pointers)].sort()) {
+    const place = placeOf(masked, pointer)
+    if (!place || place.holder[place.key] === mask) continue
+    secrets[pointer] = place.holder[place.key]
+    place.holder[place.key] = mask
+  }
+  return { masked, secrets }
+}
+
+/** The inverse of takeSecrets. */
+export function putSecrets(masked: Json, secrets: Secrets): Json {
+  const value = structuredClone(masked)
+  for (const [pointer, secret] of Object.entries(secrets)) {
+    const place = placeOf(value, pointer)
+    if (place) place.holder[place.key] = secret
+  }
+  return value
+}
+
+function placeOf(root: Json, pointer: string): { holder: Json; key: string } | undefined {
+  const keys = pointer.split('/').slice(1)
+  const last = keys.pop()
+  if (last === undefined) return undefined
+  let holder: unknown = root
+  for (const key of keys) {
+    if (typeof holder !== 'object' || holder === null) return undefined
+    holder = (holder as Json)[unescape(key)]
+  }
+  if (typeof holder !== 'object' || holder === null) return undefined
+  return Object.hasOwn(holder, unescape(last)) ? { holder: holder as Json, key: unescape(last) } : undefined
+}
+
+function unescape(key: string): string {
+  return key.replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+/** Shorter ones would mask letters all over; a secret that short protects nothing. */
+const maskedLengthMin = 4
+
+/** A function that masks every occurrence of a secret in the strings of a JSON value. */
+export function redactor(secrets: Secrets): <Value>(value: Value) => Value {
+  const words = Object.values(secrets).flatMap(stringsOf).filter((word) => word.length >= maskedLengthMin)
+  if (words.length === 0) return (value) => value
+  // The longest first, so that a secret which contains another is masked whole.
+  words.sort((a, b) => b.length - a.length)
+  const redactText = (text: string) => words.reduce((result, word) => result.replaceAll(word, mask), text)
+  const redact = (value: unknown): unknown => {
+    if (typeof value === 'string') return redactText(value)
+    if (Array.isArray(value)) return value.map(redact)
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([key, each]) => [redactText(key), redact(each)]))
+  }
+  return redact as <Value>(value: Value) => Value
+}
+
+function stringsOf(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  if (typeof value === 'number') return [String(value)]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.values(value).flatMap(stringsOf)
+}

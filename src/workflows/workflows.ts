@@ -1,0 +1,131 @@
+/** The workflows of this installation, and the checks of their variables and outputs. */
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { ErrorObject, ValidateFunction } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import type { Description } from './describe.ts'
+import { type Secrets, takeSecrets } from './secrets.ts'
+import { type JsonSchema, type Workflow, WorkflowRefused } from './workflow.ts'
+
+/** A member of variables or output that does not fit its schema: where (RFC 6901), and why. */
+export interface Misfit {
+  pointer: string
+  detail: string
+}
+
+export type CheckedVariables =
+  | { misfits: Misfit[] }
+  /** With the schema's defaults filled in, every secret masked, and what was masked. */
+  | { masked: Record<string, unknown>; secrets: Secrets }
+
+interface Checks {
+  workflow: Workflow
+  variables: ValidateFunction
+  output: ValidateFunction
+}
+
+const misfitsMax = 20
+
+export class Workflows {
+  readonly #checks: Map<string, Checks>
+  #secretPointers: string[] = []
+
+  /** @throws {WorkflowRefused} when a schema is not valid. */
+  constructor(workflows: readonly Workflow[]) {
+    const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strictTypes: false, strictRequired: false })
+    addFormats.default(ajv)
+    // `writeOnly` is an annotation to Ajv; as a keyword it tells where secrets are, through $ref, anyOf and the rest.
+    ajv.removeKeyword('writeOnly').addKeyword({
+      keyword: 'writeOnly',
+      schemaType: 'boolean',
+      errors: false,
+      validate: (marked: boolean, _value: unknown, _schema: unknown, place?: { instancePath: string }) => {
+        if (marked && place) this.#secretPointers.push(place.instancePath)
+        return true
+      },
+    })
+    const compile = (workflow: Workflow, member: 'variables' | 'output') => compiled(ajv, workflow, member)
+    const sorted = [...workflows].sort((a, b) => (a.id < b.id ? -1 : 1))
+    this.#checks = new Map(
+      sorted.map((workflow) => [
+        workflow.id,
+        { workflow, variables: compile(workflow, 'variables'), output: compile(workflow, 'output') },
+      ]),
+    )
+  }
+
+  /** Sorted by id. */
+  list(): Workflow[] {
+    return [...this.#checks.values()].map(({ workflow }) => workflow)
+  }
+
+  get(id: string): Workflow | undefined {
+    return this.#checks.get(id)?.workflow
+  }
+
+  /** Checks the variables for a run of the workflow. May fill defaults into `variables`. */
+  checkVariables(id: string, variables: Record<string, unknown>): CheckedVariables {
+    const check = this.#of(id).variables
+    this.#secretPointers = []
+    if (!check(variables)) return { misfits: misfits(check.errors) }
+    if (this.#secretPointers.length === 0) return { masked: variables, secrets: {} }
+    return takeSecrets(variables, this.#secretPointers)
+  }
+
+  /** Why the output does not fit, or the output with its secrets masked for good. */
+  checkOutput(id: string, output: unknown): { misfits: Misfit[] } | { masked: unknown } {
+    const check = this.#of(id).output
+    this.#secretPointers = []
+    if (!check(output)) return { misfits: misfits(check.errors) }
+    if (this.#secretPointers.length === 0) return { masked: output }
+    const { masked } = takeSecrets({ output }, this.#secretPointers.map((pointer) => `/output${pointer}`))
+    return { masked: masked.output }
+  }
+
+  #of(id: string): Checks {
+    const checks = this.#checks.get(id)
+    if (!checks) throw new Error(`There is no workflow "${id}".`)
+    return checks
+  }
+}
+
+function compiled(ajv: Ajv2020, workflow: Workflow, member: 'variables' | 'output'): ValidateFunction {
+  try {
+    return ajv.compile(workflow[member] as JsonSchema)
+  } catch (error) {
+    const { message } = error as Error
+    throw new WorkflowRefused(`The ${member} schema of workflow "${workflow.id}" is not valid: ${message}.`)
+  }
+}
+
+function misfits(errors: ErrorObject[] | null | undefined): Misfit[] {
+  return (errors ?? []).slice(0, misfitsMax).map((error) => {
+    const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues } = error.params
+    const member = missingProperty ?? additionalProperty ?? unevaluatedProperty
+    if (missingProperty !== undefined) return { pointer: below(error, member), detail: 'is required' }
+    if (member !== undefined) return { pointer: below(error, member), detail: 'is not a member that the schema names' }
+    const values = allowedValues ? `: ${allowedValues.map((value: unknown) => JSON.stringify(value)).join(', ')}` : ''
+    return { pointer: error.instancePath, detail: `${error.message ?? 'does not fit'}${values}` }
+  })
+}
+
+function below({ instancePath }: ErrorObject, member: string): string {
+  return `${instancePath}/${member.replaceAll('~', '~0').replaceAll('/', '~1')}`
+}
+
+/**
+ * Learns what the modules of `directory` say of themselves, from a process of their own that ends then.
+ *
+ * @throws {WorkflowRefused}
+ */
+export async function describeWorkflows(directory: string): Promise<Workflow[]> {
+  const child = fork(fileURLToPath(new URL('./describe.ts', import.meta.url)), [directory])
+  const description = await new Promise<Description>((resolve, reject) => {
+    child.once('message', (message) => resolve(message as Description))
+    child.once('error', reject)
+    child.once('exit', () => reject(new WorkflowRefused(`A module of WORKFLOWS_DIR (${directory}) ended the process.`)))
+  })
+  if ('refused' in description) throw new WorkflowRefused(description.refused)
+  return JSON.parse(description.workflows)
+}
