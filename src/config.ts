@@ -88,9 +88,6 @@ type Settings = typeof settings
 
 export type Config = { readonly [Name in keyof Settings]: ReturnType<Settings[Name]['read']> }
 
-/** Variables that later versions will read; setting one now would be ignored without a word. */
-const notYet = ['DATABASE_URL', 'DASHBOARD_PORT', 'DASHBOARD_URL']
-
 /**
  * Reads the configuration. An empty variable counts as one that is not set.
  *
@@ -101,8 +98,9 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     const text = environment[name] || setting.fallback
     return [name, text === undefined ? undefined : setting.read(text, name)]
   })
-  const unsupported = notYet.find((name) => environment[name])
-  if (unsupported) throw new ConfigRefused(`${unsupported} is set, but this version does not support it: unset it.`)
+  if (environment.DATABASE_URL) {
+    throw new ConfigRefused('DATABASE_URL is set, but this version has the embedded store alone: unset it, and set DATA_DIR.')
+  }
   const config = Object.freeze(Object.fromEntries(entries)) as Config
   refuseSamePorts(config)
   return config

@@ -138,7 +138,11 @@ export interface components {
         /** @description The account has a browser context of this name already. Nothing was stored. */
         NameTaken: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -163,7 +167,11 @@ export interface components {
         /** @description The request does not fit the contract; `errors` names each member at fault. Nothing was stored. */
         InvalidRequest: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -188,8 +196,16 @@ export interface components {
         /** @description The API key is missing, malformed, unknown, deleted or expired; the answer does not say which. */
         Unauthorized: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
-                "WWW-Authenticate": components["headers"]["WwwAuthenticate"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description The authentication scheme that this surface expects (RFC 9110, section 11.6.1).
+                 * @example Bearer realm="execution-service"
+                 */
+                "WWW-Authenticate": string;
                 [name: string]: unknown;
             };
             content: {
@@ -200,7 +216,11 @@ export interface components {
         /** @description The API key is valid, but its scopes do not permit this operation. */
         Forbidden: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -211,7 +231,11 @@ export interface components {
         /** @description `Accept` excludes every media type of this operation's answer. */
         NotAcceptable: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -230,7 +254,11 @@ export interface components {
         /** @description A fault of the service. Nothing of its inside is told; the request id finds it in the logs. */
         InternalError: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -249,8 +277,16 @@ export interface components {
         /** @description The store cannot answer, or cannot promise durability, at this moment. Nothing was acknowledged; try again. */
         Unavailable: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
-                "Retry-After": components["headers"]["RetryAfter"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
+                 * @example 1
+                 */
+                "Retry-After": string;
                 [name: string]: unknown;
             };
             content: {
@@ -269,7 +305,11 @@ export interface components {
         /** @description The body is larger than 1 MiB. Nothing was stored. */
         ContentTooLarge: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -288,7 +328,11 @@ export interface components {
         /** @description The body is not `application/json`, or it has a content coding. */
         UnsupportedMediaType: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -307,7 +351,11 @@ export interface components {
         /** @description No such resource in this account. */
         NotFound: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -382,7 +430,11 @@ export interface operations {
             /** @description A page of browser contexts. */
             200: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -413,8 +465,16 @@ export interface operations {
             /** @description The browser context that was made. */
             201: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
-                    Location: components["headers"]["Location"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description The path of the resource that was made.
+                     * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
+                     */
+                    Location: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -447,7 +507,11 @@ export interface operations {
             /** @description The browser context. */
             200: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -478,7 +542,11 @@ export interface operations {
             /** @description The browser context is erased. */
             204: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -510,7 +578,11 @@ export interface operations {
             /** @description The browser context as it is now. */
             200: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {

@@ -393,7 +393,11 @@ export interface components {
         /** @description The request does not fit the contract; `errors` names each member at fault. Nothing was stored. */
         InvalidRequest: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -418,8 +422,16 @@ export interface components {
         /** @description The API key is missing, malformed, unknown, deleted or expired; the answer does not say which. */
         Unauthorized: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
-                "WWW-Authenticate": components["headers"]["WwwAuthenticate"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description The authentication scheme that this surface expects (RFC 9110, section 11.6.1).
+                 * @example Bearer realm="execution-service"
+                 */
+                "WWW-Authenticate": string;
                 [name: string]: unknown;
             };
             content: {
@@ -430,7 +442,11 @@ export interface components {
         /** @description The API key is valid, but its scopes do not permit this operation. */
         Forbidden: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -441,7 +457,11 @@ export interface components {
         /** @description No such resource in this account. */
         NotFound: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -460,7 +480,11 @@ export interface components {
         /** @description `Accept` excludes every media type of this operation's answer. */
         NotAcceptable: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -479,7 +503,11 @@ export interface components {
         /** @description The body is larger than 1 MiB. Nothing was stored. */
         ContentTooLarge: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -498,7 +526,11 @@ export interface components {
         /** @description The body is not `application/json`, or it has a content coding. */
         UnsupportedMediaType: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -517,7 +549,11 @@ export interface components {
         /** @description A fault of the service. Nothing of its inside is told; the request id finds it in the logs. */
         InternalError: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
                 [name: string]: unknown;
             };
             content: {
@@ -536,8 +572,16 @@ export interface components {
         /** @description The store cannot answer, or cannot promise durability, at this moment. Nothing was acknowledged; try again. */
         Unavailable: {
             headers: {
-                "X-Request-Id": components["headers"]["XRequestId"];
-                "Retry-After": components["headers"]["RetryAfter"];
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
+                 * @example 1
+                 */
+                "Retry-After": string;
                 [name: string]: unknown;
             };
             content: {
@@ -666,10 +710,26 @@ export interface operations {
             /** @description The run, which finished within the time that `Prefer` named. */
             200: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
-                    Location: components["headers"]["Location"];
-                    "Preference-Applied": components["headers"]["PreferenceApplied"];
-                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description The path of the resource that was made.
+                     * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
+                     */
+                    Location: string;
+                    /**
+                     * @description The preference that was honoured (RFC 7240, section 3).
+                     * @example wait=10
+                     */
+                    "Preference-Applied"?: string;
+                    /**
+                     * @description Sent when an earlier call with this `Idempotency-Key` made the run.
+                     * @example true
+                     */
+                    "Idempotent-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
@@ -679,10 +739,26 @@ export interface operations {
             /** @description The run is stored durably and will be executed. */
             202: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
-                    Location: components["headers"]["Location"];
-                    "Preference-Applied": components["headers"]["PreferenceApplied"];
-                    "Idempotent-Replayed": components["headers"]["IdempotentReplayed"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description The path of the resource that was made.
+                     * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
+                     */
+                    Location: string;
+                    /**
+                     * @description The preference that was honoured (RFC 7240, section 3).
+                     * @example wait=10
+                     */
+                    "Preference-Applied"?: string;
+                    /**
+                     * @description Sent when an earlier call with this `Idempotency-Key` made the run.
+                     * @example true
+                     */
+                    "Idempotent-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
@@ -697,7 +773,11 @@ export interface operations {
             /** @description The `Idempotency-Key` was used before with another request. Nothing was stored. */
             409: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -753,7 +833,11 @@ export interface operations {
             /** @description A page of runs. */
             200: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -783,7 +867,11 @@ export interface operations {
             /** @description The run. */
             200: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -814,7 +902,11 @@ export interface operations {
             /** @description The run as it is now. */
             200: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -851,8 +943,16 @@ export interface operations {
             /** @description The run's events. */
             200: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
-                    "Cache-Control": components["headers"]["NoStore"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Events are not to be cached.
+                     * @example no-store
+                     */
+                    "Cache-Control": "no-store";
                     [name: string]: unknown;
                 };
                 content: {
@@ -867,7 +967,11 @@ export interface operations {
             /** @description The run has finished and has no event after `Last-Event-ID`; an EventSource then stops reconnecting. */
             204: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -893,7 +997,11 @@ export interface operations {
             /** @description The workflows. */
             200: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -923,7 +1031,11 @@ export interface operations {
             /** @description The workflow. */
             200: {
                 headers: {
-                    "X-Request-Id": components["headers"]["XRequestId"];
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
                     [name: string]: unknown;
                 };
                 content: {

@@ -16,13 +16,15 @@ export interface AnswerValidation {
   checkEvent: Check
 }
 
-/** Rejects when a schema cannot be compiled. */
+/** Compiles a schema of the document, once however often it is referred to. */
+type Compile = (schema: Schema) => Check
+
+/** Rejects when a schema of the operation's answers cannot be compiled. */
 export async function answerValidation(
   validator: Validator,
-  document: Document,
+  compile: Compile,
   operation: Operation,
 ): Promise<AnswerValidation> {
-  const compile = compiler(document)
   const checks = new Map<string, Check>()
   let checkEvent: Check = () => 'The operation has no event stream.'
   for (const [status, { content }] of operation.responses) {
@@ -85,8 +87,8 @@ async function eovCheck(validator: Validator, operation: Operation, status: numb
   }
 }
 
-/** Compiles schemas of the document; `$ref`s in them are looked up beside `components`, where bundling puts them. */
-function compiler({ components }: Document): (schema: Schema) => Check {
+/** For what EOV does not validate. `$ref`s are looked up in `components`, where bundling puts what they name. */
+export function schemaCompiler({ components }: Document): Compile {
   const ajv = new Ajv2020({ strict: false, formats })
   ajvFormats.default(ajv)
   for (const [name, format] of Object.entries(formats)) ajv.addFormat(name, format)

@@ -14,10 +14,12 @@ export const problemKinds = {
   'not-found': { status: 404, title: 'Not found' },
   'method-not-allowed': { status: 405, title: 'Method not allowed' },
   'not-acceptable': { status: 406, title: 'Not acceptable' },
+  'request-timeout': { status: 408, title: 'Request timeout' },
   'idempotency-conflict': { status: 409, title: 'Idempotency key reused' },
   'name-taken': { status: 409, title: 'Name taken' },
   'content-too-large': { status: 413, title: 'Content too large' },
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
+  'header-fields-too-large': { status: 431, title: 'Header fields too large' },
   'internal-error': { status: 500, title: 'Internal error' },
   unavailable: { status: 503, title: 'Unavailable' },
 } as const satisfies Record<string, Kind>

@@ -17,6 +17,7 @@ export class RunFeed {
   #seen = 0
   #reading: Promise<void> | undefined
   #again = false
+  #closed = false
   readonly #stopListening: () => void
 
   constructor(store: Store) {
@@ -24,8 +25,11 @@ export class RunFeed {
     this.#stopListening = store.listen('runs', () => this.#read())
   }
 
+  /** Lets go of everyone who follows a run. */
   close(): void {
+    this.#closed = true
     this.#stopListening()
+    for (const followers of this.#followers.values()) for (const tell of followers) tell()
   }
 
   /** Waits until the run has finished, for `seconds` at most; returns it as it is then. */
@@ -36,7 +40,7 @@ export class RunFeed {
       for (;;) {
         const now = (await runs.get(run.accountId, run.id)) ?? run
         const left = deadline - performance.now()
-        if (isFinal(now.status) || left <= 0 || signal.aborted) return now
+        if (isFinal(now.status) || left <= 0 || signal.aborted || this.#closed) return now
         await changes.next(left, signal)
       }
     } finally {
@@ -61,7 +65,7 @@ export class RunFeed {
     const changes = await this.#follow(runId)
     let last = sequence
     try {
-      while (!signal.aborted) {
+      while (!signal.aborted && !this.#closed) {
         const events = await eventsAfter(this.#store.read, runId, last, eventsPerRead)
         for (const event of events) {
           yield event

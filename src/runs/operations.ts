@@ -46,7 +46,7 @@ export function runOperations(runs: Runs, feed: RunFeed): Operations {
         ...(queued.replayed && { 'Idempotent-Replayed': 'true' as const }),
       }
       const finished = wait !== undefined && isFinal(run.status)
-      return { status: finished ? 200 : 202, headers, body: wireOf(run) }
+      return finished ? { status: 200, headers, body: wireOf(run) } : { status: 202, headers, body: wireOf(run) }
     },
 
     async listRuns({ principal, query }) {

@@ -93,28 +93,21 @@ export class RunQueue {
 
   /** Adds events to the run; the last progress among them becomes the run's. False when the lease is lost. */
   async report(lease: Lease, reports: readonly Report[]): Promise<boolean> {
-    return this.#whileHeld(lease, async (session) => {
-      for (const report of reports) await appendEvent(session, lease.runId, report)
-      const progress = reports.findLast((report) => report.type === 'progress')
-      if (!progress) return
-      const { percent, message } = progress.data
-      const update = session.query.updateTable('runs').set({ progress: JSON.stringify({ percent, message }) })
-      await update.where('id', '=', lease.runId).execute()
-    })
+    return this.#whileHeld(lease, (session) => record(session, lease, reports))
   }
 
   /** Adds events and remembers what a step returned, for later attempts. False when the lease is lost. */
   async finishStep(lease: Lease, name: string, value: Uint8Array, reports: readonly Report[]): Promise<boolean> {
     return this.#whileHeld(lease, async (session) => {
       await session.query.insertInto('run_steps').values({ run_id: lease.runId, name, value }).execute()
-      for (const report of reports) await appendEvent(session, lease.runId, report)
+      await record(session, lease, reports)
     })
   }
 
   /** Ends the attempt: the run finishes, or is queued again. False when the lease is lost; nothing changed then. */
   async settle(lease: Lease, outcome: Outcome, retry: Claimable['retry'], reports: readonly Report[] = []) {
     const held = await this.#whileHeld(lease, async (session, row) => {
-      for (const report of reports) await appendEvent(session, lease.runId, report)
+      await record(session, lease, reports)
       await settleRow(session, row, outcome, retry, this.#now())
     })
     if (held) this.#store.ring('queue')
@@ -175,6 +168,16 @@ export class RunQueue {
       steps,
     }
   }
+}
+
+/** Adds the events; the last progress among them becomes the run's. */
+async function record(session: Session, { runId }: Lease, reports: readonly Report[]): Promise<void> {
+  for (const report of reports) await appendEvent(session, runId, report)
+  const progress = reports.findLast((report) => report.type === 'progress')
+  if (!progress) return
+  const { percent, message } = progress.data
+  const update = session.query.updateTable('runs').set({ progress: JSON.stringify({ percent, message }) })
+  await update.where('id', '=', runId).execute()
 }
 
 async function stepsOf({ query }: Session, runId: string) {

@@ -1,0 +1,143 @@
+/** The only file that constructs things and knows them all. */
+import { type Logger, pino } from 'pino'
+import { Accounts } from './accounts/accounts.ts'
+import type { Principal } from './api-keys/api-key.ts'
+import { ApiKeys } from './api-keys/api-keys.ts'
+import { browserContextApi } from './browser-context-api.ts'
+import { BrowserContexts } from './browser-contexts/browser-contexts.ts'
+import type { Config } from './config.ts'
+import { type Listener, listen } from './contract/listener.ts'
+import { mountDocument } from './contract/mount.ts'
+import type { Document } from './contract/operations.ts'
+import { browserContextDocument, executionDocument, knownScopes } from './documents.ts'
+import { executionApi } from './execution-api.ts'
+import { managementApp } from './management/management.ts'
+import { Metrics } from './management/metrics.ts'
+import { RunFeed } from './runs/feed.ts'
+import { Runs } from './runs/runs.ts'
+import { Upkeep } from './runs/upkeep.ts'
+import { Cursors } from './storage/cursors.ts'
+import { Encryption, installationKey } from './storage/encryption.ts'
+import { openSqliteStore } from './storage/sqlite/sqlite-store.ts'
+import { type Store, StoreUnavailable } from './storage/store.ts'
+import { WorkerProcess } from './worker/worker-process.ts'
+import { describeWorkflows, Workflows } from './workflows/workflows.ts'
+
+/** Structured logs on standard output. Nothing is logged that could hold a key's value: no header, no body, no query. */
+export function openLog(config: Config): Logger {
+  return pino({ level: config.LOG_LEVEL, base: { pid: process.pid } }, pino.destination({ sync: false }))
+}
+
+export function openEncryption(config: Config): Encryption {
+  return new Encryption(installationKey(config.DATA_DIR, config.ENCRYPTION_KEY))
+}
+
+export function openStore(config: Config): Promise<Store> {
+  return openSqliteStore(config.DATA_DIR)
+}
+
+/** What the operator's commands need of the service; it works beside one that runs. */
+export async function openAdministration(config: Config) {
+  const store = await openStore(config)
+  const accounts = new Accounts(store)
+  const apiKeys = new ApiKeys(store, knownScopes())
+  const firstAccount = await accounts.createFirst()
+  const close = async () => {
+    await apiKeys.close()
+    await store.close()
+  }
+  return { accounts, apiKeys, firstAccount, close }
+}
+
+export interface Service {
+  executionUrl: string
+  browserContextUrl: string
+  managementUrl: string
+  /** The account that this start made, when it was the first one. */
+  firstAccount: { id: string; name: string } | undefined
+  stop(): Promise<void>
+}
+
+/** Serves both surfaces and the management address; resolves when they accept requests. */
+export async function startService(config: Config, log: Logger, command: string): Promise<Service> {
+  const [workflows, store] = await Promise.all([describeWorkflows(config.WORKFLOWS_DIR), openStore(config)])
+  const domain = construct(config, store, new Workflows(workflows), log)
+  const firstAccount = await domain.accounts.createFirst()
+  const worker = new WorkerProcess(command, log)
+  const metrics = new Metrics(store.read)
+  let stopping = false
+  const ready = async () => {
+    if (stopping) throw new StoreUnavailable('The service is stopping.')
+    await store.check()
+  }
+
+  const surface = <Handlers extends object>(name: string, document: Document, handlers: Handlers) =>
+    mountDocument<Principal>({
+      name,
+      document,
+      handlers,
+      authenticate: (value) => domain.apiKeys.authenticate(value),
+      isUnavailable: (error) => error instanceof StoreUnavailable,
+      describe: ({ accountId, apiKeyId }) => ({ accountId, apiKeyId }),
+      observe: metrics.observe(name),
+      log,
+    })
+  const apps = await Promise.all([
+    surface('execution', executionDocument, executionApi(domain)),
+    surface('browser-context', browserContextDocument, browserContextApi(domain.browserContexts)),
+  ])
+
+  const listeners = await listenOnAll(config, [...apps, managementApp({ registry: metrics.registry, ready })])
+  const [execution, browserContext, management] = listeners
+  domain.upkeep.start()
+  worker.start()
+
+  return {
+    executionUrl: config.EXECUTION_URL ?? execution.url,
+    browserContextUrl: config.BROWSER_CONTEXT_URL ?? browserContext.url,
+    managementUrl: management.url,
+    firstAccount,
+    async stop() {
+      stopping = true
+      domain.feed.close()
+      const surfaces = [execution, browserContext].map((listener) => listener.stop(config.SHUTDOWN_SECONDS))
+      await Promise.all([...surfaces, worker.stop(), domain.upkeep.stop()])
+      await domain.apiKeys.close()
+      await management.stop(0)
+      await store.close()
+    },
+  }
+}
+
+function construct(config: Config, store: Store, workflows: Workflows, log: Logger) {
+  const encryption = openEncryption(config)
+  const cursors = new Cursors(encryption)
+  return {
+    workflows,
+    accounts: new Accounts(store),
+    apiKeys: new ApiKeys(store, knownScopes()),
+    runs: new Runs({ store, workflows, encryption, cursors }),
+    feed: new RunFeed(store),
+    upkeep: new Upkeep(store, (error) => log.warn({ err: error }, 'upkeep failed; it is tried again')),
+    browserContexts: new BrowserContexts(store, cursors),
+  }
+}
+
+type Apps = Awaited<ReturnType<typeof mountDocument>>[]
+
+/** Opens the three ports, or none of them. */
+async function listenOnAll(config: Config, apps: Apps): Promise<[Listener, Listener, Listener]> {
+  const [execution, browserContext, management] = apps
+  if (!execution || !browserContext || !management) throw new Error('Three apps are to be listened on.')
+  const opened: Listener[] = []
+  try {
+    const host = config.HOST
+    opened.push(await listen(execution, { host, port: config.EXECUTION_PORT, name: 'EXECUTION_PORT' }))
+    opened.push(await listen(browserContext, { host, port: config.BROWSER_CONTEXT_PORT, name: 'BROWSER_CONTEXT_PORT' }))
+    opened.push(await listen(management, { host, port: config.MANAGEMENT_PORT, name: 'MANAGEMENT_PORT' }))
+    return opened as [Listener, Listener, Listener]
+  } catch (error) {
+    await Promise.all(opened.map((listener) => listener.stop(0)))
+    throw error
+  }
+}

@@ -1,0 +1,34 @@
+/** `accounts create` and `accounts list`, and which account a command means. */
+import type { Account, Accounts } from '../accounts/accounts.ts'
+import { CallRefused } from './explained.ts'
+import { withAdministration } from './keys.ts'
+import { print, table } from './print.ts'
+
+export async function createAccount(options: { name: string; scopes?: boolean; json?: boolean }): Promise<void> {
+  const name = options.name.trim()
+  if (name === '' || name.length > 100) throw new CallRefused('--name is to have 1 to 100 characters.')
+  await withAdministration(async ({ accounts }) => {
+    const account = await accounts.create({ name, scopesEnabled: options.scopes ?? false })
+    print(options.json ? JSON.stringify(shown(account)) : `Created the account "${account.name}": ${account.id}`)
+  })
+}
+
+export async function listAccounts(options: { json?: boolean }): Promise<void> {
+  await withAdministration(async ({ accounts }) => {
+    const found = (await accounts.list()).map(shown)
+    print(options.json ? JSON.stringify(found) : table(found))
+  })
+}
+
+/** The account that was named, or the only one there is. */
+export async function accountOf(accounts: Accounts, id: string | undefined): Promise<string> {
+  const all = await accounts.list()
+  const found = id === undefined && all.length === 1 ? all[0] : all.find((account) => account.id === id?.toLowerCase())
+  if (found) return found.id
+  if (id !== undefined) throw new CallRefused(`There is no account ${id}; \`accounts list\` shows them.`)
+  throw new CallRefused('There are several accounts: say which with --account ID; `accounts list` shows them.')
+}
+
+function shown({ id, name, scopesEnabled, createdAt }: Account) {
+  return { id, name, scopesEnabled, createdAt: new Date(createdAt).toISOString() }
+}

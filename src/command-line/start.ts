@@ -1,0 +1,66 @@
+/** `npm start`: serves until it is told to stop. */
+import { fileURLToPath } from 'node:url'
+import { openLog, type Service, startService } from '../app.ts'
+import { readConfig } from '../config.ts'
+
+const main = fileURLToPath(new URL('../main.ts', import.meta.url))
+
+export async function start(): Promise<void> {
+  const config = readConfig(process.env)
+  const log = openLog(config)
+  const service = await startService(config, log, main)
+  say(welcome(service, config.DATA_DIR))
+  log.info({ execution: service.executionUrl, browserContext: service.browserContextUrl }, 'service ready')
+  onStopSignal(async () => {
+    log.info('service stopping')
+    await service.stop()
+    log.info('service stopped')
+    log.flush()
+  })
+}
+
+/** Calls `stop` at the first SIGINT or SIGTERM and ends the process after it; a second one ends it at once. */
+export function onStopSignal(stop: () => Promise<void>): void {
+  let stopping = false
+  const onSignal = () => {
+    if (stopping) process.exit(1)
+    stopping = true
+    stop().then(
+      () => process.exit(0),
+      (error) => {
+        process.stderr.write(`${error instanceof Error ? error.stack : error}\n`)
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGINT', onSignal)
+  process.on('SIGTERM', onSignal)
+  // A worker that was started by the service ends with it.
+  process.once('disconnect', onSignal)
+}
+
+function welcome({ firstAccount, executionUrl, browserContextUrl, managementUrl }: Service, dataDirectory: string): string {
+  const addresses = [
+    `Execution API        ${executionUrl}`,
+    `Browser Context API  ${browserContextUrl}`,
+    `Management           ${managementUrl}/readyz`,
+  ]
+  if (!firstAccount) return addresses.join('\n')
+  return [
+    `First start: made the store in ${dataDirectory}, its encryption key, and the account "${firstAccount.name}".`,
+    '',
+    ...addresses,
+    '',
+    'Create an API key, in another terminal:',
+    '  npm run --silent cli -- keys create --name "my first key"',
+    'and queue a run with it:',
+    `  curl -X PUT ${executionUrl}/v1/execution/queue-remote/count-words \\`,
+    "    -H 'Authorization: Bearer <API_KEY>' -H 'Content-Type: application/json' -H 'Prefer: wait=10' \\",
+    `    -d '{"variableData": {"path": "README.md"}}'`,
+  ].join('\n')
+}
+
+/** For people; the logs go to standard output. */
+function say(text: string): void {
+  process.stderr.write(`${text}\n`)
+}

@@ -1,0 +1,30 @@
+/** `npm run worker`: executes runs until it is told to stop. */
+import { openEncryption, openLog, openStore } from '../app.ts'
+import { readConfig } from '../config.ts'
+import { Worker } from '../worker/worker.ts'
+import { onStopSignal } from './start.ts'
+
+export async function worker(): Promise<void> {
+  const config = readConfig(process.env)
+  const log = openLog(config)
+  const store = await openStore(config)
+  const options = {
+    workflowsDirectory: config.WORKFLOWS_DIR,
+    slots: config.WORKER_SLOTS,
+    leaseSeconds: config.LEASE_SECONDS,
+    abortGraceSeconds: config.ABORT_GRACE_SECONDS,
+    memoryMegabytesMax: config.WORKFLOW_MEMORY_MB,
+  }
+  const onFatal = (error: unknown) => {
+    log.fatal({ err: error }, 'the worker cannot execute runs any more')
+    log.flush()
+    process.exit(1)
+  }
+  const running = new Worker(store, openEncryption(config), options, log, onFatal)
+  await running.start()
+  onStopSignal(async () => {
+    await running.stop(config.SHUTDOWN_SECONDS)
+    await store.close()
+    log.flush()
+  })
+}

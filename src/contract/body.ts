@@ -1,0 +1,75 @@
+/** Reads the body of a request: its media type, its size, its bytes, and the JSON in them. */
+import express, { type Request, type Response } from 'express'
+import { MIMEType } from 'node:util'
+import { parseJson, refused } from './json.ts'
+import type { Operation } from './operations.ts'
+import { Problem } from './problem.ts'
+
+export const bodyBytesMax = 1024 * 1024
+
+export interface Body {
+  /** One of the operation's media types. */
+  mediaType: string
+  value: unknown
+}
+
+/** The client closed the connection before it had sent the whole body. */
+export class ClientGone extends Error {}
+
+const readBytes = express.raw({ type: () => true, limit: bodyBytesMax, inflate: false })
+
+/** The body, or `undefined` when there is none and the document allows that. Rejects with a Problem or ClientGone. */
+export async function readBody(operation: Operation, request: Request, response: Response): Promise<Body | undefined> {
+  const { body } = operation
+  const { headers } = request
+  const declaredBytes = Number(headers['content-length'] ?? 0)
+  const isSent = declaredBytes > 0 || headers['transfer-encoding'] !== undefined
+  if (!body) {
+    if (isSent) throw refused({ pointer: '', detail: 'This operation takes no body.' })
+    return undefined
+  }
+  if (isSent) {
+    const mediaType = documentedType(body.mediaTypes, headers['content-type'])
+    if (!mediaType || (headers['content-encoding'] ?? 'identity') !== 'identity') throw unsupported(body.mediaTypes)
+    if (declaredBytes > bodyBytesMax) throw tooLarge()
+    const value = parseJson(await bytesOf(request, response))
+    if (value !== undefined) return { mediaType, value }
+  }
+  // Emptiness is decided here, from the contract: EOV decides it from the schema.
+  if (body.required) throw refused({ pointer: '', detail: 'is required' })
+  return undefined
+}
+
+/** The documented media type that the header names. Of its parameters only `charset` matters, and must be UTF-8. */
+function documentedType(mediaTypes: string[], header: string | undefined): string | undefined {
+  if (header === undefined || mediaTypes.includes(header)) return header
+  try {
+    const { essence, params } = new MIMEType(header)
+    const isUtf8 = /^utf-?8$/i.test(params.get('charset') ?? 'utf-8')
+    return isUtf8 && mediaTypes.includes(essence) ? essence : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function bytesOf(request: Request, response: Response): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    readBytes(request, response, (error?: { type?: string }) => {
+      if (error?.type === 'entity.too.large') reject(tooLarge())
+      else if (error?.type === 'request.aborted') reject(new ClientGone())
+      else if (error) reject(error)
+      else resolve(request.body)
+    })
+  })
+}
+
+/** The connection is closed because the rest of the body would otherwise have to be read before the next request. */
+function tooLarge(): Problem {
+  const detail = `The body may have at most ${bodyBytesMax} bytes.`
+  return new Problem({ kind: 'content-too-large', detail }, { Connection: 'close' })
+}
+
+function unsupported(mediaTypes: string[]): Problem {
+  const detail = `Send the body as ${mediaTypes.join(' or ')}, in UTF-8 and without a content coding.`
+  return new Problem({ kind: 'unsupported-media-type', detail })
+}

@@ -1,0 +1,63 @@
+/** The command line: arguments in, exit code out. Each command is in command-line/, and loaded when it is called. */
+import { enableCompileCache } from 'node:module'
+import { Command } from 'commander'
+
+// Compiled code is kept between starts; it halves the time to the first request.
+enableCompileCache()
+
+const program = new Command('execution-service').description('Queues remote runs of workflows over an HTTP API.')
+
+program
+  .command('start')
+  .description('serve the APIs and run one worker')
+  .action(async () => (await import('./command-line/start.ts')).start())
+
+program
+  .command('worker')
+  .description('run one more worker on the same data directory')
+  .action(async () => (await import('./command-line/worker.ts')).worker())
+
+const keys = program.command('keys').description('create, list and delete API keys; works while the service runs')
+
+keys
+  .command('create')
+  .description('create an API key and show its value, once')
+  .requiredOption('--name <name>', 'what the key is for')
+  .option('--scopes <scopes>', 'limit it to scopes, separated by commas')
+  .option('--expires-in <time>', 'end it after a time such as 12h or 90d')
+  .option('--account <id>', 'the account, where there are several')
+  .option('--json', 'print JSON')
+  .action(async (options) => (await import('./command-line/keys.ts')).createKey(options))
+
+keys
+  .command('list')
+  .description('list API keys')
+  .option('--account <id>', 'the account, where there are several')
+  .option('--json', 'print JSON')
+  .action(async (options) => (await import('./command-line/keys.ts')).listKeys(options))
+
+keys
+  .command('delete')
+  .description('delete an API key; it is refused from then on')
+  .argument('<id>', 'the id that `keys list` shows')
+  .option('--account <id>', 'the account, where there are several')
+  .action(async (id, options) => (await import('./command-line/keys.ts')).deleteKey(id, options))
+
+const accounts = program.command('accounts').description('create and list accounts')
+
+accounts
+  .command('create')
+  .description('create an account')
+  .requiredOption('--name <name>', 'what it is called')
+  .option('--scopes', 'let its API keys be limited to scopes')
+  .option('--json', 'print JSON')
+  .action(async (options) => (await import('./command-line/accounts.ts')).createAccount(options))
+
+accounts
+  .command('list')
+  .description('list accounts')
+  .option('--json', 'print JSON')
+  .action(async (options) => (await import('./command-line/accounts.ts')).listAccounts(options))
+
+const { explained } = await import('./command-line/explained.ts')
+await explained(() => program.parseAsync())

@@ -1,0 +1,28 @@
+/** The management address: is the process alive, may it be sent requests, and its metrics. No credential is asked. */
+import express, { type Express } from 'express'
+import type { Registry } from 'prom-client'
+
+export interface Management {
+  registry: Registry
+  /** @throws when the service cannot serve; the reason is not told. */
+  ready(): Promise<void>
+}
+
+export function managementApp({ registry, ready }: Management): Express {
+  const app = express().disable('x-powered-by').disable('etag')
+  app.get('/livez', (_request, response) => void response.type('text/plain').send('alive\n'))
+  app.get('/readyz', async (_request, response) => {
+    const refused = await ready().then(
+      () => false,
+      () => true,
+    )
+    response
+      .status(refused ? 503 : 200)
+      .type('text/plain')
+      .send(refused ? 'not ready\n' : 'ready\n')
+  })
+  app.get('/metrics', async (_request, response) => {
+    response.type(registry.contentType).send(await registry.metrics())
+  })
+  return app
+}
