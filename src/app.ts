@@ -8,7 +8,6 @@ import { BrowserContexts } from './browser-contexts/browser-contexts.ts'
 import type { Config } from './config.ts'
 import { type Listener, listen } from './contract/listener.ts'
 import { mountDocument } from './contract/mount.ts'
-import type { Document } from './contract/operations.ts'
 import { browserContextDocument, executionDocument, knownScopes } from './documents.ts'
 import { executionApi } from './execution-api.ts'
 import { managementApp } from './management/management.ts'
@@ -71,39 +70,39 @@ export async function startService(config: Config, log: Logger, command: string)
     await store.check()
   }
 
-  const surface = <Handlers extends object>(name: string, document: Document, handlers: Handlers) =>
-    mountDocument<Principal>({
-      name,
-      document,
-      handlers,
-      authenticate: (value) => domain.apiKeys.authenticate(value),
-      isUnavailable: (error) => error instanceof StoreUnavailable,
-      describe: ({ accountId, apiKeyId }) => ({ accountId, apiKeyId }),
-      observe: metrics.observe(name),
-      log,
-    })
-  const apps = await Promise.all([
-    surface('execution', executionDocument, executionApi(domain)),
-    surface('browser-context', browserContextDocument, browserContextApi(domain.browserContexts)),
-  ])
+  const surface = (name: string) => ({
+    name,
+    authenticate: (value: string) => domain.apiKeys.authenticate(value),
+    isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
+    describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
+    observe: metrics.observe(name),
+    log,
+  })
+  const execution = { ...surface('execution'), document: executionDocument, handlers: executionApi(domain) }
+  const browserContext = {
+    ...surface('browser-context'),
+    document: browserContextDocument,
+    handlers: browserContextApi(domain.browserContexts),
+  }
+  const apps = await Promise.all([mountDocument(execution), mountDocument(browserContext)])
 
   const listeners = await listenOnAll(config, [...apps, managementApp({ registry: metrics.registry, ready })])
-  const [execution, browserContext, management] = listeners
+  const [executionListener, browserContextListener, managementListener] = listeners
   domain.upkeep.start()
   worker.start()
 
   return {
-    executionUrl: config.EXECUTION_URL ?? execution.url,
-    browserContextUrl: config.BROWSER_CONTEXT_URL ?? browserContext.url,
-    managementUrl: management.url,
+    executionUrl: config.EXECUTION_URL ?? executionListener.url,
+    browserContextUrl: config.BROWSER_CONTEXT_URL ?? browserContextListener.url,
+    managementUrl: managementListener.url,
     firstAccount,
     async stop() {
       stopping = true
       domain.feed.close()
-      const surfaces = [execution, browserContext].map((listener) => listener.stop(config.SHUTDOWN_SECONDS))
+      const surfaces = [executionListener, browserContextListener].map((listener) => listener.stop(config.SHUTDOWN_SECONDS))
       await Promise.all([...surfaces, worker.stop(), domain.upkeep.stop()])
       await domain.apiKeys.close()
-      await management.stop(0)
+      await managementListener.stop(0)
       await store.close()
     },
   }

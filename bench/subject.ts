@@ -1,0 +1,103 @@
+/**
+ * A server that queues a run by `PUT`, in a process of its own: the service's Execution API, or what it is compared
+ * with. All of them write the same two rows with the same group commit and fsync before they answer.
+ */
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import { pino } from 'pino'
+import { v7 as uuid } from 'uuid'
+import { Accounts } from '../src/accounts/accounts.ts'
+import type { Principal } from '../src/api-keys/api-key.ts'
+import { ApiKeys } from '../src/api-keys/api-keys.ts'
+import { mountDocument } from '../src/contract/mount.ts'
+import type { Document } from '../src/contract/operations.ts'
+import { executionDocument, knownScopes } from '../src/documents.ts'
+import { executionApi } from '../src/execution-api.ts'
+import { RunFeed } from '../src/runs/feed.ts'
+import { Runs } from '../src/runs/runs.ts'
+import { insertRun, type NewRun } from '../src/runs/store.ts'
+import { Cursors } from '../src/storage/cursors.ts'
+import { Encryption, installationKey } from '../src/storage/encryption.ts'
+import { openSqliteStore } from '../src/storage/sqlite/sqlite-store.ts'
+import { type Store, StoreUnavailable } from '../src/storage/store.ts'
+import { describeWorkflows, Workflows } from '../src/workflows/workflows.ts'
+
+const [kind = '', directory = ''] = process.argv.slice(2)
+const store = await openSqliteStore(directory)
+const account = (await new Accounts(store).createFirst())?.id ?? ''
+const apiKeys = new ApiKeys(store, knownScopes())
+const userId = await new Accounts(store).ownerOf(account)
+const key = await apiKeys.create({ accountId: account, userId, name: 'bench', scopes: null, expiresAt: null })
+
+/** What every handler without checks does: the durable insert, and an answer of the same size as the service's. */
+async function insert(store: Store, variables: unknown): Promise<object> {
+  const id = uuid()
+  const at = Date.now()
+  const unset = { secrets: null, availableAt: null, expiresAt: null }
+  const workflow = { workflowId: 'first-line', workflowVersion: '1.0.0', priority: 0 }
+  const run: NewRun = { id, accountId: account, apiKeyId: key.id, ...workflow, ...unset, variables: JSON.stringify(variables), createdAt: at }
+  await store.write((session) => insertRun(session, run))
+  store.ring('queue')
+  const state = { status: 'queued', reason: null, waitingFor: 'worker', cancelRequested: false, attempts: 0 }
+  const later = { output: null, error: null, progress: null, startedAt: null, finishedAt: null }
+  const moments = { createdAt: new Date(at).toISOString(), availableAt: null, expiresAt: null }
+  return { id, ...workflow, ...state, variableData: variables, ...later, ...moments }
+}
+
+const servers: Record<string, () => RequestListener | Promise<RequestListener>> = {
+  'node:http': () => (request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk) => chunks.push(chunk))
+    request.on('end', async () => {
+      const { variableData } = JSON.parse(Buffer.concat(chunks).toString())
+      const text = JSON.stringify(await insert(store, variableData))
+      response.writeHead(202, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) }).end(text)
+    })
+  },
+  Express: () => {
+    const app = express()
+    app.put('/v1/execution/queue-remote/:workflowId', express.json(), async (request, response) => {
+      response.status(202).json(await insert(store, request.body.variableData))
+    })
+    return app
+  },
+  service: () => service(executionDocument, {}),
+  'service, 50 more operations': () => {
+    const document = structuredClone(executionDocument)
+    const handlers: Record<string, () => Promise<object>> = {}
+    for (let number = 0; number < 50; number += 1) {
+      const operationId = `extra${number}`
+      const get = { ...(document.paths['/v1/execution/workflows']?.get as object), operationId }
+      document.paths[`/v1/execution/extra-${number}/{workflowId}`] = {
+        parameters: document.paths['/v1/execution/workflows/{workflowId}']?.parameters,
+        get,
+      }
+      handlers[operationId] = async () => ({ status: 200, body: { data: [] } })
+    }
+    return service(document, handlers)
+  },
+}
+
+/** The Execution API as src/app.ts mounts it, with validation of requests and answers, and its log. */
+async function service(document: Document, more: object): Promise<RequestListener> {
+  const encryption = new Encryption(installationKey(directory, undefined))
+  const workflows = new Workflows(await describeWorkflows(new URL('./workflows', import.meta.url).pathname))
+  const runs = new Runs({ store, workflows, encryption, cursors: new Cursors(encryption) })
+  return mountDocument({
+    name: 'execution',
+    document,
+    handlers: { ...executionApi({ runs, workflows, feed: new RunFeed(store) }), ...more },
+    authenticate: (value) => apiKeys.authenticate(value),
+    isUnavailable: (error) => error instanceof StoreUnavailable,
+    describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
+    log: pino({ level: 'info' }, pino.destination({ dest: '/dev/null', sync: false })),
+  })
+}
+
+const listener = await servers[kind]?.()
+const server = createServer(listener).listen(0, '127.0.0.1', () => {
+  process.send?.({ port: (server.address() as AddressInfo).port, key: key.value })
+})
+process.on('message', () => process.send?.({ cpu: process.cpuUsage() }))
+process.on('disconnect', () => process.exit())

@@ -1,0 +1,11 @@
+/** Returns when its first line ran, in milliseconds since 1970 with fractions. */
+import { defineWorkflow } from 'execution-service/workflow'
+
+export default defineWorkflow({
+  id: 'first-line',
+  version: '1.0.0',
+  title: 'Tell when the first line ran',
+  variables: { type: 'object', additionalProperties: false, properties: { note: { type: 'string' } } },
+  output: { type: 'number' },
+  run: () => performance.timeOrigin + performance.now(),
+})
