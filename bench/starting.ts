@@ -3,6 +3,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { createExecutionV1Client } from '../generated/execution.v1/client.ts'
 import { median, percentile, print, table } from './figures.ts'
@@ -56,16 +57,14 @@ export async function starting(): Promise<void> {
 
 async function start(env: NodeJS.ProcessEnv): Promise<Running> {
   const startedAt = performance.now()
-  const child = spawn(process.execPath, [main, 'start'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
-  const lines: string[] = []
-  for await (const chunk of child.stdout) {
-    lines.push(...String(chunk).split('\n'))
-    const ready = lines.find((line) => line.includes('"service ready"'))
-    if (!ready) continue
-    child.stdout.resume()
-    return { child, baseUrl: JSON.parse(ready).execution, readyMilliseconds: performance.now() - startedAt }
-  }
-  throw new Error('The service ended before it was ready.')
+  const child = spawn(process.execPath, ['--max-semi-space-size=4', main, 'start'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+  const baseUrl = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (line.includes('"service ready"')) resolve(JSON.parse(line).execution)
+    })
+    child.once('exit', () => reject(new Error('The service ended before it was ready.')))
+  })
+  return { child, baseUrl, readyMilliseconds: performance.now() - startedAt }
 }
 
 async function stop({ child }: Running): Promise<void> {

@@ -1,5 +1,5 @@
 /** The only file that constructs things and knows them all. */
-import { type Logger, pino } from 'pino'
+import type { Logger } from 'pino'
 import { Accounts } from './accounts/accounts.ts'
 import type { Principal } from './api-keys/api-key.ts'
 import { ApiKeys } from './api-keys/api-keys.ts'
@@ -10,43 +10,16 @@ import { type Listener, listen } from './contract/listener.ts'
 import { mountDocument } from './contract/mount.ts'
 import { browserContextDocument, executionDocument, knownScopes } from './documents.ts'
 import { executionApi } from './execution-api.ts'
+import { openEncryption, openStore } from './installation.ts'
 import { managementApp } from './management/management.ts'
 import { Metrics } from './management/metrics.ts'
 import { RunFeed } from './runs/feed.ts'
 import { Runs } from './runs/runs.ts'
 import { Upkeep } from './runs/upkeep.ts'
 import { Cursors } from './storage/cursors.ts'
-import { Encryption, installationKey } from './storage/encryption.ts'
-import { openSqliteStore } from './storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from './storage/store.ts'
 import { WorkerProcess } from './worker/worker-process.ts'
 import { describeWorkflows, Workflows } from './workflows/workflows.ts'
-
-/** Structured logs on standard output. Nothing is logged that could hold a key's value: no header, no body, no query. */
-export function openLog(config: Config): Logger {
-  return pino({ level: config.LOG_LEVEL, base: { pid: process.pid } }, pino.destination({ sync: false }))
-}
-
-export function openEncryption(config: Config): Encryption {
-  return new Encryption(installationKey(config.DATA_DIR, config.ENCRYPTION_KEY))
-}
-
-export function openStore(config: Config): Promise<Store> {
-  return openSqliteStore(config.DATA_DIR)
-}
-
-/** What the operator's commands need of the service; it works beside one that runs. */
-export async function openAdministration(config: Config) {
-  const store = await openStore(config)
-  const accounts = new Accounts(store)
-  const apiKeys = new ApiKeys(store, knownScopes())
-  const firstAccount = await accounts.createFirst()
-  const close = async () => {
-    await apiKeys.close()
-    await store.close()
-  }
-  return { accounts, apiKeys, firstAccount, close }
-}
 
 export interface Service {
   executionUrl: string

@@ -1,9 +1,13 @@
 /** The command line: arguments in, exit code out. Each command is in command-line/, and loaded when it is called. */
 import { enableCompileCache } from 'node:module'
+import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 
-// Compiled code is kept between starts; it halves the time to the first request.
-enableCompileCache()
+// Compiled code is kept between starts, for this process and those below it: it saves time, and the 18 MB that each
+// process needs to strip types by itself.
+const cache = fileURLToPath(new URL('../node_modules/.cache/node', import.meta.url))
+enableCompileCache(cache)
+process.env.NODE_COMPILE_CACHE ??= cache
 
 const program = new Command('execution-service').description('Queues remote runs of workflows over an HTTP API.')
 

@@ -6,6 +6,7 @@ export default defineWorkflow({
   id: 'count-words',
   version: '1.0.0',
   title: 'Count the words of a text file',
+  description: 'Counts all words of a file and lists the most frequent ones.',
   variables: {
     type: 'object',
     additionalProperties: false,
@@ -20,9 +21,10 @@ export default defineWorkflow({
     additionalProperties: false,
     required: ['words', 'top'],
     properties: {
-      words: { type: 'integer' },
+      words: { type: 'integer', description: 'How many words there are.' },
       top: {
         type: 'array',
+        description: 'The most frequent words, the first of them most often.',
         items: {
           type: 'object',
           required: ['word', 'count'],

@@ -102,7 +102,8 @@ export class ApiKeys {
   }
 
   async #refuseBeyondLimits(session: Session, { accountId, userId }: NewApiKey, now: number): Promise<void> {
-    const { held, active } = await rows.count(session, accountId, userId, now)
+    await rows.markAllExpired(session, accountId, now)
+    const { held, active } = await rows.count(session, accountId, userId)
     if (held >= heldByUserMax) {
       throw new ApiKeyRefused(`This user holds ${held} API keys, the most there can be: delete one first.`)
     }

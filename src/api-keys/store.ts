@@ -40,8 +40,8 @@ export async function scopesEnabled({ query }: Session, accountId: string): Prom
   return (await account.executeTakeFirst())?.scopes_enabled === 1
 }
 
-/** How many keys the user holds, and how many are active in the account. */
-export async function count({ query }: Session, accountId: string, userId: string, now: number) {
+/** How many keys the user holds, and how many in the account are not marked as expired. */
+export async function count({ query }: Session, accountId: string, userId: string) {
   const keys = query
     .selectFrom('api_keys')
     .select((it) => it.fn.countAll<number>().as('count'))
@@ -50,7 +50,6 @@ export async function count({ query }: Session, accountId: string, userId: strin
   const active = await keys
     .where('account_id', '=', accountId)
     .where('expired_at', 'is', null)
-    .where((it) => it.or([it('expires_at', 'is', null), it('expires_at', '>', now)]))
     .executeTakeFirstOrThrow()
   return { held: held.count, active: active.count }
 }
@@ -107,6 +106,12 @@ export async function markDeleted({ query }: Session, accountId: string, id: str
 
 export async function markExpired({ query }: Session, id: string, now: number): Promise<void> {
   await query.updateTable('api_keys').set({ expired_at: now }).where('id', '=', id).where('expired_at', 'is', null).execute()
+}
+
+/** Writes down every expiry of the account that has come: what has been counted as expired never counts as active again. */
+export async function markAllExpired({ query }: Session, accountId: string, now: number): Promise<void> {
+  const keys = query.updateTable('api_keys').set({ expired_at: now }).where('account_id', '=', accountId)
+  await keys.where('expired_at', 'is', null).where('expires_at', '<=', now).execute()
 }
 
 export async function markUsed({ query }: Session, uses: [id: string, at: number][]): Promise<void> {

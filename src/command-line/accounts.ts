@@ -1,7 +1,7 @@
 /** `accounts create` and `accounts list`, and which account a command means. */
 import type { Account, Accounts } from '../accounts/accounts.ts'
+import { withAdministration } from './administration.ts'
 import { CallRefused } from './explained.ts'
-import { withAdministration } from './keys.ts'
 import { print, table } from './print.ts'
 
 export async function createAccount(options: { name: string; scopes?: boolean; json?: boolean }): Promise<void> {

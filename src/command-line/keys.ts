@@ -1,8 +1,7 @@
 /** `keys create`, `keys list` and `keys delete`. */
 import type { ApiKey } from '../api-keys/api-key.ts'
-import { openAdministration } from '../app.ts'
-import { readConfig } from '../config.ts'
 import { accountOf } from './accounts.ts'
+import { withAdministration } from './administration.ts'
 import { CallRefused } from './explained.ts'
 import { print, table } from './print.ts'
 
@@ -47,17 +46,6 @@ export async function deleteKey(id: string, options: AccountOption): Promise<voi
     if (!deleted) throw new CallRefused(`There is no API key with the id ${id}; \`keys list\` shows the ids.`)
     print('Deleted. The key is refused from now on.')
   })
-}
-
-type Administration = Awaited<ReturnType<typeof openAdministration>>
-
-export async function withAdministration(act: (administration: Administration) => Promise<void>): Promise<void> {
-  const administration = await openAdministration(readConfig(process.env))
-  try {
-    await act(administration)
-  } finally {
-    await administration.close()
-  }
 }
 
 function shown({ name, prefix, scopes, createdAt, lastUsedAt, expiresAt, expired }: ApiKey) {

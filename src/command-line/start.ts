@@ -1,7 +1,9 @@
 /** `npm start`: serves until it is told to stop. */
 import { fileURLToPath } from 'node:url'
-import { openLog, type Service, startService } from '../app.ts'
+import { type Service, startService } from '../app.ts'
 import { readConfig } from '../config.ts'
+import { openLog } from '../installation.ts'
+import { onStopSignal } from './stop-signal.ts'
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 
@@ -17,26 +19,6 @@ export async function start(): Promise<void> {
     log.info('service stopped')
     log.flush()
   })
-}
-
-/** Calls `stop` at the first SIGINT or SIGTERM and ends the process after it; a second one ends it at once. */
-export function onStopSignal(stop: () => Promise<void>): void {
-  let stopping = false
-  const onSignal = () => {
-    if (stopping) process.exit(1)
-    stopping = true
-    stop().then(
-      () => process.exit(0),
-      (error) => {
-        process.stderr.write(`${error instanceof Error ? error.stack : error}\n`)
-        process.exit(1)
-      },
-    )
-  }
-  process.on('SIGINT', onSignal)
-  process.on('SIGTERM', onSignal)
-  // A worker that was started by the service ends with it.
-  process.once('disconnect', onSignal)
 }
 
 function welcome({ firstAccount, executionUrl, browserContextUrl, managementUrl }: Service, dataDirectory: string): string {

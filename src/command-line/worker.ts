@@ -1,8 +1,8 @@
 /** `npm run worker`: executes runs until it is told to stop. */
-import { openEncryption, openLog, openStore } from '../app.ts'
 import { readConfig } from '../config.ts'
+import { openEncryption, openLog, openStore } from '../installation.ts'
 import { Worker } from '../worker/worker.ts'
-import { onStopSignal } from './start.ts'
+import { onStopSignal } from './stop-signal.ts'
 
 export async function worker(): Promise<void> {
   const config = readConfig(process.env)

@@ -6,6 +6,9 @@ import { formats } from './formats.ts'
 import type { Document, Operation, Schema } from './operations.ts'
 import type { Validator, ValidatorRequest } from './validator.ts'
 
+/** Headers that the machinery puts on every answer. */
+const alwaysSent = ['X-Request-Id', 'Cache-Control']
+
 /** Says what is wrong, by the names of members and never by their values, or nothing when all is right. */
 type Check = (value: unknown) => string | undefined
 
@@ -40,7 +43,7 @@ export async function answerValidation(
     check(status, mediaType, headers, body) {
       const response = operation.responses.get(status)
       if (!response) return `status ${status} is not documented`
-      const missing = response.requiredHeaders.find((name) => !(name in headers))
+      const missing = response.requiredHeaders.find((name) => !(name in headers) && !alwaysSent.includes(name))
       if (missing) return `the header ${missing} is missing`
       if (mediaType === undefined) return Object.keys(response.content).length > 0 ? 'the body is missing' : undefined
       const check = checks.get(`${status} ${mediaType}`)
@@ -55,10 +58,13 @@ export async function answerValidation(
  */
 async function eovCheck(validator: Validator, operation: Operation, status: number, mediaType: string): Promise<Check> {
   let failure: unknown
+  // EOV takes the only media type when it is told none, which spares it parsing one (1.5 µs).
+  const isOnly = Object.keys(operation.responses.get(status)?.content ?? {}).length === 1
+  const headers = isOnly ? {} : { 'content-type': mediaType }
   const response = {
     statusCode: status,
     headersSent: false,
-    getHeaders: () => ({ 'content-type': mediaType }),
+    getHeaders: () => headers,
     json: (_body: unknown) => {},
   }
   const { method, path } = operation

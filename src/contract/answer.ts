@@ -58,10 +58,12 @@ function sendAtOnce(exchange: Exchange, answer: LooseAnswer, { mediaType, body }
     response.writeHead(answer.status, headers).end()
   } else {
     const text = mediaType === 'text/plain' ? (body as string) : JSON.stringify(body)
-    headers.push('Content-Length', String(Buffer.byteLength(text)))
+    const bytes = Buffer.byteLength(text)
+    headers.push('Content-Length', String(bytes))
     response.writeHead(answer.status, headers)
     if (answer.headers?.Connection === 'close') endAfterUpload(exchange, text)
-    else response.end(text)
+    // ASCII is the same in both, and Node writes it faster when it need not look for anything else.
+    else response.end(text, bytes === text.length ? 'latin1' : 'utf8')
   }
   exchange.end(answer.status)
 }

@@ -1,5 +1,5 @@
 /** Reads the body of a request: its media type, its size, its bytes, and the JSON in them. */
-import express, { type Request, type Response } from 'express'
+import type { IncomingMessage } from 'node:http'
 import { MIMEType } from 'node:util'
 import { parseJson, refused } from './json.ts'
 import type { Operation } from './operations.ts'
@@ -16,11 +16,8 @@ export interface Body {
 /** The client closed the connection before it had sent the whole body. */
 export class ClientGone extends Error {}
 
-const readBytes = express.raw({ type: () => true, limit: bodyBytesMax, inflate: false })
-
 /** The body, or `undefined` when there is none and the document allows that. Rejects with a Problem or ClientGone. */
-export async function readBody(operation: Operation, request: Request, response: Response): Promise<Body | undefined> {
-  const { body } = operation
+export async function readBody({ body }: Operation, request: IncomingMessage): Promise<Body | undefined> {
   const { headers } = request
   const declaredBytes = Number(headers['content-length'] ?? 0)
   const isSent = declaredBytes > 0 || headers['transfer-encoding'] !== undefined
@@ -32,7 +29,7 @@ export async function readBody(operation: Operation, request: Request, response:
     const mediaType = documentedType(body.mediaTypes, headers['content-type'])
     if (!mediaType || (headers['content-encoding'] ?? 'identity') !== 'identity') throw unsupported(body.mediaTypes)
     if (declaredBytes > bodyBytesMax) throw tooLarge()
-    const value = parseJson(await bytesOf(request, response))
+    const value = parseJson(await bytesOf(request))
     if (value !== undefined) return { mediaType, value }
   }
   // Emptiness is decided here, from the contract: EOV decides it from the schema.
@@ -52,14 +49,21 @@ function documentedType(mediaTypes: string[], header: string | undefined): strin
   }
 }
 
-function bytesOf(request: Request, response: Response): Promise<Buffer> {
+/** Not express.raw, which reads a body that is too large to its end before it says so. */
+function bytesOf(request: IncomingMessage): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    readBytes(request, response, (error?: { type?: string }) => {
-      if (error?.type === 'entity.too.large') reject(tooLarge())
-      else if (error?.type === 'request.aborted') reject(new ClientGone())
-      else if (error) reject(error)
-      else resolve(request.body)
-    })
+    const chunks: Buffer[] = []
+    let bytes = 0
+    const take = (chunk: Buffer) => {
+      chunks.push(chunk)
+      bytes += chunk.length
+      if (bytes <= bodyBytesMax) return
+      request.off('data', take)
+      reject(tooLarge())
+    }
+    request.on('data', take)
+    request.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes)))
+    request.on('error', () => reject(new ClientGone()))
   })
 }
 

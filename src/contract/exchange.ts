@@ -15,6 +15,8 @@ import type { RequestValidation } from './request-validation.ts'
 export interface ServedOperation {
   operation: Operation
   credential: CredentialReader
+  /** The bodies of 401 and 403, as the document has them. */
+  refusals: { 401: string; 403: string }
   readParameters: ParameterReader
   validate: RequestValidation
   answers: AnswerValidation

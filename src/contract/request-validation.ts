@@ -29,18 +29,13 @@ interface EovError {
 /** Rejects when EOV cannot compile the operation's schemas, which it otherwise tells only at the first request. */
 export async function requestValidation(validator: Validator, operation: Operation): Promise<RequestValidation> {
   const metadata = validator.metadata(operation)
-  const request = (parameters: Parameters, mediaType: string | undefined, body: unknown): ValidatorRequest => ({
-    method: operation.method,
-    path: '',
-    // EOV parses this for a query, which has been read already.
-    originalUrl: '/',
-    // EOV keeps a validator for each media type that it sees, so it sees only the documented ones (35 KiB, 3.5 ms).
-    headers: mediaType ? { ...parameters.header, 'content-type': mediaType } : parameters.header,
-    query: parameters.query,
-    params: parameters.path,
-    body,
-    openapi: { ...metadata, pathParams: parameters.path },
-  })
+  const request = ({ path, query, header }: Parameters, mediaType: string | undefined, body: unknown): ValidatorRequest => {
+    // EOV keeps a validator for each media type that it sees (35 KiB, 3.5 ms), so it sees only the documented ones.
+    if (mediaType) header['content-type'] = mediaType
+    // EOV parses `originalUrl` for a query, which has been read already.
+    const url = { method: operation.method, path: '', originalUrl: '/' }
+    return { ...url, headers: header, query, params: path, body, openapi: { ...metadata, pathParams: path } }
+  }
   await warmUp(validator, operation, request)
   // The validators are built now. At a request, EOV reads this list only to take apart arrays and objects that are
   // not in the default style; the parameters of operations that are served have none.

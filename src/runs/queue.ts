@@ -6,7 +6,7 @@ import type { Session, Store } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
 import type { RunEvent } from './run.ts'
 import { nextAfter, type Outcome } from './state.ts'
-import { appendEvent, countRunning } from './store.ts'
+import { appendEvent, countRunning, forgetSteps } from './store.ts'
 
 /** A workflow as a worker has it; the queue gives out no run of any other. */
 export interface Claimable {
@@ -35,8 +35,9 @@ export interface Claim extends Lease {
 
 export type Report = Omit<RunEvent, 'sequence'>
 
+/** One that has not started in time is not started any more, even before it is marked as expired. */
 const headSql = `SELECT id, priority FROM runs WHERE status = 'queued' AND delayed = 0 AND workflow_id = ?
-  ORDER BY priority DESC, id LIMIT 1`
+  AND (expires_at IS NULL OR expires_at > ? OR attempts > 0) ORDER BY priority DESC, id LIMIT 1`
 
 const claimSql = `UPDATE runs SET status = 'running', reason = NULL, attempts = attempts + 1, workflow_version = ?,
   started_at = COALESCE(started_at, ?), worker_id = ?, lease_expires_at = ?
@@ -134,7 +135,7 @@ export class RunQueue {
     let best: { id: string; priority: number; workflow: Claimable } | undefined
     for (const workflow of workflows) {
       if (workflow.concurrencyLimit !== null && (running?.get(workflow.id) ?? 0) >= workflow.concurrencyLimit) continue
-      const [head] = await session.all<{ id: string; priority: number }>(headSql, [workflow.id])
+      const [head] = await session.all<{ id: string; priority: number }>(headSql, [workflow.id, this.#now()])
       if (!head) continue
       const before = !best || head.priority > best.priority || (head.priority === best.priority && head.id < best.id)
       if (before) best = { ...head, workflow }
@@ -207,7 +208,7 @@ export async function settleRow(
       losses: row.losses + (outcome.kind === 'workerLost' ? 1 : 0),
       delayed: delayed ? 1 : 0,
       finished_at: again ? null : at,
-      ...(delayed && { available_at: at + next.delaySeconds * 1000 }),
+      ...(delayed && { available_at: at + Math.round(next.delaySeconds * 1000) }),
       ...(outcome.kind === 'failed' && { error: JSON.stringify(outcome.error) }),
       ...(next.status === 'succeeded' && outcome.kind === 'succeeded' && { output: JSON.stringify(outcome.output), error: null }),
     })
@@ -215,5 +216,5 @@ export async function settleRow(
     .execute()
   const data = { status: next.status, attempt: row.attempts, reason: next.reason }
   await appendEvent(session, row.id, { at, type: 'status', data })
-  if (!again) await session.query.deleteFrom('run_steps').where('run_id', '=', row.id).execute()
+  if (!again) await forgetSteps(session, row.id)
 }

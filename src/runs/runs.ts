@@ -96,13 +96,14 @@ export class Runs {
 
   /** A page of runs, newest first; `undefined` when the cursor was not written for this list. */
   async list(accountId: string, request: ListRequest): Promise<{ runs: Run[]; nextCursor: string | null } | undefined> {
-    const { limit, cursor, ...filters } = request
-    const list = JSON.stringify(['runs', accountId, filters])
+    const { limit, cursor, workflowId, status, createdAfter, createdBefore } = request
+    // In an order of its own: the same filters in another order are the same list.
+    const list = JSON.stringify(['runs', accountId, workflowId, status, createdAfter, createdBefore])
     const after = cursor === undefined ? undefined : this.#cursors.read(list, cursor)
     if (cursor !== undefined && after === undefined) return undefined
-    const from = filters.createdAfter === undefined ? undefined : firstIdAt(filters.createdAfter)
-    const beforeId = filters.createdBefore === undefined ? undefined : firstIdAt(filters.createdBefore)
-    const filter = { ...filters, from, before: least(after, beforeId) }
+    const from = createdAfter === undefined ? undefined : firstIdAt(createdAfter)
+    const beforeId = createdBefore === undefined ? undefined : firstIdAt(createdBefore)
+    const filter = { workflowId, status, from, before: least(after, beforeId) }
     const found = await rows.listRuns(this.#store.read, accountId, filter, limit + 1)
     const page = found.slice(0, limit)
     const last = found.length > limit ? page.at(-1) : undefined
@@ -120,6 +121,7 @@ export class Runs {
       const change = ended ? { status: 'cancelled', reason: 'cancelRequested', finished_at: at } : {}
       const update = session.query.updateTable('runs').set({ ...change, cancel_requested: 1 })
       await update.where('id', '=', row.id).execute()
+      if (ended) await rows.forgetSteps(session, row.id)
       const data = { status: ended ? 'cancelled' : row.status, attempt: row.attempts, reason: 'cancelRequested' }
       await rows.appendEvent(session, row.id, { at, type: 'status', data })
       return row.id
@@ -133,8 +135,9 @@ export class Runs {
 
   async #earlierUse(session: Session, run: rows.NewRun, key: string | undefined, fingerprint: Uint8Array | undefined) {
     if (key === undefined || fingerprint === undefined) return undefined
-    const use = { accountId: run.accountId, key, fingerprint, runId: run.id, expiresAt: run.createdAt + idempotencyMilliseconds }
-    return rows.claimIdempotencyKey(session, use, run.createdAt)
+    const now = this.#now()
+    const use = { accountId: run.accountId, key, fingerprint, runId: run.id, expiresAt: now + idempotencyMilliseconds }
+    return rows.claimIdempotencyKey(session, use, now)
   }
 
   /** Keyed, so that a stolen database does not let anyone guess secret variables from it. */

@@ -58,6 +58,11 @@ export async function appendEvent(
   await session.all(appendEventSql, [runId, at, type, JSON.stringify(data), runId])
 }
 
+/** What the steps of a finished run returned is needed by no attempt any more. */
+export async function forgetSteps({ query }: Session, runId: string): Promise<void> {
+  await query.deleteFrom('run_steps').where('run_id', '=', runId).execute()
+}
+
 const findRunSql = 'SELECT * FROM runs WHERE id = ? AND account_id = ?'
 
 export async function findRun(session: Session, accountId: string, id: string): Promise<RunsTable | undefined> {

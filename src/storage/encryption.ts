@@ -1,6 +1,6 @@
 /** What is stored encrypted, and what is signed: AES-256-GCM and HMAC-SHA-256 under the installation's key. */
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const formatVersion = 1
@@ -57,14 +57,23 @@ function derive(key: Buffer, purpose: string): Buffer {
 export function installationKey(dataDirectory: string, configured: Buffer | undefined): Buffer {
   if (configured) return configured
   const path = join(dataDirectory, 'encryption.key')
-  try {
-    mkdirSync(dataDirectory, { recursive: true, mode: 0o700 })
-    // Fails when another process was first; its key is then the one that is read.
-    writeFileSync(path, `${randomBytes(keyBytes).toString('base64')}\n`, { flag: 'wx', mode: 0o600, flush: true })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  }
+  mkdirSync(dataDirectory, { recursive: true, mode: 0o700 })
+  if (!existsSync(path)) makeKey(path)
   const key = Buffer.from(readFileSync(path, 'utf8'), 'base64')
   if (key.length !== keyBytes) throw new Error(`${path} does not hold a key of ${keyBytes} bytes: restore it from a backup.`)
   return key
+}
+
+/** The file appears with its whole content, or not at all: another process may be about to read it. */
+function makeKey(path: string): void {
+  const draft = `${path}.${randomBytes(8).toString('hex')}`
+  writeFileSync(draft, `${randomBytes(keyBytes).toString('base64')}\n`, { flag: 'wx', mode: 0o600, flush: true })
+  try {
+    linkSync(draft, path)
+  } catch (error) {
+    // Another process was first; its key is then the one that all read.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    unlinkSync(draft)
+  }
 }

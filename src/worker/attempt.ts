@@ -48,13 +48,13 @@ export class Attempt {
     this.#reporter = new Reporter(parts.queue, claim, this.#redact, () => this.interrupt('leaseLost'))
   }
 
-  /** Executes the attempt and writes down how it ended, unless the lease was lost. */
-  async execute(): Promise<void> {
+  /** Executes the attempt and writes down how it ended; returns false when that was not possible, the lease being lost. */
+  async execute(): Promise<boolean> {
     const workflow = this.#parts.workflows.get(this.#claim.workflowId)
     if (!workflow) throw new Error(`A run of workflow ${this.#claim.workflowId} was claimed without its definition.`)
     const outcome = await this.#outcome(workflow.timeLimitSeconds)
     for (const timer of this.#timers) clearTimeout(timer)
-    if (outcome !== 'lost') await this.#settle(outcome, workflow.retry)
+    return outcome === 'lost' ? false : this.#settle(outcome, workflow.retry)
   }
 
   /** Makes the attempt end: its AbortSignal first, its process after the time of grace. */
@@ -109,7 +109,7 @@ export class Attempt {
       const error = { name: 'ProcessExit', message: `The workflow's process ended (${heard.how}).` }
       return { kind: 'failed', reason: 'workflowExited', error }
     }
-    this.reusable = heard.residentBytes < reusableBytesMax
+    this.reusable = heard.reusable
     const checked = this.#parts.workflows.checkOutput(this.#claim.workflowId, JSON.parse(heard.output))
     if ('masked' in checked) return { kind: 'succeeded', output: this.#redact(checked.masked) }
     const message = checked.misfits.map(({ pointer, detail }) => `${pointer || 'the output'} ${detail}`).join('; ')
@@ -135,9 +135,9 @@ export class Attempt {
     else this.interrupt('leaseLost')
   }
 
-  async #settle(outcome: Outcome, retry: Claimable['retry']): Promise<void> {
+  async #settle(outcome: Outcome, retry: Claimable['retry']): Promise<boolean> {
     const reports = await this.#reporter.take()
-    await untilAvailable(() => this.#parts.queue.settle(this.#claim, outcome, retry, reports))
+    return untilAvailable(() => this.#parts.queue.settle(this.#claim, outcome, retry, reports))
   }
 
   #openSecrets(): Secrets {
@@ -149,9 +149,6 @@ export class Attempt {
     return this.#parts.encryption.open(value, stepOwner(this.#claim.runId, name))
   }
 }
-
-/** A process that has grown beyond this is replaced rather than used again. */
-const reusableBytesMax = 256 * 1024 * 1024
 
 function stepOwner(runId: string, name: string): string {
   return `runs/${runId}/steps/${name}`

@@ -1,6 +1,6 @@
 /** Executor processes, started ahead so that a claimed run starts within milliseconds. */
 import type { Workflow } from '../workflows/workflow.ts'
-import { ExecutorProcess } from './executor-process.ts'
+import { type ExecutorOptions, ExecutorProcess } from './executor-process.ts'
 
 /** Idle processes beyond the first end after this time. */
 const idleMilliseconds = 30_000
@@ -13,9 +13,9 @@ export class ExecutorPool {
   #trim: NodeJS.Timeout | undefined
   #closed = false
 
-  constructor(options: { directory: string; memoryMegabytesMax: number; size: number }) {
-    this.#start = () => new ExecutorProcess(options.directory, options.memoryMegabytesMax)
-    this.#size = options.size
+  constructor(options: ExecutorOptions, size: number) {
+    this.#start = () => new ExecutorProcess(options)
+    this.#size = size
   }
 
   /** Starts the first process; resolves with its workflows. */

@@ -2,14 +2,23 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { type Workflow, WorkflowRefused } from '../workflows/workflow.ts'
+import { refusedAsEnded, refusedAsTooSlow, type Workflow, WorkflowRefused } from '../workflows/workflow.ts'
 import type { FromExecutor, ToExecutor, Word } from './messages.ts'
+import { dyingWithParent } from './parent-death.ts'
 
 /** Variables of the service that no workflow may read. */
 const withheldVariables = ['DATABASE_URL', 'ENCRYPTION_KEY']
 
 /** A word of the attempt that the process executes, or its end. */
 export type Heard = (Word & { at: number }) | { type: 'exited'; how: string }
+
+export interface ExecutorOptions {
+  /** Where the workflows are. */
+  directory: string
+  memoryMegabytesMax: number
+  /** How long the workflows may take to load. */
+  loadSecondsMax: number
+}
 
 export class ExecutorProcess {
   /** What the loaded workflows say of themselves. */
@@ -18,15 +27,17 @@ export class ExecutorProcess {
   #attempt = 0
   #hear: ((heard: Heard) => void) | undefined
 
-  constructor(directory: string, memoryMegabytesMax: number) {
+  constructor({ directory, memoryMegabytesMax, loadSecondsMax }: ExecutorOptions) {
     const env = { ...process.env }
     for (const name of withheldVariables) delete env[name]
-    this.#child = fork(fileURLToPath(new URL('./executor.ts', import.meta.url)), [directory], {
+    const { execPath, execArgv, watchdog } = dyingWithParent()
+    this.#child = fork(fileURLToPath(new URL('./executor.ts', import.meta.url)), [directory, ...watchdog], {
       env,
-      execArgv: [`--max-old-space-size=${memoryMegabytesMax}`],
+      execPath,
+      execArgv: [...execArgv, `--max-old-space-size=${memoryMegabytesMax}`],
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
-    this.ready = this.#untilReady()
+    this.ready = this.#untilReady(directory, loadSecondsMax)
     // Whoever waits for it is told; nobody waiting is no reason to end the worker.
     this.ready.catch(() => {})
     this.#captureLines()
@@ -62,8 +73,9 @@ export class ExecutorProcess {
     if (this.alive) this.#child.send(message, () => {})
   }
 
-  #untilReady(): Promise<Workflow[]> {
-    return new Promise((resolve, reject) => {
+  #untilReady(directory: string, secondsMax: number): Promise<Workflow[]> {
+    let timer: NodeJS.Timeout | undefined
+    const ready = new Promise<Workflow[]>((resolve, reject) => {
       this.#child.on('message', (message: FromExecutor) => {
         if (message.type === 'ready') resolve(JSON.parse(message.workflows))
         else if (message.type === 'refused') reject(new WorkflowRefused(message.message))
@@ -73,10 +85,15 @@ export class ExecutorProcess {
       // Not 'exit', which may come before the last words.
       this.#child.on('close', (code, signal) => {
         const how = signal ? `signal ${signal}` : `exit code ${code}`
-        reject(new Error(`A process for workflows ended before it was ready (${how}).`))
+        reject(refusedAsEnded(directory, how))
         this.#hear?.({ type: 'exited', how })
       })
+      timer = setTimeout(() => {
+        reject(refusedAsTooSlow(directory, secondsMax))
+        this.kill()
+      }, secondsMax * 1000)
     })
+    return ready.finally(() => clearTimeout(timer))
   }
 
   /** What is written past the console, by a native module or `process.stdout`, belongs to the run's log too. */

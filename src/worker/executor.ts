@@ -2,12 +2,15 @@
  * A process that executes one attempt at a time for its worker: whatever a workflow does to its process (block it,
  * exhaust it, end it) is done to no other.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { setImmediate as turn } from 'node:timers/promises'
+import { flushCompileCache } from 'node:module'
 import { format } from 'node:util'
-import { Worker } from 'node:worker_threads'
 import type { RunContext } from '../workflows/define.ts'
 import { type LoadedWorkflow, loadWorkflows } from '../workflows/load.ts'
 import { WorkflowRefused } from '../workflows/workflow.ts'
 import type { FromExecutor, ToExecutor, Word } from './messages.ts'
+import { watchParent } from './parent-death.ts'
 
 type Start = Extract<ToExecutor, { type: 'start' }>
 
@@ -19,6 +22,8 @@ interface Current {
 }
 
 let current: Current | undefined
+/** The attempt that a piece of code belongs to, which may have returned while the code goes on. */
+const attemptOf = new AsyncLocalStorage<number>()
 
 function tell(message: FromExecutor): void {
   process.send?.(message)
@@ -31,14 +36,23 @@ function say(attempt: number, word: Word): void {
 async function execute(workflow: LoadedWorkflow, start: Start): Promise<void> {
   const { attempt } = start
   const abort = new AbortController()
-  current = { attempt, abort, keeping: new Map() }
+  const context = { attempt, abort, keeping: new Map() }
+  current = context
+  const activeBefore = process.getActiveResourcesInfo().length
   try {
-    const output = await workflow.run(contextOf(start, current))
-    say(attempt, { type: 'returned', output: toJson(output, 'The output'), residentBytes: process.memoryUsage.rss() })
+    const returned = await attemptOf.run(attempt, async () => workflow.run(contextOf(start, context)))
+    const output = toJson(returned, 'The output')
+    // What it left to itself and fails at once, ends this process now and not in the next attempt.
+    await turn()
+    const reusable = process.getActiveResourcesInfo().length <= activeBefore && process.memoryUsage.rss() < reusableBytesMax
+    say(attempt, { type: 'returned', output, reusable })
   } catch (error) {
     say(attempt, { type: 'threw', ...described(error) })
   }
 }
+
+/** A process that has grown beyond this is replaced rather than used again. */
+const reusableBytesMax = 256 * 1024 * 1024
 
 function contextOf(start: Start, { attempt, abort, keeping }: Current): RunContext<unknown> {
   const names = new Set<string>()
@@ -55,7 +69,7 @@ function contextOf(start: Start, { attempt, abort, keeping }: Current): RunConte
     step: async (name, fn) => {
       if (names.has(name)) throw new Error(`Two steps of this run are named "${name}": their results would be mixed up.`)
       names.add(name)
-      const finished = start.steps[name]
+      const finished = Object.hasOwn(start.steps, name) ? start.steps[name] : undefined
       if (finished !== undefined) {
         say(attempt, { type: 'step', name, state: 'reused' })
         return JSON.parse(finished)
@@ -99,7 +113,8 @@ function captureConsole(): void {
   const levels = { log: 'info', info: 'info', debug: 'info', warn: 'warn', error: 'error', trace: 'info' } as const
   for (const [method, level] of Object.entries(levels)) {
     const write = (...words: unknown[]) => {
-      if (current) say(current.attempt, { type: 'log', level, message: format(...words) })
+      const attempt = attemptOf.getStore()
+      if (attempt !== undefined) say(attempt, { type: 'log', level, message: format(...words) })
     }
     Object.assign(console, { [method]: write })
   }
@@ -125,12 +140,14 @@ async function main(directory: string): Promise<void> {
   // Signals to the whole group, such as Ctrl-C, are for the worker, which then ends its attempts in order.
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => {})
-  new Worker(new URL('./watchdog.ts', import.meta.url), { workerData: process.ppid, stderr: false }).unref()
+  watchParent()
   captureConsole()
   try {
     const workflows = await loadWorkflows(directory)
     listen(workflows)
     tell({ type: 'ready', workflows: JSON.stringify([...workflows.values()]) })
+    // Node would write its cache at a normal exit, which this process never has.
+    flushCompileCache()
   } catch (error) {
     if (!(error instanceof WorkflowRefused)) throw error
     tell({ type: 'refused', message: error.message })

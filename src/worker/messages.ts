@@ -27,5 +27,6 @@ export type Word =
   | { type: 'progress'; percent: number; message: string | null }
   | { type: 'step'; name: string; state: 'started' | 'failed' | 'reused' }
   | { type: 'stepFinished'; name: string; value: string }
-  | { type: 'returned'; output: string; residentBytes: number }
+  /** `reusable` unless the process has grown, or something of the attempt goes on in it. */
+  | { type: 'returned'; output: string; reusable: boolean }
   | { type: 'threw'; name: string; message: string }

@@ -19,8 +19,9 @@ export class WorkerProcess {
   }
 
   start(): void {
-    // The worker stops when this channel closes, so that it never outlives the service.
-    const child = fork(this.#command, ['worker'], { execArgv: [] })
+    // The worker stops when this channel closes, so that it never outlives the service. It makes little garbage, and
+    // keeps less memory with a small young generation.
+    const child = fork(this.#command, ['worker'], { execArgv: ['--max-semi-space-size=1'] })
     this.#child = child
     const startedAt = performance.now()
     child.once('exit', (code, signal) => {

@@ -5,10 +5,12 @@ import { type Claim, type Lease, RunQueue } from '../runs/queue.ts'
 import { Upkeep } from '../runs/upkeep.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
+import { loadSecondsMax as defaultLoadSecondsMax } from '../workflows/workflow.ts'
 import { Workflows } from '../workflows/workflows.ts'
 import { Attempt, type AttemptParts } from './attempt.ts'
 import { ExecutorPool } from './executor-pool.ts'
 import type { ExecutorProcess } from './executor-process.ts'
+import { untilAvailable } from './reporter.ts'
 
 export interface WorkerOptions {
   workflowsDirectory: string
@@ -18,6 +20,8 @@ export interface WorkerOptions {
   leaseSeconds: number
   abortGraceSeconds: number
   memoryMegabytesMax: number
+  /** How long the workflows may take to load. */
+  loadSecondsMax?: number
 }
 
 export class Worker {
@@ -32,14 +36,17 @@ export class Worker {
   /** Attempts that have their executor, by run and attempt. */
   readonly #attempts = new Map<string, Attempt>()
   /** One for each claimed run, until it is settled. */
-  readonly #ended = new Set<Promise<void>>()
+  readonly #ended = new Set<Promise<unknown>>()
   readonly #onFatal: (error: unknown) => void
   #parts: AttemptParts | undefined
   #stopListening: (() => void)[] = []
   #renewal: NodeJS.Timeout | undefined
   #claiming: Promise<void> | undefined
+  #isClaiming = false
   #again = false
   #stopping = false
+  /** From now on attempts are handed back, those that are about to begin among them. */
+  #handingBack = false
 
   /** @param onFatal told when no run can be executed any more; the process is to be replaced then. */
   constructor(
@@ -56,16 +63,13 @@ export class Worker {
     this.#log = log.child({ workerId: this.#id })
     this.#queue = new RunQueue(store)
     this.#upkeep = new Upkeep(store, (error) => this.#log.warn({ err: error }, 'upkeep failed; it is tried again'))
-    this.#pool = new ExecutorPool({
-      directory: options.workflowsDirectory,
-      memoryMegabytesMax: options.memoryMegabytesMax,
-      size: options.slots,
-    })
+    const { workflowsDirectory: directory, memoryMegabytesMax, loadSecondsMax = defaultLoadSecondsMax } = options
+    this.#pool = new ExecutorPool({ directory, memoryMegabytesMax, loadSecondsMax }, options.slots)
   }
 
   /** Resolves when it is ready to execute runs. */
   async start(): Promise<void> {
-    const workflows = new Workflows(await this.#pool.open())
+    const workflows = await this.#openPool()
     const { abortGraceSeconds } = this.#options
     this.#parts = { queue: this.#queue, encryption: this.#encryption, workflows, abortGraceSeconds }
     this.#stopListening = [
@@ -85,6 +89,7 @@ export class Worker {
     await this.#upkeep.stop()
     await this.#claiming
     const timer = setTimeout(() => {
+      this.#handingBack = true
       for (const attempt of this.#attempts.values()) attempt.interrupt('workerStopped')
     }, graceSeconds * 1000)
     await Promise.all(this.#ended)
@@ -94,18 +99,26 @@ export class Worker {
     this.#log.info('worker stopped')
   }
 
+  async #openPool(): Promise<Workflows> {
+    try {
+      return new Workflows(await this.#pool.open())
+    } catch (error) {
+      this.#pool.close()
+      throw error
+    }
+  }
+
   #wake(): void {
     this.#again = true
-    this.#claiming ??= this.#claim().finally(() => {
-      this.#claiming = undefined
-    })
+    if (!this.#isClaiming) this.#claiming = this.#claim()
   }
 
   async #claim(): Promise<void> {
+    this.#isClaiming = true
     while (this.#again && !this.#stopping && this.#parts) {
       this.#again = false
       const slots = this.#options.slots - this.#ended.size
-      if (slots === 0) return
+      if (slots === 0) break
       try {
         const claims = await this.#queue.claim(this.#id, this.#parts.workflows.list(), slots, this.#options.leaseSeconds)
         for (const claim of claims) this.#begin(claim, this.#parts)
@@ -114,13 +127,20 @@ export class Worker {
         this.#log.warn({ err: error }, 'claiming failed; it is tried again')
       }
     }
+    // In the turn of the last look at `#again`: a wake-up between the two would be slept through.
+    this.#isClaiming = false
   }
 
   #begin(claim: Claim, parts: AttemptParts): void {
     const key = keyOf(claim)
     const log = this.#log.child({ runId: claim.runId, workflowId: claim.workflowId, attempt: claim.attempt })
-    const ended = this.#execute(claim, parts)
-      .catch((error) => log.error({ err: error }, 'the attempt was not carried through; its lease runs out'))
+    const ended: Promise<unknown> = this.#execute(claim, parts)
+      .catch((error) => {
+        log.error({ err: error }, 'the attempt was not carried through')
+        return false
+      })
+      .then(async (settled) => settled || this.#letGo(claim))
+      .catch((error: unknown) => log.error({ err: error }, 'the attempt was not ended'))
       .finally(() => {
         this.#attempts.delete(key)
         this.#ended.delete(ended)
@@ -129,17 +149,28 @@ export class Worker {
     this.#ended.add(ended)
   }
 
-  async #execute(claim: Claim, parts: AttemptParts): Promise<void> {
+  /** Returns whether the outcome is written down. */
+  async #execute(claim: Claim, parts: AttemptParts): Promise<boolean> {
     const executor = await this.#takeExecutor(claim)
-    const attempt = new Attempt(parts, claim, executor)
-    this.#attempts.set(keyOf(claim), attempt)
+    let attempt: Attempt | undefined
     try {
+      attempt = new Attempt(parts, claim, executor)
+      this.#attempts.set(keyOf(claim), attempt)
       const executed = attempt.execute()
-      await this.#endCancelled()
-      await executed
+      if (this.#handingBack) attempt.interrupt('workerStopped')
+      const [settled] = await Promise.all([executed, this.#endCancelled()])
+      return settled
     } finally {
-      this.#pool.release(executor, attempt.reusable)
+      this.#pool.release(executor, attempt?.reusable ?? false)
     }
+  }
+
+  /**
+   * Ends an attempt whose outcome could not be written down: its lease would be renewed with the worker's others, so
+   * that the run would never end. A lease that is lost already is not touched.
+   */
+  #letGo(claim: Claim): Promise<boolean> {
+    return untilAvailable(() => this.#queue.settle(claim, { kind: 'workerLost' }, noRetry))
   }
 
   async #takeExecutor(claim: Claim): Promise<ExecutorProcess> {

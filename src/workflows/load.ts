@@ -5,7 +5,7 @@
 import { readdir } from 'node:fs/promises'
 import { registerHooks } from 'node:module'
 import { join, relative } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { WorkflowDefinition } from './define.ts'
 import { type Workflow, WorkflowRefused, workflowOf } from './workflow.ts'
 
@@ -18,7 +18,7 @@ const modulePattern = /(?<!\.d|\.test)\.(ts|mts|js|mjs)$/
 
 /** @throws {WorkflowRefused} with one sentence, when a module does not load or two have the same id. */
 export async function loadWorkflows(directory: string): Promise<Map<string, LoadedWorkflow>> {
-  resolveOwnPackage()
+  resolveOwnPackage(directory)
   const loaded = new Map<string, LoadedWorkflow>()
   const paths = new Map<string, string>()
   for (const path of await modulesIn(directory)) {
@@ -50,8 +50,13 @@ async function load(path: string): Promise<unknown> {
   }
 }
 
-/** Lets workflows import `execution-service/workflow` from wherever WORKFLOWS_DIR is. */
-function resolveOwnPackage(): void {
+/**
+ * Lets workflows import `execution-service/workflow` from wherever WORKFLOWS_DIR is. Inside this package Node resolves
+ * it by itself, and a hook would cost 20 MB: with one, Node strips types anew instead of taking them from its cache.
+ */
+function resolveOwnPackage(directory: string): void {
+  const packageRoot = fileURLToPath(new URL('../..', import.meta.url))
+  if (`${directory}/`.startsWith(packageRoot)) return
   const own = new URL('./define.ts', import.meta.url).href
   registerHooks({
     resolve: (specifier, context, next) =>

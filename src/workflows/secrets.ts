@@ -53,7 +53,8 @@ const maskedLengthMin = 4
 
 /** A function that masks every occurrence of a secret in the strings of a JSON value. */
 export function redactor(secrets: Secrets): <Value>(value: Value) => Value {
-  const words = Object.values(secrets).flatMap(stringsOf).filter((word) => word.length >= maskedLengthMin)
+  const values = Object.values(secrets).flatMap(stringsOf).filter((word) => word.length >= maskedLengthMin)
+  const words = [...new Set(values.flatMap(spellingsOf))]
   if (words.length === 0) return (value) => value
   // The longest first, so that a secret which contains another is masked whole.
   words.sort((a, b) => b.length - a.length)
@@ -65,6 +66,11 @@ export function redactor(secrets: Secrets): <Value>(value: Value) => Value {
     return Object.fromEntries(Object.entries(value).map(([key, each]) => [redactText(key), redact(each)]))
   }
   return redact as <Value>(value: Value) => Value
+}
+
+/** The word as it stands in text, in JSON, and in a URL: the ways in which it usually gets into a message. */
+function spellingsOf(word: string): string[] {
+  return [word, JSON.stringify(word).slice(1, -1), encodeURIComponent(word.toWellFormed())]
 }
 
 function stringsOf(value: unknown): string[] {

@@ -18,6 +18,23 @@ export type JsonSchema = Record<string, unknown>
 /** A workflow that breaks a rule, or cannot be loaded; the message is one sentence that says where and what to mend. */
 export class WorkflowRefused extends Error {}
 
+/** A week; a timer of Node can wait for 24 days at most. */
+const timeLimitSecondsMax = 7 * 24 * 60 * 60
+
+/** How long the modules of WORKFLOWS_DIR may take to load. */
+export const loadSecondsMax = 20
+
+export function refusedAsTooSlow(directory: string, seconds: number): WorkflowRefused {
+  return new WorkflowRefused(
+    `The modules of WORKFLOWS_DIR (${directory}) have not loaded within ${seconds} seconds: look for a top-level await or a loop that does not end.`,
+  )
+}
+
+/** @param how for example `exit code 1`. */
+export function refusedAsEnded(directory: string, how: string): WorkflowRefused {
+  return new WorkflowRefused(`A module of WORKFLOWS_DIR (${directory}) ended its process while it was loaded (${how}).`)
+}
+
 const idPattern = /^[A-Za-z0-9._-]{1,128}$/
 
 /** Reads the default export of the module at `path`. */
@@ -39,7 +56,9 @@ export function workflowOf(path: string, definition: unknown): Workflow {
   }
   if (!isRecord(output)) return refuse('its output is to be a JSON Schema')
   if (typeof run !== 'function') return refuse('its run is to be a function')
-  if (!isNumber(timeLimitSeconds) || timeLimitSeconds <= 0) return refuse('its timeLimitSeconds is to be above 0')
+  if (!isNumber(timeLimitSeconds) || timeLimitSeconds <= 0 || timeLimitSeconds > timeLimitSecondsMax) {
+    return refuse(`its timeLimitSeconds is to be above 0 and at most ${timeLimitSecondsMax}`)
+  }
   if (concurrencyLimit !== null && !isCount(concurrencyLimit)) {
     return refuse('its concurrencyLimit is to be a whole number from 1 on')
   }

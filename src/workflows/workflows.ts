@@ -6,7 +6,14 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { Description } from './describe.ts'
 import { type Secrets, takeSecrets } from './secrets.ts'
-import { type JsonSchema, type Workflow, WorkflowRefused } from './workflow.ts'
+import {
+  type JsonSchema,
+  loadSecondsMax,
+  refusedAsEnded,
+  refusedAsTooSlow,
+  type Workflow,
+  WorkflowRefused,
+} from './workflow.ts'
 
 /** A member of variables or output that does not fit its schema: where (RFC 6901), and why. */
 export interface Misfit {
@@ -119,13 +126,21 @@ function below({ instancePath }: ErrorObject, member: string): string {
  *
  * @throws {WorkflowRefused}
  */
-export async function describeWorkflows(directory: string): Promise<Workflow[]> {
+export async function describeWorkflows(directory: string, secondsMax = loadSecondsMax): Promise<Workflow[]> {
   const child = fork(fileURLToPath(new URL('./describe.ts', import.meta.url)), [directory])
+  let timer: NodeJS.Timeout | undefined
   const description = await new Promise<Description>((resolve, reject) => {
     child.once('message', (message) => resolve(message as Description))
     child.once('error', reject)
-    child.once('exit', () => reject(new WorkflowRefused(`A module of WORKFLOWS_DIR (${directory}) ended the process.`)))
-  })
+    // Not 'exit', which may come before the message.
+    child.once('close', (code, signal) => {
+      reject(refusedAsEnded(directory, signal ? `signal ${signal}` : `exit code ${code}`))
+    })
+    timer = setTimeout(() => {
+      reject(refusedAsTooSlow(directory, secondsMax))
+      child.kill('SIGKILL')
+    }, secondsMax * 1000)
+  }).finally(() => clearTimeout(timer))
   if ('refused' in description) throw new WorkflowRefused(description.refused)
   return JSON.parse(description.workflows)
 }

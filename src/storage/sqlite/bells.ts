@@ -7,21 +7,24 @@ import { join } from 'node:path'
 import type { Bell } from '../store.ts'
 
 const bells: readonly Bell[] = ['queue', 'runs', 'cancellations']
-/** Rings this often without being rung, in case the file system does not report changes. */
-const fallbackMilliseconds = 1000
 
 export class Bells {
   readonly #files: Map<Bell, number>
   readonly #listeners = new Map<Bell, Set<() => void>>(bells.map((bell) => [bell, new Set()]))
   readonly #rung = new Set<Bell>()
-  readonly #watcher: FSWatcher
+  readonly #watcher: FSWatcher | undefined
   readonly #fallback: NodeJS.Timeout
 
-  constructor(directory: string) {
+  /** @param fallbackMilliseconds rings this often without being rung, in case changes of files are not reported. */
+  constructor(directory: string, fallbackMilliseconds: number) {
     mkdirSync(directory, { recursive: true })
     this.#files = new Map(bells.map((bell) => [bell, openSync(join(directory, bell), 'w')]))
-    this.#watcher = watch(directory, { persistent: false }, (_, file) => this.#tell(file as Bell))
-    this.#watcher.on('error', () => {}) // The fallback goes on.
+    try {
+      this.#watcher = watch(directory, { persistent: false }, (_, file) => this.#tell(file as Bell))
+      this.#watcher.on('error', () => {})
+    } catch {
+      // The machine has no watcher left, or its file system none at all; the fallback rings then.
+    }
     this.#fallback = setInterval(() => {
       for (const bell of bells) this.#tell(bell)
     }, fallbackMilliseconds).unref()
@@ -42,7 +45,7 @@ export class Bells {
   close(): void {
     this.#flush()
     clearInterval(this.#fallback)
-    this.#watcher.close()
+    this.#watcher?.close()
     for (const file of this.#files.values()) closeSync(file)
     this.#files.clear()
   }

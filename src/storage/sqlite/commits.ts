@@ -11,18 +11,19 @@ interface Waiting {
   reject(error: unknown): void
 }
 
-/** How long a write waits for another process's transaction before the caller hears 503. */
-const lockWaitMillisecondsMax = 5000
 /** Bounds how long the first of a batch waits for the last. */
 const batchSizeMax = 512
 
 export class Commits {
   readonly #connection: Connection
+  readonly #lockWaitMillisecondsMax: number
   #waiting: Waiting[] = []
   #draining: Promise<void> | undefined
 
-  constructor(connection: Connection) {
+  /** @param lockWaitMillisecondsMax how long a write waits for another process's transaction. */
+  constructor(connection: Connection, lockWaitMillisecondsMax: number) {
     this.#connection = connection
+    this.#lockWaitMillisecondsMax = lockWaitMillisecondsMax
   }
 
   write<Result>(work: Work<Result>): Promise<Result> {
@@ -79,7 +80,7 @@ export class Commits {
   }
 
   async #begin(): Promise<void> {
-    const deadline = performance.now() + lockWaitMillisecondsMax
+    const deadline = performance.now() + this.#lockWaitMillisecondsMax
     for (;;) {
       try {
         return this.#execute('BEGIN IMMEDIATE')

@@ -9,13 +9,22 @@ export interface Connection {
   database: DatabaseSync
 }
 
+export interface ConnectOptions {
+  readOnly: boolean
+  waitMilliseconds: number
+}
+
 /**
  * Opens the file. `synchronous=FULL` makes every commit wait for the disk: with NORMAL, a power cut lost
- * acknowledged rows. Locks are waited for elsewhere: SQLite would sleep with the whole process.
+ * acknowledged rows. Processes that start or end at the same time take turns; later, a connection that writes waits
+ * for no lock itself: SQLite would sleep with the whole process.
  */
-export function connect(path: string, { readOnly }: { readOnly: boolean }): Connection {
-  const database = new DatabaseSync(path, { readOnly, timeout: readOnly ? 1000 : 0 })
-  if (!readOnly) database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
+export function connect(path: string, { readOnly, waitMilliseconds }: ConnectOptions): Connection {
+  const database = new DatabaseSync(path, { readOnly, timeout: waitMilliseconds })
+  if (!readOnly) {
+    database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
+    database.exec('PRAGMA busy_timeout = 0')
+  }
   const statements = new Map<string, StatementSync>()
   const prepared = (sql: string): StatementSync => {
     let statement = statements.get(sql)

@@ -1,29 +1,51 @@
 /** The embedded store: one SQLite file in the data directory, shared by the processes of one machine. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
 import { migrate } from '../migrations/migrations.ts'
 import type { Store } from '../store.ts'
 import { Bells } from './bells.ts'
 import { Commits } from './commits.ts'
 import { answering, connect, isBusy } from './connection.ts'
 
+export interface SqliteOptions {
+  /** How long opening the store waits for another process that opens, migrates or closes it. */
+  openWaitMillisecondsMax: number
+  /** How long a write waits for another process's transaction before it is refused. */
+  lockWaitMillisecondsMax: number
+  /** Bells ring this often by themselves, in case the file system does not report changes. */
+  fallbackRingMilliseconds: number
+}
+
+const defaults: SqliteOptions = {
+  openWaitMillisecondsMax: 10_000,
+  lockWaitMillisecondsMax: 5000,
+  fallbackRingMilliseconds: 1000,
+}
+
+/** Readers wait for nothing in WAL but the moment in which another process recovers or removes the log. */
+const readWaitMilliseconds = 1000
+
 /** Opens the store in `directory`, making and migrating it first where needed. */
-export async function openSqliteStore(directory: string): Promise<Store> {
+export async function openSqliteStore(directory: string, options: Partial<SqliteOptions> = {}): Promise<Store> {
+  const { openWaitMillisecondsMax, lockWaitMillisecondsMax, fallbackRingMilliseconds } = { ...defaults, ...options }
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const path = join(directory, 'service.db')
-  await migrateFile(path)
-  const writer = connect(path, { readOnly: false })
+  const waitMilliseconds = openWaitMillisecondsMax
+  await migrateFile(path, waitMilliseconds)
+  const writer = connect(path, { readOnly: false, waitMilliseconds })
   // A connection of its own, so that reads never see what is not committed yet.
-  const reader = connect(path, { readOnly: true })
-  const commits = new Commits(writer)
-  const bells = new Bells(join(directory, 'bells'))
+  const reader = connect(path, { readOnly: true, waitMilliseconds: readWaitMilliseconds })
+  const commits = new Commits(writer, lockWaitMillisecondsMax)
+  const bells = new Bells(join(directory, 'bells'), fallbackRingMilliseconds)
   return {
     read: reader.session,
     write: (work) => commits.write(work),
     ring: (bell) => bells.ring(bell),
     listen: (bell, listener) => bells.listen(bell, listener),
     check: async () => {
-      answering(() => reader.database.prepare('SELECT 1').get())
+      // Reads the file; a statement without a table would succeed whatever has become of it.
+      answering(() => reader.database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get())
     },
     close: async () => {
       await commits.idle()
@@ -35,17 +57,19 @@ export async function openSqliteStore(directory: string): Promise<Store> {
 }
 
 /** Migrates on a connection that waits for the lock, so that processes that start together take turns. */
-async function migrateFile(path: string): Promise<void> {
-  const { database, session } = connect(path, { readOnly: false })
+async function migrateFile(path: string, waitMilliseconds: number): Promise<void> {
+  let database: DatabaseSync | undefined
   try {
-    database.exec('PRAGMA busy_timeout = 10000; BEGIN IMMEDIATE')
-    await migrate(session.query)
+    const connection = connect(path, { readOnly: false, waitMilliseconds })
+    database = connection.database
+    database.exec(`PRAGMA busy_timeout = ${waitMilliseconds}; BEGIN IMMEDIATE`)
+    await migrate(connection.session.query)
     database.exec('COMMIT')
   } catch (error) {
-    if (database.isTransaction) database.exec('ROLLBACK')
+    if (database?.isTransaction) database.exec('ROLLBACK')
     if (isBusy(error)) throw new Error(`${path} is locked by another program.`, { cause: error })
     throw error
   } finally {
-    database.close()
+    database?.close()
   }
 }

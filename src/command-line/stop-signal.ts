@@ -1,0 +1,21 @@
+/** How a command that serves until it is told to stop is told. */
+
+/** Calls `stop` at the first SIGINT or SIGTERM and ends the process after it; a second one ends it at once. */
+export function onStopSignal(stop: () => Promise<void>): void {
+  let stopping = false
+  const onSignal = () => {
+    if (stopping) process.exit(1)
+    stopping = true
+    stop().then(
+      () => process.exit(0),
+      (error) => {
+        process.stderr.write(`${error instanceof Error ? error.stack : error}\n`)
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGINT', onSignal)
+  process.on('SIGTERM', onSignal)
+  // A worker that was started by the service ends with it.
+  process.once('disconnect', onSignal)
+}

@@ -1,0 +1,114 @@
+/** Mounts an OpenAPI document on Express: looks up, authenticates, validates, handles and answers its operations. */
+import express, { type Express } from 'express'
+import type { Logger } from 'pino'
+import { internalError, problemAnswer, unavailable } from './answer.ts'
+import { answerValidation, schemaCompiler } from './answer-validation.ts'
+import { credentialReader } from './credential.ts'
+import type { LooseAnswer, LooseHandler, Reporting, ServedOperation } from './exchange.ts'
+import { buildLookup } from './lookup.ts'
+import { type Document, type Operation, readOperations, requireHandlers, resolved, type Schema } from './operations.ts'
+import { parameterReader } from './parameters.ts'
+import { problemBody, type ProblemKind } from './problem.ts'
+import { requestValidation } from './request-validation.ts'
+import { type Authenticate, authenticate, body, fail, handle, lookUp, negotiate, requestId, validate } from './stages.ts'
+import { startValidator } from './validator.ts'
+
+/** Handlers, one for each operationId, whose principal is `P`; use the generated `…Handlers<P>` to type them. */
+export type HandlersFor<H, P> = {
+  [Id in keyof H]: H[Id] extends (request: infer Request extends { principal: unknown }) => Promise<{ status: number }>
+    ? P extends Request['principal']
+      ? H[Id]
+      : never
+    : never
+}
+
+export interface Surface<P, H> extends Reporting<P> {
+  /** How the surface is called in errors at start. */
+  name: string
+  /** An OpenAPI 3.1 document, bundled into one object. */
+  document: unknown
+  handlers: H & HandlersFor<H, P>
+  authenticate: Authenticate<P>
+  /** Whether the error means that the store cannot be reached or written: 503, not 500. */
+  isUnavailable(error: unknown): boolean
+  log: Logger
+}
+
+/** Rejects with one sentence when the document cannot be served as it stands. */
+export async function mountDocument<P, H extends object>(surface: Surface<P, H>): Promise<Express> {
+  const document = surface.document as Document
+  const handlers = surface.handlers as Record<string, LooseHandler>
+  try {
+    const operations = readOperations(document)
+    requireHandlers(operations, handlers)
+    const find = buildLookup(operations)
+    const served = await serve(document, operations, handlers)
+    const app = express().disable('x-powered-by').disable('etag')
+    app.use(requestId(surface))
+    app.use(lookUp(find, served))
+    app.use(authenticate(surface.authenticate))
+    app.use(negotiate)
+    app.use(body)
+    app.use(validate)
+    app.use(handle(surface.authenticate))
+    app.use(fail(surface.isUnavailable))
+    return app
+  } catch (error) {
+    throw new Error(`The document of ${surface.name} cannot be served. ${(error as Error).message}`, { cause: error })
+  }
+}
+
+/** Builds all that a request needs, so that a fault of the document ends the start and not a request. */
+async function serve(
+  document: Document,
+  operations: Operation[],
+  handlers: Record<string, LooseHandler>,
+): Promise<Map<Operation, ServedOperation>> {
+  const validator = await startValidator(document, operations)
+  const compile = schemaCompiler(document)
+  const served = new Map<Operation, ServedOperation>()
+  for (const operation of operations) {
+    const it = {
+      operation,
+      credential: credentialReader(operation.scheme),
+      refusals: { 401: textOf(document, operation, 401), 403: textOf(document, operation, 403) },
+      readParameters: parameterReader(operation),
+      validate: await requestValidation(validator, operation),
+      answers: await answerValidation(validator, compile, operation),
+      handle: handlers[operation.id] as LooseHandler,
+    }
+    requireOwnAnswers(it)
+    served.set(operation, it)
+  }
+  return served
+}
+
+function textOf(document: Document, { id, responses }: Operation, status: number): string {
+  const schema = resolved<Schema | undefined>(document, responses.get(status)?.content['text/plain'])
+  if (typeof schema?.const !== 'string') throw new Error(`The answer ${status} of ${id} must be a text/plain const.`)
+  return schema.const
+}
+
+/** The answers that the machinery gives by itself must fit too. */
+function requireOwnAnswers({ operation, answers, credential, refusals }: ServedOperation) {
+  const problems: [number, ProblemKind][] = [
+    [400, 'invalid-request'],
+    [406, 'not-acceptable'],
+    [413, 'content-too-large'],
+    [415, 'unsupported-media-type'],
+  ]
+  const own: LooseAnswer[] = [
+    ...problems.map(([, kind]) => problemAnswer({ kind, detail: '', errors: [{ pointer: '', detail: '' }] })),
+    { status: 401, text: refusals[401], headers: { 'WWW-Authenticate': credential.challenge } },
+    { status: 403, text: refusals[403] },
+    internalError,
+    unavailable,
+  ]
+  for (const { status, headers = {}, text, problem } of own) {
+    if (!operation.responses.has(status)) continue
+    const mediaType = problem ? 'application/problem+json' : 'text/plain'
+    const content = problem ? problemBody(problem, crypto.randomUUID()) : text
+    const wrong = answers.check(status, mediaType, headers, content)
+    if (wrong) throw new Error(`The answer ${status} of ${operation.id} is not the one that is sent: ${wrong}.`)
+  }
+}

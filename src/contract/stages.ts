@@ -1,0 +1,123 @@
+/** The stages of a request, in their order; the documents' descriptions promise it. */
+import type { ErrorRequestHandler, NextFunction, RequestHandler, Response } from 'express'
+import { internalError, problemAnswer, send, unavailable } from './answer.ts'
+import { ClientGone, readBody } from './body.ts'
+import { clientClosed, Exchange, type Reporting, type ServedOperation } from './exchange.ts'
+import { HandlerRequest } from './handler-request.ts'
+import type { Match } from './lookup.ts'
+import type { Operation } from './operations.ts'
+import { Problem } from './problem.ts'
+
+/** Tells whose credential it is, or nothing when it is not good. Scopes of `null` permit everything. */
+export type Authenticate<P> = (
+  value: string,
+) => Promise<{ principal: P; scopes: readonly string[] | null } | undefined>
+
+/** The stages that need nothing but the exchange. */
+export const [negotiate, body, validate] = [stage(negotiateType), stage(takeBody), stage(validateRequest)]
+
+function exchangeOf(response: Response): Exchange {
+  return response.locals.exchange
+}
+
+/** A stage for requests that have an operation; `lookUp` lets no other through. */
+function stage(
+  run: (exchange: Exchange, served: ServedOperation, next: NextFunction) => void | Promise<void>,
+): RequestHandler {
+  const handler: RequestHandler = (_request, response, next) => {
+    const exchange = exchangeOf(response)
+    return run(exchange, exchange.served as ServedOperation, next)
+  }
+  return Object.defineProperty(handler, 'name', { value: run.name })
+}
+
+export function requestId<P>(reporting: Reporting<P>): RequestHandler {
+  return function requestId(request, response, next) {
+    response.locals.exchange = new Exchange(request, response, reporting)
+    next()
+  }
+}
+
+export function lookUp(
+  find: (path: string) => Match | undefined,
+  servedOperations: Map<Operation, ServedOperation>,
+): RequestHandler {
+  return function lookUp(request, response, next) {
+    const exchange = exchangeOf(response)
+    const { method, url } = request
+    const query = url.indexOf('?')
+    const match = find(query < 0 ? url : url.slice(0, query))
+    if (!match) throw new Problem({ kind: 'not-found', detail: 'There is no such path.' })
+    const operation = match.operations.get(method)
+    if (!operation) {
+      const allowed = [...match.operations.keys()].join(', ')
+      throw new Problem({ kind: 'method-not-allowed', detail: `This path has ${allowed}.` }, { Allow: allowed })
+    }
+    exchange.pathValues = match.values
+    exchange.served = servedOperations.get(operation)
+    next()
+  }
+}
+
+/** An error of `accepts` is not a 401: a store that does not answer must not look like a bad credential. */
+export function authenticate<P>(accepts: Authenticate<P>): RequestHandler {
+  return stage(async function authenticate(exchange, { credential, operation, refusals }, next) {
+    const value = credential.read(exchange.request)
+    const caller = value === undefined ? undefined : await accepts(value)
+    if (value === undefined || !caller) {
+      return send(exchange, { status: 401, text: refusals[401], headers: { 'WWW-Authenticate': credential.challenge } })
+    }
+    exchange.credential = value
+    exchange.principal = caller.principal
+    if (!permits(caller.scopes, operation)) return send(exchange, { status: 403, text: refusals[403] })
+    next()
+  })
+}
+
+function permits(scopes: readonly string[] | null, operation: Operation): boolean {
+  return scopes === null || operation.scopes.every((scope) => scopes.includes(scope))
+}
+
+function negotiateType({ request }: Exchange, { operation }: ServedOperation, next: NextFunction) {
+  const types = operation.successTypes
+  const { accept } = request.headers
+  // The usual values first: `accepts` parses the header at every call (2 µs).
+  const isUsual = accept === undefined || accept === '*/*' || types.includes(accept)
+  if (isUsual || types.length === 0 || request.accepts(types)) return next()
+  throw new Problem({ kind: 'not-acceptable', detail: `This operation answers with ${types.join(' or ')}.` })
+}
+
+async function takeBody(exchange: Exchange, { operation }: ServedOperation, next: NextFunction) {
+  exchange.body = await readBody(operation, exchange.request)
+  next()
+}
+
+function validateRequest(exchange: Exchange, served: ServedOperation, next: NextFunction) {
+  const { request, body } = exchange
+  const query = request.url.indexOf('?')
+  const search = query < 0 ? '' : request.url.slice(query + 1)
+  exchange.parameters = served.readParameters(exchange.pathValues, search, request.headers)
+  served.validate(exchange.parameters, body?.mediaType, body?.value, next)
+}
+
+export function handle<P>(accepts: Authenticate<P>): RequestHandler {
+  return stage(async function handle(exchange, { handle, operation }) {
+    const stillAuthenticated = async () => {
+      const caller = await accepts(exchange.credential)
+      return caller !== undefined && permits(caller.scopes, operation)
+    }
+    send(exchange, await handle(new HandlerRequest(exchange, stillAuthenticated)))
+  })
+}
+
+/** Turns what a stage or a handler threw into an answer that says nothing of the inside. */
+export function fail(isUnavailable: (error: unknown) => boolean): ErrorRequestHandler {
+  return function fail(error: unknown, _request, response, _next) {
+    const exchange = exchangeOf(response)
+    if (error instanceof ClientGone) return exchange.end(clientClosed)
+    if (error instanceof Problem) return send(exchange, problemAnswer(error.problem, error.headers))
+    const isDown = isUnavailable(error)
+    exchange.fault(isDown ? 'The store is unavailable.' : 'The request failed.', { err: error })
+    send(exchange, isDown ? unavailable : internalError)
+  }
+}

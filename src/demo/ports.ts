@@ -1,0 +1,56 @@
+/** Chooses the ports that the demo's service listens on: those that were asked for, else the usual ones where free. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { type Config, settings } from '../config.ts'
+import { DemoFailed } from './service.ts'
+
+const names = ['EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const
+
+export interface Ports {
+  numbers: Record<(typeof names)[number], number>
+  /** What a person should know of the choice. */
+  notes: string[]
+}
+
+/** @param config its ports are used as they are when `environment` sets them, and 0 stands for any free one. */
+export async function choosePorts(config: Config, environment: NodeJS.ProcessEnv): Promise<Ports> {
+  const ports: Ports = { numbers: { EXECUTION_PORT: 0, BROWSER_CONTEXT_PORT: 0, MANAGEMENT_PORT: 0 }, notes: [] }
+  // Held until all are chosen, so that no two of them are the same.
+  const held: Server[] = []
+  try {
+    for (const name of names) {
+      const wanted = config[name]
+      let server = await hold(config.HOST, wanted)
+      if (!server && environment[name]) {
+        throw new DemoFailed(`${name} is ${wanted}, and something listens on that port already: set it to another one.`)
+      }
+      server ??= await hold(config.HOST, 0)
+      if (!server) throw new DemoFailed(`No free port was found on ${config.HOST}.`)
+      held.push(server)
+      const { port } = server.address() as AddressInfo
+      ports.numbers[name] = port
+      const usual = settings[name].fallback
+      if (!environment[name] && String(port) !== usual) {
+        ports.notes.push(`Port ${usual} is in use, so this is ${port}; ${name} chooses another.`)
+      }
+    }
+    return ports
+  } finally {
+    await Promise.all(held.map((server) => once(server.close(), 'close')))
+  }
+}
+
+/** A server on the port, or nothing when somebody has it. */
+async function hold(host: string, port: number): Promise<Server | undefined> {
+  const server = createServer()
+  try {
+    await once(server.listen({ host, port }), 'listening')
+    return server
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EADDRINUSE') return undefined
+    throw new DemoFailed(
+      `Nothing can listen on port ${port} of ${host} (${code}): set HOST or the port to another value.`,
+    )
+  }
+}
