@@ -32,9 +32,12 @@ export async function answerValidation(
   let checkEvent: Check = () => 'The operation has no event stream.'
   for (const [status, { content }] of operation.responses) {
     for (const [mediaType, schema] of Object.entries(content)) {
-      // EOV validates neither answers from 500 on, nor those that are not JSON.
-      const eov = status < 500 && mediaType.endsWith('json')
-      checks.set(`${status} ${mediaType}`, eov ? await eovCheck(validator, operation, status, mediaType) : compile(schema))
+      // EOV validates neither answers from 500 on, nor those that are not JSON; see validator.ts for the other errors.
+      const eov = status < 400 && mediaType.endsWith('json')
+      checks.set(
+        `${status} ${mediaType}`,
+        eov ? await eovCheck(validator, operation, status, mediaType) : compile(schema),
+      )
       if (mediaType === 'text/event-stream') checkEvent = compile((schema.contentSchema ?? {}) as Schema)
     }
   }
@@ -85,7 +88,9 @@ async function eovCheck(validator: Validator, operation: Operation, status: numb
   // EOV compiles the schemas when it is called first.
   const first = failure ?? check({})
   if (first && !(first instanceof eovErrors.InternalServerError)) {
-    throw new Error(`The answer ${status} of ${operation.id} cannot be validated: ${(first as Error).message}`, { cause: first })
+    throw new Error(`The answer ${status} of ${operation.id} cannot be validated: ${(first as Error).message}`, {
+      cause: first,
+    })
   }
   return (body) => {
     const error = check(body) as InstanceType<typeof eovErrors.InternalServerError> | undefined

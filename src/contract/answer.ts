@@ -32,9 +32,8 @@ export function send(exchange: Exchange, answer: LooseAnswer): void {
   // The 500 itself was held to the document at start.
   if (wrong !== undefined && answer.status !== 500) {
     exchange.fault('The answer does not fit its document.', { status: answer.status, wrong })
-    return send(exchange, internalError)
-  }
-  if (exchange.response.destroyed) exchange.end(clientClosed)
+    send(exchange, internalError)
+  } else if (exchange.response.destroyed) exchange.end(clientClosed)
   else if (answer.events) sendEvents(exchange, answer.status, headList(exchange, answer, mediaType), answer.events)
   else sendAtOnce(exchange, answer, content)
 }

@@ -19,7 +19,10 @@ export function credentialReader(scheme: Scheme): CredentialReader {
     const challenge = `ApiKey realm="${realm}", header="${scheme.name}"`
     return { challenge, read: (request) => canonical(onlyValue(request, name)) }
   }
-  return { challenge: `Bearer realm="${realm}"`, read: (request) => canonical(token(onlyValue(request, 'authorization'))) }
+  return {
+    challenge: `Bearer realm="${realm}"`,
+    read: (request) => canonical(token(onlyValue(request, 'authorization'))),
+  }
 }
 
 /**

@@ -20,7 +20,7 @@ export interface ServedOperation {
   readParameters: ParameterReader
   validate: RequestValidation
   answers: AnswerValidation
-  handle: LooseHandler
+  run: LooseHandler
 }
 
 /** A handler whose types are not told apart any more; callers have to do with `Handler` in handler.ts. */

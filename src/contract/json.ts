@@ -23,7 +23,8 @@ export function parseJson(bytes: Buffer): unknown {
   const members = { count: 0 }
   const refusal = inspect(value, 1, members)
   if (refusal) throw refused(refusal)
-  if (members.count !== countMembers(text)) throw refused({ pointer: '', detail: 'must not have two members of the same name' })
+  if (members.count !== countMembers(text))
+    throw refused({ pointer: '', detail: 'must not have two members of the same name' })
   return value
 }
 
@@ -50,7 +51,8 @@ function parse(text: string): unknown {
 /** Looks at every value once; recursion is safe because it ends at `jsonDepthMax`. */
 function inspect(value: unknown, depth: number, members: { count: number }): Refusal | undefined {
   if (typeof value === 'string') return inspectText(value)
-  if (typeof value === 'number') return Number.isFinite(value) ? undefined : { pointer: '', detail: 'must be within the range of a double' }
+  if (typeof value === 'number')
+    return Number.isFinite(value) ? undefined : { pointer: '', detail: 'must be within the range of a double' }
   if (typeof value !== 'object' || value === null) return undefined
   if (depth > jsonDepthMax) return { pointer: '', detail: `must not be nested more than ${jsonDepthMax} levels deep` }
   if (Array.isArray(value)) {

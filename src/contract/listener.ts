@@ -1,6 +1,6 @@
 /** Listens for HTTP on one port, cuts off clients that are slow or do not speak HTTP, and stops without losing a request. */
 import { randomUUID } from 'node:crypto'
-import { createServer, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Express } from 'express'
 import { type ProblemKind, problemBody, problemKinds } from './problem.ts'
@@ -11,6 +11,8 @@ export interface ListenOptions {
   port: number
   /** What the port is for, in words that tell a person where to change it. */
   name: string
+  /** Other limits than the service's own. */
+  limits?: Partial<typeof limits>
 }
 
 export interface Listener {
@@ -33,17 +35,39 @@ const limits = {
   /** How often Node looks for requests beyond their time. */
   connectionsCheckingInterval: 1_000,
   maxHeaderSize: 16 * 1024,
+  /** Node's own refusal of a request without Host has no body. */
+  requireHostHeader: false,
 }
 
-export async function listen(app: Express, { host, port, name }: ListenOptions): Promise<Listener> {
+/** How long a connection may still begin a request when the service stops. */
+const lastRequestSeconds = 1
+
+export async function listen(app: Express, { host, port, name, ...options }: ListenOptions): Promise<Listener> {
   const stopping = new AbortController()
   app.locals.stopping = stopping.signal
-  const server = createServer(limits, app)
-  server.on('clientError', refuseClient)
-  await opened(server, host, port, name)
-  server.on('request', (_request, response: ServerResponse) => {
-    if (stopping.signal.aborted) response.setHeader('Connection', 'close')
+  /** Every open connection, with its latest answer. */
+  const connections = new Map<Socket, ServerResponse | undefined>()
+  const serve = (request: IncomingMessage, response: ServerResponse) => {
+    const { socket, headers, httpVersion, url = '/' } = request
+    // RFC 9112, section 3.2.
+    if (headers.host === undefined && httpVersion === '1.1') return refuseClient({ code: 'NO_HOST' }, socket, undefined)
+    connections.set(socket, response)
+    if (stopping.signal.aborted) announceClosing(socket, response)
+    request.url = originForm(url)
+    app(request, response)
+  }
+  const server = createServer({ ...limits, ...options.limits }, serve)
+  // Expectations other than 100-continue may be ignored (RFC 9110, section 10.1.1); Node would answer 417 by itself.
+  server.on('checkExpectation', serve)
+  server.on('connection', (socket) => {
+    connections.set(socket, undefined)
+    socket.once('close', () => connections.delete(socket))
   })
+  server.on('clientError', (error: NodeJS.ErrnoException, duplex) => {
+    const socket = duplex as Socket
+    refuseClient(error, socket, connections.get(socket))
+  })
+  await opened(server, host, port, name)
   const address = server.address() as AddressInfo
   const urlHost = address.family === 'IPv6' ? `[${address.address}]` : address.address
   return {
@@ -51,6 +75,7 @@ export async function listen(app: Express, { host, port, name }: ListenOptions):
     stop: async (graceSeconds) => {
       stopping.abort()
       const closed = new Promise((resolve) => server.close(resolve))
+      for (const [socket, response] of connections) announceClosing(socket, response)
       const cut = setTimeout(() => server.closeAllConnections(), graceSeconds * 1000)
       await closed
       clearTimeout(cut)
@@ -74,9 +99,29 @@ function opened(server: Server, host: string, port: number, name: string): Promi
   })
 }
 
+/** Tells the client to send nothing more on this connection, so that it is never closed under a new request. */
+function announceClosing(socket: Socket, response: ServerResponse | undefined) {
+  // `server.close` closes connections between two requests, but not those that have not had their first one.
+  socket.setTimeout(response ? 0 : lastRequestSeconds * 1000, () => socket.destroy())
+  if (!response?.headersSent) response?.setHeader('Connection', 'close')
+  // Its head has promised to keep the connection: only its end can tell.
+  else response.once('close', () => socket.destroySoon())
+}
+
+/** The absolute form, which servers must take (RFC 9112, section 3.2.2), as the origin form, which Express takes. */
+function originForm(target: string): string {
+  if (target.startsWith('/')) return target
+  const url = URL.parse(target)
+  return url ? url.pathname + url.search : '/'
+}
+
 /** Answers what is not HTTP, or not in time, as far as the connection still takes an answer. */
-function refuseClient(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
+function refuseClient(error: { code?: string | undefined }, socket: Socket, latest: ServerResponse | undefined): void {
+  const isAnswering = latest?.headersSent && !latest.writableFinished
+  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) {
+    socket.destroy()
+    return
+  }
   const kinds: Record<string, ProblemKind> = {
     ERR_HTTP_REQUEST_TIMEOUT: 'request-timeout',
     HPE_HEADER_OVERFLOW: 'header-fields-too-large',
@@ -93,11 +138,13 @@ function refuseClient(error: NodeJS.ErrnoException, socket: Socket): void {
     'Cache-Control: no-store',
     'Connection: close',
   ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
+  // Not `end`, which leaves it to the client when the connection is closed.
+  socket.destroySoon()
 }
 
 const details: Partial<Record<ProblemKind, string>> = {
   'request-timeout': 'The request did not arrive whole in time.',
   'header-fields-too-large': "The request's headers are larger than 16 KiB.",
-  'invalid-request': 'The request is not HTTP.',
+  'invalid-request': 'The request does not follow HTTP/1.1 (RFC 9112).',
 }

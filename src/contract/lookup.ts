@@ -45,7 +45,8 @@ function child(node: Node, segment: string): Node {
     node.parameter ??= emptyNode()
     return node.parameter
   }
-  if (segment.includes('{')) throw new Error(`The path segment ${segment} mixes text and parameter, which is not served.`)
+  if (segment.includes('{'))
+    throw new Error(`The path segment ${segment} mixes text and parameter, which is not served.`)
   const next = node.statics.get(segment) ?? emptyNode()
   node.statics.set(segment, next)
   return next

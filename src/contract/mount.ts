@@ -1,6 +1,5 @@
 /** Mounts an OpenAPI document on Express: looks up, authenticates, validates, handles and answers its operations. */
 import express, { type Express } from 'express'
-import type { Logger } from 'pino'
 import { internalError, problemAnswer, unavailable } from './answer.ts'
 import { answerValidation, schemaCompiler } from './answer-validation.ts'
 import { credentialReader } from './credential.ts'
@@ -8,9 +7,19 @@ import type { LooseAnswer, LooseHandler, Reporting, ServedOperation } from './ex
 import { buildLookup } from './lookup.ts'
 import { type Document, type Operation, readOperations, requireHandlers, resolved, type Schema } from './operations.ts'
 import { parameterReader } from './parameters.ts'
-import { problemBody, type ProblemKind } from './problem.ts'
+import { type ProblemKind, problemBody } from './problem.ts'
 import { requestValidation } from './request-validation.ts'
-import { type Authenticate, authenticate, body, fail, handle, lookUp, negotiate, requestId, validate } from './stages.ts'
+import {
+  type Authenticate,
+  authenticate,
+  body,
+  fail,
+  handle,
+  lookUp,
+  negotiate,
+  requestId,
+  validate,
+} from './stages.ts'
 import { startValidator } from './validator.ts'
 
 /** Handlers, one for each operationId, whose principal is `P`; use the generated `…Handlers<P>` to type them. */
@@ -31,7 +40,6 @@ export interface Surface<P, H> extends Reporting<P> {
   authenticate: Authenticate<P>
   /** Whether the error means that the store cannot be reached or written: 503, not 500. */
   isUnavailable(error: unknown): boolean
-  log: Logger
 }
 
 /** Rejects with one sentence when the document cannot be served as it stands. */
@@ -75,7 +83,7 @@ async function serve(
       readParameters: parameterReader(operation),
       validate: await requestValidation(validator, operation),
       answers: await answerValidation(validator, compile, operation),
-      handle: handlers[operation.id] as LooseHandler,
+      run: handlers[operation.id] as LooseHandler,
     }
     requireOwnAnswers(it)
     served.set(operation, it)
@@ -91,14 +99,9 @@ function textOf(document: Document, { id, responses }: Operation, status: number
 
 /** The answers that the machinery gives by itself must fit too. */
 function requireOwnAnswers({ operation, answers, credential, refusals }: ServedOperation) {
-  const problems: [number, ProblemKind][] = [
-    [400, 'invalid-request'],
-    [406, 'not-acceptable'],
-    [413, 'content-too-large'],
-    [415, 'unsupported-media-type'],
-  ]
+  const kinds: ProblemKind[] = ['invalid-request', 'not-acceptable', 'content-too-large', 'unsupported-media-type']
   const own: LooseAnswer[] = [
-    ...problems.map(([, kind]) => problemAnswer({ kind, detail: '', errors: [{ pointer: '', detail: '' }] })),
+    ...kinds.map((kind) => problemAnswer({ kind, detail: '', errors: [{ pointer: '', detail: '' }] })),
     { status: 401, text: refusals[401], headers: { 'WWW-Authenticate': credential.challenge } },
     { status: 403, text: refusals[403] },
     internalError,

@@ -55,8 +55,11 @@ const methods = ['get', 'put', 'post', 'delete', 'patch']
 export function readOperations(document: Document): Operation[] {
   const operations = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).flatMap(([method, operation]) => {
-      if (['head', 'options', 'trace', '$ref'].includes(method)) throw new Error(`${path} has ${method}, which is not served.`)
-      return methods.includes(method) ? [readOperation(document, path, method, item.parameters, operation as OperationObject)] : []
+      if (['head', 'options', 'trace', '$ref'].includes(method))
+        throw new Error(`${path} has ${method}, which is not served.`)
+      return methods.includes(method)
+        ? [readOperation(document, path, method, item.parameters, operation as OperationObject)]
+        : []
     }),
   )
   const twice = operations.find(({ id }, index) => operations.findIndex((other) => other.id === id) !== index)
@@ -114,9 +117,11 @@ function requireServable(the: string, name: string, place: string, schema: Schem
   if (!['path', 'query', 'header'].includes(place)) throw new Error(`${the} is in ${place}, which is not served.`)
   if (!schema) throw new Error(`${the} has no schema.`)
   const list = schema.type === 'array' && place !== 'query'
-  if (list || schema.type === 'object') throw new Error(`${the} is of type ${schema.type}, which is not served in ${place}.`)
+  if (list || schema.type === 'object')
+    throw new Error(`${the} is of type ${schema.type}, which is not served in ${place}.`)
   const styled = ['style', 'explode', 'allowReserved'].some((keyword) => keyword in rest)
-  if (styled || name.includes('[')) throw new Error(`${the} is not in the default style of its place, which alone is served.`)
+  if (styled || name.includes('['))
+    throw new Error(`${the} is not in the default style of its place, which alone is served.`)
 }
 
 function readSecurity(document: Document, id: string, requirements: SecurityRequirement[] = []) {
@@ -140,8 +145,13 @@ function readBody(document: Document, object: OperationObject): Operation['body'
 function readResponses(document: Document, id: string, object: OperationObject): Map<number, Response> {
   const entries = Object.entries(object.responses ?? {}).map(([status, response]): [number, Response] => {
     if (!/^[1-5][0-9][0-9]$/.test(status)) throw new Error(`${id} documents the answer ${status}; name each status.`)
-    const { content = {}, headers = {} } = resolved<{ content?: Content; headers?: Record<string, unknown> }>(document, response)
-    const required = Object.entries(headers).filter(([, header]) => resolved<{ required?: boolean }>(document, header).required)
+    const { content = {}, headers = {} } = resolved<{ content?: Content; headers?: Record<string, unknown> }>(
+      document,
+      response,
+    )
+    const required = Object.entries(headers).filter(
+      ([, header]) => resolved<{ required?: boolean }>(document, header).required,
+    )
     const schemas = Object.entries(content).map(([type, { schema }]) => [type, schema ?? {}] as const)
     return [Number(status), { content: Object.fromEntries(schemas), requiredHeaders: required.map(([name]) => name) }]
   })
@@ -160,7 +170,10 @@ export function resolved<T>(document: Document, value: unknown): T {
   let current = value
   while (typeof current === 'object' && current !== null && '$ref' in current) {
     const ref = String(current.$ref)
-    const steps = ref.split('/').slice(1).map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
+    const steps = ref
+      .split('/')
+      .slice(1)
+      .map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
     current = steps.reduce<unknown>((holder, step) => (holder as Record<string, unknown> | undefined)?.[step], document)
     if (!ref.startsWith('#/') || current === undefined) throw new Error(`The document does not have ${ref}.`)
   }

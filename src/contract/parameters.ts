@@ -1,7 +1,11 @@
 /** Reads the parameters of a request by the names that its operation documents, before their values are validated. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Operation, Parameter } from './operations.ts'
-import type { ProblemMember } from './problem.ts'
+
+interface ParameterError {
+  parameter: string
+  detail: string
+}
 
 export interface Parameters {
   path: Record<string, unknown>
@@ -9,12 +13,12 @@ export interface Parameters {
   /** By lower-case name. */
   header: Record<string, unknown>
   /** What is wrong with them already; their values are still strings. */
-  errors: ProblemMember[]
+  errors: ParameterError[]
 }
 
 export type ParameterReader = (values: string[], search: string, headers: IncomingHttpHeaders) => Parameters
 
-/** RFC 8259, section 6. Ajv coerces whatever JavaScript's `Number()` takes, such as `0x10` and ` 5`. */
+/** RFC 8259, section 6. Ajv coerces whatever JavaScript's `Number()` takes, such as `0x10`, ` 5`, and `1e400`. */
 const number = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/
 
 export function parameterReader({ id, path, parameters }: Operation): ParameterReader {
@@ -23,7 +27,8 @@ export function parameterReader({ id, path, parameters }: Operation): ParameterR
   const inHeader = parameters.filter((it) => it.in === 'header').map(({ name }) => name.toLowerCase())
   return (values, search, headers) => {
     const read: Parameters = { path: {}, query: {}, header: {}, errors: [] }
-    inPath.forEach((parameter, index) => assign(read.path, parameter, values[index] as string, read.errors))
+    for (const [index, parameter] of inPath.entries())
+      assign(read.path, parameter, values[index] as string, read.errors)
     if (search !== '') readQuery(inQuery, search, read)
     for (const name of inHeader) if (headers[name] !== undefined) read.header[name] = headers[name]
     return read
@@ -53,15 +58,19 @@ function readQuery(known: Map<string, Parameter>, search: string, { query, error
   }
 }
 
-function assign(values: Record<string, unknown>, { name, schema }: Parameter, raw: string, errors: ProblemMember[]) {
+function assign(values: Record<string, unknown>, { name, schema }: Parameter, raw: string, errors: ParameterError[]) {
   const value = decoded(raw)
   if (value === undefined) errors.push({ parameter: name, detail: 'is not percent-encoded correctly' })
-  else if (schema.type === 'array') values[name] = [...((values[name] as string[] | undefined) ?? []), value]
   else if (value.includes('\0')) errors.push({ parameter: name, detail: 'must not contain U+0000' })
+  else if (schema.type === 'array') values[name] = [...((values[name] as string[] | undefined) ?? []), value]
   else if (Object.hasOwn(values, name)) errors.push({ parameter: name, detail: 'is given more than once' })
-  else if ((schema.type === 'integer' || schema.type === 'number') && !number.test(value)) {
+  else if ((schema.type === 'integer' || schema.type === 'number') && !isNumber(value)) {
     errors.push({ parameter: name, detail: `must be ${schema.type}` })
   } else values[name] = value
+}
+
+function isNumber(text: string): boolean {
+  return number.test(text) && Number.isFinite(Number(text))
 }
 
 function decoded(text: string): string | undefined {

@@ -29,7 +29,11 @@ interface EovError {
 /** Rejects when EOV cannot compile the operation's schemas, which it otherwise tells only at the first request. */
 export async function requestValidation(validator: Validator, operation: Operation): Promise<RequestValidation> {
   const metadata = validator.metadata(operation)
-  const request = ({ path, query, header }: Parameters, mediaType: string | undefined, body: unknown): ValidatorRequest => {
+  const request = (
+    { path, query, header }: Parameters,
+    mediaType: string | undefined,
+    body: unknown,
+  ): ValidatorRequest => {
     // EOV keeps a validator for each media type that it sees (35 KiB, 3.5 ms), so it sees only the documented ones.
     if (mediaType) header['content-type'] = mediaType
     // EOV parses `originalUrl` for a query, which has been read already.
@@ -43,9 +47,13 @@ export async function requestValidation(validator: Validator, operation: Operati
   return (parameters, mediaType, body, done) => {
     validator.validateRequest(request(parameters, mediaType, body), undefined, (error) => {
       if (error !== undefined && !(error instanceof eovErrors.BadRequest)) return done(error)
-      const found = error ? (error.errors as EovError[]).map((it) => memberAtFault(operation, it, body)) : []
-      const errors = distinct([...parameters.errors, ...found]).slice(0, errorsMax)
-      done(errors.length > 0 ? new Problem(invalidRequest(errors).problem) : undefined)
+      if (!error && parameters.errors.length === 0) return done()
+      const found = ((error?.errors ?? []) as EovError[]).map((it) => memberAtFault(operation, it, body))
+      // What was refused before is missing now.
+      const isRefused = (it: ProblemMember) =>
+        'parameter' in it && parameters.errors.some(({ parameter }) => parameter === it.parameter)
+      const errors = distinct([...parameters.errors, ...found.filter((it) => !isRefused(it))]).slice(0, errorsMax)
+      done(new Problem(invalidRequest(errors).problem))
     })
   }
 }
@@ -61,7 +69,8 @@ async function warmUp(
     await new Promise<void>((resolve, reject) => {
       validator.validateRequest(request(parameters, mediaType, {}), undefined, (error) => {
         if (error === undefined || error instanceof eovErrors.BadRequest) resolve()
-        else reject(new Error(`The request of ${id} cannot be validated: ${(error as Error).message}`, { cause: error }))
+        else
+          reject(new Error(`The request of ${id} cannot be validated: ${(error as Error).message}`, { cause: error }))
       })
     })
   }

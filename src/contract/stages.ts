@@ -9,9 +9,7 @@ import type { Operation } from './operations.ts'
 import { Problem } from './problem.ts'
 
 /** Tells whose credential it is, or nothing when it is not good. Scopes of `null` permit everything. */
-export type Authenticate<P> = (
-  value: string,
-) => Promise<{ principal: P; scopes: readonly string[] | null } | undefined>
+export type Authenticate<P> = (value: string) => Promise<{ principal: P; scopes: readonly string[] | null } | undefined>
 
 /** The stages that need nothing but the exchange. */
 export const [negotiate, body, validate] = [stage(negotiateType), stage(takeBody), stage(validateRequest)]
@@ -101,12 +99,12 @@ function validateRequest(exchange: Exchange, served: ServedOperation, next: Next
 }
 
 export function handle<P>(accepts: Authenticate<P>): RequestHandler {
-  return stage(async function handle(exchange, { handle, operation }) {
+  return stage(async function handle(exchange, { run, operation }) {
     const stillAuthenticated = async () => {
       const caller = await accepts(exchange.credential)
       return caller !== undefined && permits(caller.scopes, operation)
     }
-    send(exchange, await handle(new HandlerRequest(exchange, stillAuthenticated)))
+    send(exchange, await run(new HandlerRequest(exchange, stillAuthenticated)))
   })
 }
 
@@ -115,6 +113,7 @@ export function fail(isUnavailable: (error: unknown) => boolean): ErrorRequestHa
   return function fail(error: unknown, _request, response, _next) {
     const exchange = exchangeOf(response)
     if (error instanceof ClientGone) return exchange.end(clientClosed)
+    if (response.headersSent) return exchange.fault('The exchange failed after its answer.', { err: error })
     if (error instanceof Problem) return send(exchange, problemAnswer(error.problem, error.headers))
     const isDown = isUnavailable(error)
     exchange.fault(isDown ? 'The store is unavailable.' : 'The request failed.', { err: error })

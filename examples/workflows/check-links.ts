@@ -1,0 +1,139 @@
+/** Crawls one website and lists the links that lead nowhere: a workflow with HTTP, steps, retries and a secret. */
+import { defineWorkflow } from 'execution-service/workflow'
+
+const maxAttempts = 3
+const pageSeconds = 10
+const pagesMaxDefault = 50
+
+/** What one page says: the pages that it links to, or what is wrong with it. */
+interface Page {
+  links: string[]
+  problem: string | null
+  /** Whether the problem may pass by itself. */
+  temporary: boolean
+}
+
+export default defineWorkflow({
+  id: 'check-links',
+  version: '1.0.0',
+  title: 'Find the broken links of a website',
+  description: 'Reads the pages of one origin, breadth first, and lists the links between them that are broken.',
+  variables: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['url'],
+    properties: {
+      url: { type: 'string', format: 'uri', pattern: '^https?://', description: 'The page to start from.' },
+      pagesMax: {
+        type: 'integer',
+        minimum: 1,
+        maximum: 500,
+        default: pagesMaxDefault,
+        description: 'How many pages to read at most.',
+      },
+      token: {
+        type: 'string',
+        minLength: 8,
+        // A secret: encrypted where it is stored, and masked in everything that is ever shown of the run.
+        writeOnly: true,
+        description: 'Sent to the website as `Authorization: Bearer`, to see the pages that ask for it.',
+      },
+    },
+  },
+  output: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['checked', 'unchecked', 'broken'],
+    properties: {
+      checked: { type: 'array', items: { type: 'string' }, description: 'The pages that were read.' },
+      unchecked: { type: 'integer', description: 'How many more were found, beyond `pagesMax`.' },
+      broken: {
+        type: 'array',
+        items: {
+          type: 'object',
+          additionalProperties: false,
+          required: ['url', 'foundOn', 'problem'],
+          properties: {
+            url: { type: 'string' },
+            foundOn: { type: ['string', 'null'], description: 'The first page that links there.' },
+            problem: { type: 'string' },
+          },
+        },
+      },
+    },
+  },
+  retry: { maxAttempts, backoffSeconds: 1 },
+  timeLimitSeconds: 300,
+  async run({ variables, attempt, step, log, progress, signal }) {
+    const { pagesMax = pagesMaxDefault, token } = variables
+    const start = withoutHash(new URL(variables.url))
+    const { origin } = new URL(start)
+    const foundOn = new Map<string, string | null>([[start, null]])
+    const checked: string[] = []
+    const broken: { url: string; foundOn: string | null; problem: string }[] = []
+
+    // A Map also iterates over what is added to it meanwhile: the pages that are found on the way.
+    for (const [url, from] of foundOn) {
+      if (checked.length === pagesMax) break
+      const path = url.slice(origin.length)
+      const page = await step(`read ${path}`, async () => {
+        const page = await readPage(url, token, signal)
+        // Another attempt reads this page again, but none of those whose steps have finished.
+        if (page.temporary && attempt < maxAttempts) throw new Error(`${path}: ${page.problem}`)
+        return page
+      })
+      checked.push(url)
+      if (page.problem !== null) {
+        broken.push({ url, foundOn: from, problem: page.problem })
+        log(`${path} is broken: ${page.problem}`, 'warn')
+      }
+      for (const link of page.links) {
+        if (new URL(link).origin === origin && !foundOn.has(link)) foundOn.set(link, url)
+      }
+      const known = Math.min(foundOn.size, pagesMax)
+      progress((checked.length / known) * 100, `${checked.length} of ${known} known pages`)
+    }
+    return { checked, unchecked: foundOn.size - checked.length, broken }
+  },
+})
+
+async function readPage(url: string, token: string | undefined, signal: AbortSignal): Promise<Page> {
+  try {
+    const response = await fetch(url, {
+      headers: token === undefined ? {} : { Authorization: `Bearer ${token}` },
+      // A redirect is taken for a link, so that the token is never sent to another origin.
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(pageSeconds * 1000)]),
+    })
+    const { status, statusText } = response
+    const readable = response.headers.get('Content-Type')?.startsWith('text/html')
+    const html = readable ? await response.text() : ''
+    // What is not read is given up, so that a large download does not go on.
+    if (!readable) await response.body?.cancel()
+    if (status >= 400) {
+      return { links: [], problem: `${status} ${statusText}`, temporary: status === 429 || status >= 500 }
+    }
+    const location = response.headers.get('Location')
+    return { links: linksIn(html, location ?? undefined, url), problem: null, temporary: false }
+  } catch (error) {
+    signal.throwIfAborted()
+    return { links: [], problem: described(error), temporary: true }
+  }
+}
+
+function linksIn(html: string, location: string | undefined, base: string): string[] {
+  const anchors = [...html.matchAll(/<a\s[^>]*?href\s*=\s*["']([^"']*)["']/gi)].map(([, href = '']) => href)
+  const links = [...anchors.map((href) => href.replaceAll('&amp;', '&')), ...(location === undefined ? [] : [location])]
+  return [...new Set(links.flatMap((link) => URL.parse(link, base) ?? []).map(withoutHash))]
+}
+
+function withoutHash(url: URL): string {
+  return Object.assign(new URL(url), { hash: '' }).href
+}
+
+function described(error: unknown): string {
+  if (error instanceof DOMException && error.name === 'TimeoutError') return `no answer within ${pageSeconds} s`
+  // `fetch` tells what happened on the wire in the cause of its error alone.
+  const { cause, message } = error as Error
+  return `no answer (${(cause as NodeJS.ErrnoException | undefined)?.code ?? message})`
+}

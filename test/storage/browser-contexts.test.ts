@@ -1,0 +1,99 @@
+/** Browser contexts: names are unique in an account, and an account sees its own alone. */
+import { describe, expect, test } from 'vitest'
+import { newAccount, openDomain } from '../support/store.ts'
+import { stores } from '../support/stores.ts'
+
+describe.each(stores)('browser contexts ($name)', (kind) => {
+  test('of one name are made once, however many ask for it at the same time', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const other = await openDomain(test, { kind, place: domain.place })
+    const { accountId } = await newAccount(domain)
+    const create = (index: number) => (index % 2 ? domain : other).browserContexts.create(accountId, 'shop')
+    const made = await Promise.all(Array.from({ length: 30 }, (_, index) => create(index)))
+    const [context, ...more] = made.filter((each) => each !== undefined)
+    expect(more).toEqual([])
+    expect(await other.browserContexts.get(accountId, context?.id ?? '')).toEqual(context)
+    expect(await domain.browserContexts.get(accountId, context?.id.toUpperCase() ?? '')).toEqual(context)
+  })
+
+  test('have a name of their own when none is given', async (test) => {
+    const { browserContexts, ...domain } = await openDomain(test, { kind })
+    const { accountId } = await newAccount({ browserContexts, ...domain })
+    const [one, two] = [await browserContexts.create(accountId, undefined), await browserContexts.create(accountId, undefined)]
+    expect(one?.name).toMatch(/^context-[0-9a-f]{12}$/)
+    expect(two?.name).not.toBe(one?.name)
+  })
+
+  test('may have the name of one in another account, or of one that was erased', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
+    const first = await domain.browserContexts.create(mine.accountId, 'shop')
+    expect(await domain.browserContexts.create(theirs.accountId, 'shop')).toBeDefined()
+    expect(await domain.browserContexts.create(mine.accountId, 'shop')).toBeUndefined()
+    expect(await domain.browserContexts.delete(mine.accountId, first?.id ?? '')).toBe(true)
+    expect(await domain.browserContexts.delete(mine.accountId, first?.id ?? '')).toBe(false)
+    expect(await domain.browserContexts.create(mine.accountId, 'shop')).toBeDefined()
+  })
+
+  test('are renamed to a free name or their own, but not to a taken one', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const { accountId } = await newAccount(domain)
+    const shop = await domain.browserContexts.create(accountId, 'shop')
+    const bank = await domain.browserContexts.create(accountId, 'bank')
+    if (!shop || !bank) throw new Error('The contexts were not made.')
+    const rename = (name: string) => domain.browserContexts.rename(accountId, shop.id, name)
+    expect(await rename('bank')).toBe('nameTaken')
+    expect(await rename('shop')).toMatchObject({ id: shop.id, name: 'shop', createdAt: shop.createdAt })
+    const renamed = await rename('market')
+    expect(renamed).toMatchObject({ id: shop.id, name: 'market' })
+    expect(await domain.browserContexts.get(accountId, shop.id)).toEqual(renamed)
+    expect(await domain.browserContexts.create(accountId, 'shop')).toBeDefined()
+    expect(await domain.browserContexts.rename(accountId, crypto.randomUUID(), 'x')).toBe('noSuchContext')
+  })
+
+  test('renamed to one name at the same time get it once', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const { accountId } = await newAccount(domain)
+    const names = Array.from({ length: 10 }, (_, index) => `context ${index}`)
+    const contexts = await Promise.all(names.map((name) => domain.browserContexts.create(accountId, name)))
+    const renamed = await Promise.all(
+      contexts.map((context) => domain.browserContexts.rename(accountId, context?.id ?? '', 'wanted')),
+    )
+    expect(renamed.filter((result) => result !== 'nameTaken')).toHaveLength(1)
+  })
+
+  test('in pages are shown each once, newest first', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
+    const made: (string | undefined)[] = []
+    for (let context = 0; context < 23; context += 1) {
+      made.push((await domain.browserContexts.create(mine.accountId, undefined))?.id)
+      await domain.browserContexts.create(theirs.accountId, undefined)
+    }
+    const pages: string[][] = []
+    let cursor: string | undefined
+    do {
+      const page = await domain.browserContexts.list(mine.accountId, { limit: 10, cursor })
+      pages.push(page?.contexts.map(({ id }) => id) ?? [])
+      cursor = page?.nextCursor ?? undefined
+    } while (cursor !== undefined && pages.length < 10)
+    expect(pages.map((page) => page.length)).toEqual([10, 10, 3])
+    expect(pages.flat()).toEqual(made.toReversed())
+    const first = await domain.browserContexts.list(mine.accountId, { limit: 1 })
+    const foreign = { limit: 1, cursor: first?.nextCursor ?? '' }
+    expect(await domain.browserContexts.list(theirs.accountId, foreign)).toBeUndefined()
+    expect(await domain.browserContexts.list(mine.accountId, { limit: 1, cursor: 'nonsense' })).toBeUndefined()
+  })
+
+  test('are not read, renamed or erased by another account', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
+    const context = await domain.browserContexts.create(mine.accountId, 'shop')
+    const id = context?.id ?? ''
+    expect(await domain.browserContexts.get(theirs.accountId, id)).toBeUndefined()
+    expect(await domain.browserContexts.rename(theirs.accountId, id, 'taken over')).toBe('noSuchContext')
+    expect(await domain.browserContexts.delete(theirs.accountId, id)).toBe(false)
+    expect(await domain.browserContexts.list(theirs.accountId, { limit: 10 })).toMatchObject({ contexts: [] })
+    expect(await domain.browserContexts.get(mine.accountId, id)).toEqual(context)
+  })
+})

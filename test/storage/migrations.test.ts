@@ -1,0 +1,39 @@
+/** Opening a store: made and migrated by whoever comes first, and never by a version that is older than it. */
+import { once } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { Accounts } from '../../src/accounts/accounts.ts'
+import { startStoreProcess } from '../support/processes.ts'
+import { newPlace, openStore } from '../support/store.ts'
+import { stores } from '../support/stores.ts'
+
+describe.each(stores)('opening a store ($name)', (kind) => {
+  test('succeeds in four processes that start at once on an empty place, and one makes the first account', async (test) => {
+    const places = await Promise.all(Array.from({ length: 12 }, () => newPlace(test, kind)))
+    const start = () => startStoreProcess(test, { kind, command: 'start', places })
+    const children = await Promise.all([start(), start(), start(), start()])
+    const exits = children.map((child) => once(child, 'exit'))
+    for (const child of children) child.send('go')
+    expect(await Promise.all(exits)).toEqual(children.map(() => [0, null]))
+    for (const place of places) {
+      expect(await new Accounts(await openStore(test, place, kind)).list()).toHaveLength(1)
+    }
+  }, 20_000)
+
+  test('changes nothing in a store that this version has written', async (test) => {
+    const place = await newPlace(test, kind)
+    const first = await kind.open(place)
+    const account = await new Accounts(first).create({ name: 'Kept', scopesEnabled: true })
+    await first.close()
+    expect(await new Accounts(await openStore(test, place, kind)).list()).toEqual([account])
+  })
+
+  test('is refused with one sentence when a newer version has written it', async (test) => {
+    const place = await newPlace(test, kind)
+    const store = await openStore(test, place, kind)
+    const migration = "INSERT INTO kysely_migration (name, timestamp) VALUES ('9999-newer', '2999-01-01T00:00:00.000Z')"
+    await store.write((session) => session.all(migration, []))
+    await expect(kind.open(place)).rejects.toThrow(
+      /^The store was written by a newer version of this service: start that version, or restore a backup\.$/,
+    )
+  })
+})

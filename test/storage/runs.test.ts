@@ -1,0 +1,308 @@
+/** What callers may rely on when they queue, read, list and cancel runs. */
+import { describe, expect, test } from 'vitest'
+import type { ListRequest, QueueRequest } from '../../src/runs/runs.ts'
+import { eventsAfter } from '../../src/runs/store.ts'
+import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
+import { stores } from '../support/stores.ts'
+
+const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
+const dayMilliseconds = 24 * 60 * 60 * 1000
+
+/** Every page of a list, one after another. */
+async function walk({ runs }: Domain, accountId: string, request: ListRequest): Promise<string[][]> {
+  const pages: string[][] = []
+  let cursor: string | undefined
+  do {
+    const page = await runs.list(accountId, { ...request, cursor })
+    if (!page) throw new Error('The cursor of this list was refused.')
+    pages.push(page.runs.map(({ id }) => id))
+    cursor = page.nextCursor ?? undefined
+  } while (cursor !== undefined && pages.length < 100)
+  return pages
+}
+
+describe.each(stores)('runs ($name)', (kind) => {
+  describe('queueing', () => {
+    test('tells the run as it can be read from then on, by whichever process', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { principal } = await newAccount(domain)
+      const request = { variables: { a: [1, { b: null }] }, priority: -3, delaySeconds: 5, expiresInSeconds: 60 }
+      const run = await queueRun(domain, principal, request)
+      const other = await openDomain(test, { kind, place: domain.place })
+      expect(await other.runs.get(principal.accountId, run.id)).toEqual(run)
+      expect(await other.runs.get(principal.accountId, run.id.toUpperCase())).toEqual(run)
+      expect(run).toMatchObject({ status: 'queued', attempts: 0, variables: request.variables, priority: -3 })
+      const [event] = await eventsAfter(domain.store.read, run.id, 0, 10)
+      const data = { status: 'queued', attempt: 0, reason: null }
+      expect(event).toEqual({ sequence: 1, at: run.createdAt, type: 'status', data })
+    })
+
+    test('is refused for a workflow that does not exist, and for variables that do not fit; nothing is kept', async (test) => {
+      const variables = { type: 'object', required: ['path'], properties: { path: { type: 'string' } } }
+      const domain = await openDomain(test, { kind, workflows: [workflow({ variables })] })
+      const { accountId, principal } = await newAccount(domain)
+      const request: QueueRequest = {
+        workflowId: 'anything',
+        variables: {},
+        idempotencyKey: 'key',
+        delaySeconds: 0,
+        expiresInSeconds: undefined,
+        priority: 0,
+      }
+      expect(await domain.runs.queue(principal, { ...request, workflowId: 'other' })).toEqual({ kind: 'noSuchWorkflow' })
+      const misfits = [{ pointer: '/path', detail: 'is required' }]
+      expect(await domain.runs.queue(principal, request)).toEqual({ kind: 'variablesMisfit', misfits })
+      expect(await domain.runs.list(accountId, { limit: 10 })).toEqual({ runs: [], nextCursor: null })
+      // The refused request has not used the key up.
+      const mended = await domain.runs.queue(principal, { ...request, variables: { path: 'README.md' } })
+      expect(mended).toMatchObject({ kind: 'queued', replayed: false })
+    })
+  })
+
+  describe('an idempotency key', () => {
+    const idempotencyKey = 'the same key'
+
+    test('makes one run of a hundred requests that come at the same time to two processes', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const other = await openDomain(test, { kind, place: domain.place })
+      const { accountId, principal } = await newAccount(domain)
+      const request = { workflowId: 'anything', delaySeconds: 0, expiresInSeconds: undefined, priority: 0, idempotencyKey }
+      const queue = ({ runs }: Domain) => runs.queue(principal, { ...request, variables: { a: 1 } })
+      const answers = await Promise.all(Array.from({ length: 100 }, (_, index) => queue(index % 2 ? domain : other)))
+      const runs = answers.map((answer) => (answer.kind === 'queued' ? answer : undefined))
+      expect(new Set(runs.map((answer) => answer?.run.id)).size).toBe(1)
+      expect(runs.filter((answer) => answer?.replayed === false)).toHaveLength(1)
+      expect((await domain.runs.list(accountId, { limit: 10 }))?.runs).toHaveLength(1)
+    })
+
+    test('returns the run as it is now', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { accountId, principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal, { idempotencyKey })
+      await domain.runs.cancel(accountId, run.id)
+      expect(await queueRun(domain, principal, { idempotencyKey })).toMatchObject({ id: run.id, status: 'cancelled' })
+    })
+
+    test.for<Partial<QueueRequest>>([
+      { variables: { a: 2 } },
+      { priority: 1 },
+      { delaySeconds: 1 },
+      { expiresInSeconds: 10 },
+      { workflowId: 'other' },
+    ])('that comes with another request (%o) is a conflict, and nothing is kept', async (change, test) => {
+      const domain = await openDomain(test, { kind, workflows: [workflow(), workflow({ id: 'other' })] })
+      const { accountId, principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal, { idempotencyKey, variables: { a: 1 } })
+      await expect(queueRun(domain, principal, { idempotencyKey, variables: { a: 1 }, ...change })).rejects.toThrow(
+        'idempotencyConflict',
+      )
+      expect((await domain.runs.list(accountId, { limit: 10 }))?.runs.map(({ id }) => id)).toEqual([run.id])
+    })
+
+    test('of one account means nothing in another', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
+      const run = await queueRun(domain, mine.principal, { idempotencyKey, variables: { a: 1 } })
+      const other = await queueRun(domain, theirs.principal, { idempotencyKey, variables: { a: 2 } })
+      expect(other.id).not.toBe(run.id)
+    })
+
+    test('is kept for 24 hours and no longer', async (test) => {
+      let at = Date.now()
+      const domain = await openDomain(test, { kind, now: () => at })
+      const { principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal, { idempotencyKey })
+      at += dayMilliseconds - 1
+      await domain.upkeep.once()
+      expect((await queueRun(domain, principal, { idempotencyKey })).id).toBe(run.id)
+      at += 1
+      const later = await queueRun(domain, principal, { idempotencyKey, variables: { a: 2 } })
+      expect(later.id).not.toBe(run.id)
+      expect((await queueRun(domain, principal, { idempotencyKey, variables: { a: 2 } })).id).toBe(later.id)
+      at += dayMilliseconds
+      await domain.upkeep.once()
+      expect(await domain.store.read.all('SELECT key FROM idempotency_keys', [])).toEqual([])
+    })
+  })
+
+  describe('a list', () => {
+    test('of 57 runs in pages of 10 shows each once, newest first, also while new ones come', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { accountId, principal } = await newAccount(domain)
+      const made: string[] = []
+      for (let run = 0; run < 57; run += 1) made.push((await queueRun(domain, principal)).id)
+      const first = await domain.runs.list(accountId, { limit: 10 })
+      await queueRun(domain, principal)
+      const rest = await walk(domain, accountId, { limit: 10 })
+      expect(rest.map((page) => page.length)).toEqual([10, 10, 10, 10, 10, 8])
+      const followed = [first?.runs.map(({ id }) => id) ?? []]
+      let cursor = first?.nextCursor
+      while (cursor) {
+        const page = await domain.runs.list(accountId, { limit: 10, cursor })
+        followed.push(page?.runs.map(({ id }) => id) ?? [])
+        cursor = page?.nextCursor
+      }
+      expect(followed.flat()).toEqual(made.toReversed())
+    })
+
+    test('ends with the page that holds its last run', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { accountId, principal } = await newAccount(domain)
+      for (let run = 0; run < 4; run += 1) await queueRun(domain, principal)
+      const pages = await walk(domain, accountId, { limit: 2 })
+      expect(pages.map((page) => page.length)).toEqual([2, 2])
+    })
+
+    test('refuses a cursor that was changed, or that belongs to another account or other filters', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
+      for (const { principal } of [mine, mine, mine, theirs, theirs]) await queueRun(domain, principal)
+      const cursor = (await domain.runs.list(mine.accountId, { limit: 1, status: 'queued' }))?.nextCursor ?? ''
+      const list = (changes: Partial<ListRequest>, accountId = mine.accountId) =>
+        domain.runs.list(accountId, { limit: 1, status: 'queued', cursor, ...changes })
+      expect(await list({})).toMatchObject({ runs: [{}] })
+      expect(await list({ limit: 2 })).toMatchObject({ runs: [{}, {}] })
+      expect(await list({}, theirs.accountId)).toBeUndefined()
+      expect(await list({ status: undefined })).toBeUndefined()
+      expect(await list({ status: 'running' })).toBeUndefined()
+      expect(await list({ workflowId: 'anything' })).toBeUndefined()
+      expect(await list({ createdAfter: 0 })).toBeUndefined()
+      expect(await list({ createdBefore: Date.now() + 1000 })).toBeUndefined()
+      for (const changed of [...changesOf(cursor), '', '.', 'x', cursor.split('.')[0] ?? '']) {
+        expect(await list({ cursor: changed }), changed).toBeUndefined()
+      }
+    })
+
+    test('follows its cursor whatever order the filters are given in', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { accountId, principal } = await newAccount(domain)
+      for (let run = 0; run < 2; run += 1) await queueRun(domain, principal)
+      const page = await domain.runs.list(accountId, { limit: 1, status: 'queued', workflowId: 'anything' })
+      const cursor = page?.nextCursor ?? ''
+      const next = await domain.runs.list(accountId, { workflowId: 'anything', status: 'queued', cursor, limit: 1 })
+      expect(next?.runs).toHaveLength(1)
+    })
+
+    test('holds what its filters ask for: workflow, status, both', async (test) => {
+      const domain = await openDomain(test, { kind, workflows: [workflow(), workflow({ id: 'other' })] })
+      const { accountId, principal } = await newAccount(domain)
+      const [one, two] = [await queueRun(domain, principal), await queueRun(domain, principal)]
+      const [three, four] = [
+        await queueRun(domain, principal, { workflowId: 'other' }),
+        await queueRun(domain, principal, { workflowId: 'other' }),
+      ]
+      await domain.runs.cancel(accountId, two.id)
+      await domain.runs.cancel(accountId, four.id)
+      const list = async (filters: Partial<ListRequest>) => (await walk(domain, accountId, { limit: 1, ...filters })).flat()
+      expect(await list({})).toEqual([four.id, three.id, two.id, one.id])
+      expect(await list({ workflowId: 'other' })).toEqual([four.id, three.id])
+      expect(await list({ status: 'cancelled' })).toEqual([four.id, two.id])
+      expect(await list({ workflowId: 'anything', status: 'queued' })).toEqual([one.id])
+      expect(await list({ workflowId: 'unknown' })).toEqual([])
+      expect(await list({ status: 'running' })).toEqual([])
+    })
+
+    test('holds runs created at or after one moment and before another', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { accountId, principal } = await newAccount(domain)
+      const made = [await queueRun(domain, principal)]
+      // Each in a millisecond of its own.
+      while (made.length < 3) {
+        const last = made.at(-1)?.createdAt ?? 0
+        while (Date.now() <= last);
+        made.push(await queueRun(domain, principal))
+      }
+      const [first, second, third] = made.map(({ id }) => id)
+      const at = made.map(({ createdAt }) => createdAt) as [number, number, number]
+      const list = async (filters: Partial<ListRequest>) => (await walk(domain, accountId, { limit: 1, ...filters })).flat()
+      expect(await list({ createdAfter: at[1] })).toEqual([third, second])
+      expect(await list({ createdAfter: at[1] + 1 })).toEqual([third])
+      expect(await list({ createdBefore: at[1] })).toEqual([first])
+      expect(await list({ createdBefore: at[1] + 1 })).toEqual([second, first])
+      expect(await list({ createdAfter: at[1], createdBefore: at[1] + 1 })).toEqual([second])
+      expect(await list({ createdAfter: at[1], createdBefore: at[1] })).toEqual([])
+      expect(await list({ createdAfter: -1 })).toEqual([third, second, first])
+      expect(await list({ createdBefore: 8.64e15 })).toEqual([third, second, first])
+    })
+  })
+
+  describe('cancelling', () => {
+    test('ends a queued run at once', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { accountId, principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal, { delaySeconds: 60 })
+      const cancelled = await domain.runs.cancel(accountId, run.id)
+      const ended = { status: 'cancelled', reason: 'cancelRequested', cancelRequested: true, waitingFor: null }
+      expect(cancelled).toMatchObject(ended)
+      expect(cancelled?.finishedAt).toEqual(expect.any(Number))
+      expect(await domain.queue.claim('worker', domain.workflows.list(), 1, 15)).toEqual([])
+    })
+
+    test('asks a running run to end, tells its worker alone, and has the last word', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { accountId, principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal)
+      const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
+      if (!claim) throw new Error('There was no run to claim.')
+      expect(await domain.queue.cancelRequested('worker')).toEqual([])
+      const asked = await domain.runs.cancel(accountId, run.id)
+      expect(asked).toMatchObject({ status: 'running', cancelRequested: true, finishedAt: null })
+      const lease = { runId: run.id, attempt: 1, workerId: 'worker' }
+      expect(await domain.queue.cancelRequested('worker')).toEqual([lease])
+      expect(await domain.queue.cancelRequested('another')).toEqual([])
+      await domain.queue.settle(claim, { kind: 'succeeded', output: 'in spite of it' }, noRetry)
+      const ended = { status: 'cancelled', reason: 'cancelRequested', output: null }
+      expect(await domain.runs.get(accountId, run.id)).toMatchObject(ended)
+    })
+
+    test('is not undone by an attempt that failed or was handed back', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { accountId, principal } = await newAccount(domain)
+      for (const outcome of [
+        { kind: 'failed', reason: 'workflowFailed', error: { name: 'Error', message: 'no' } } as const,
+        { kind: 'workerStopped' } as const,
+      ]) {
+        const run = await queueRun(domain, principal)
+        const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
+        await domain.runs.cancel(accountId, run.id)
+        if (claim) await domain.queue.settle(claim, outcome, { ...noRetry, maxAttempts: 9 })
+        expect(await domain.runs.get(accountId, run.id)).toMatchObject({ status: 'cancelled' })
+      }
+    })
+
+    test('changes nothing the second time, nor when the run has finished', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { accountId, principal } = await newAccount(domain)
+      const [queued, finished] = [await queueRun(domain, principal), await queueRun(domain, principal, { priority: 1 })]
+      const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
+      if (claim) await domain.queue.settle(claim, { kind: 'succeeded', output: 7 }, noRetry)
+      const first = await domain.runs.cancel(accountId, queued.id)
+      expect(await domain.runs.cancel(accountId, queued.id)).toEqual(first)
+      const done = await domain.runs.get(accountId, finished.id)
+      expect(await domain.runs.cancel(accountId, finished.id)).toEqual(done)
+      expect(done).toMatchObject({ status: 'succeeded', output: 7, cancelRequested: false })
+      expect(await eventsAfter(domain.store.read, queued.id, 0, 10)).toHaveLength(2)
+      expect(await eventsAfter(domain.store.read, finished.id, 0, 10)).toHaveLength(3)
+    })
+  })
+
+  test('no account reads, lists or cancels the runs of another', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
+    const run = await queueRun(domain, mine.principal)
+    const other = await queueRun(domain, theirs.principal)
+    expect(await domain.runs.get(theirs.accountId, run.id)).toBeUndefined()
+    expect(await domain.runs.cancel(theirs.accountId, run.id)).toBeUndefined()
+    expect((await domain.runs.list(theirs.accountId, { limit: 10 }))?.runs.map(({ id }) => id)).toEqual([other.id])
+    expect(await domain.runs.get(mine.accountId, run.id)).toEqual(run)
+  })
+})
+
+/** The cursor with each of its characters changed, one missing, one added, and one that base64 decoders skip. */
+function changesOf(cursor: string): string[] {
+  const changed = [...cursor].map((character, index) => {
+    const other = character === 'A' ? 'B' : 'A'
+    return cursor.slice(0, index) + other + cursor.slice(index + 1)
+  })
+  return [...changed, cursor.slice(0, -1), `${cursor}A`, `${cursor}=`, `${cursor} `, ` ${cursor}`]
+}

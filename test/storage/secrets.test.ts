@@ -1,0 +1,69 @@
+/** Secret variables at rest: nowhere in plain bytes, and of use to their own run alone. */
+import { describe, expect, test } from 'vitest'
+import { secretsOwner } from '../../src/runs/runs.ts'
+import { newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
+import { stores } from '../support/stores.ts'
+
+const withSecret = workflow({
+  variables: {
+    type: 'object',
+    properties: {
+      password: { type: 'string', writeOnly: true },
+      login: { type: 'object', properties: { codes: { type: 'array', items: { type: 'number', writeOnly: true } } } },
+    },
+  },
+})
+
+describe.each(stores)('secret variables ($name)', (kind) => {
+  test('stand nowhere in what is stored, under whatever key the request is remembered', async (test) => {
+    const domain = await openDomain(test, { kind, workflows: [withSecret] })
+    const { principal } = await newAccount(domain)
+    const canary = { password: 'canary-7f3a-password', code: 912345678901, plain: 'canary-that-is-no-secret' }
+    const variables = { password: canary.password, login: { codes: [1, canary.code] }, other: canary.plain }
+    const run = await queueRun(domain, principal, { variables, idempotencyKey: 'key' })
+    await queueRun(domain, principal, { variables, idempotencyKey: 'key' })
+    expect(run.variables).toEqual({ password: '********', login: { codes: ['********', '********'] }, other: canary.plain })
+    const contents = await kind.contents(domain.place)
+    expect(contents.includes(canary.plain)).toBe(true)
+    expect(contents.includes(canary.password)).toBe(false)
+    expect(contents.includes(String(canary.code))).toBe(false)
+  })
+
+  test('are given to the worker that has claimed the run', async (test) => {
+    const domain = await openDomain(test, { kind, workflows: [withSecret] })
+    const { principal } = await newAccount(domain)
+    const run = await queueRun(domain, principal, { variables: { password: 'p', login: { codes: [1, 2] } } })
+    const [claim] = await domain.queue.claim('worker', [withSecret], 1, 15)
+    const owner = secretsOwner(principal.accountId, run.id)
+    const opened = JSON.parse(domain.encryption.open(claim?.secrets ?? new Uint8Array(), owner))
+    expect(opened).toEqual({ '/password': 'p', '/login/codes/0': 1, '/login/codes/1': 2 })
+  })
+
+  test('do not open when they were moved to another run, of the same account or another', async (test) => {
+    const domain = await openDomain(test, { kind, workflows: [withSecret] })
+    const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
+    const runs = [
+      await queueRun(domain, mine.principal, { variables: { password: 'first' } }),
+      await queueRun(domain, mine.principal, { variables: { password: 'second' } }),
+      await queueRun(domain, theirs.principal, { variables: { password: 'third' } }),
+    ]
+    const blobs = await domain.store.read.query.selectFrom('runs').select(['id', 'secrets']).orderBy('id').execute()
+    const moved = blobs.map(({ id }, index) => ({ id, secrets: blobs[(index + 1) % blobs.length]?.secrets ?? null }))
+    await domain.store.write(async ({ query }) => {
+      for (const { id, secrets } of moved) await query.updateTable('runs').set({ secrets }).where('id', '=', id).execute()
+    })
+    const claims = await domain.queue.claim('worker', [withSecret], 10, 15)
+    expect(claims.map(({ runId }) => runId)).toEqual(runs.map(({ id }) => id))
+    for (const { accountId, runId, secrets } of claims) {
+      expect(() => domain.encryption.open(secrets ?? new Uint8Array(), secretsOwner(accountId, runId))).toThrow()
+    }
+  })
+
+  test('cost nothing where there are none', async (test) => {
+    const domain = await openDomain(test, { kind, workflows: [withSecret] })
+    const { principal } = await newAccount(domain)
+    await queueRun(domain, principal, { variables: { other: 1 } })
+    const [claim] = await domain.queue.claim('worker', [withSecret], 1, 15)
+    expect(claim).toMatchObject({ secrets: null, variables: { other: 1 } })
+  })
+})

@@ -1,0 +1,194 @@
+/** What every store promises (src/storage/store.ts): durability, isolation, and bells between processes. */
+import { once } from 'node:events'
+import { setImmediate } from 'node:timers/promises'
+import { describe, expect, test, vi } from 'vitest'
+import { Accounts } from '../../src/accounts/accounts.ts'
+import { type Session, type Store, StoreUnavailable } from '../../src/storage/store.ts'
+import { startStoreProcess } from '../support/processes.ts'
+import { newPlace, openStore } from '../support/store.ts'
+import { stores } from '../support/stores.ts'
+
+const insertSql = 'INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)'
+
+async function insert(session: Session, id: string): Promise<string> {
+  await session.all(insertSql, [id, id])
+  return id
+}
+
+async function ids(session: Session): Promise<string[]> {
+  const rows = await session.query.selectFrom('accounts').select('id').orderBy('id').execute()
+  return rows.map((row) => row.id)
+}
+
+describe.each(stores)('a store ($name)', (kind) => {
+  test('keeps what was written from the moment the write resolves, for whoever opens it then', async (test) => {
+    const place = await newPlace(test, kind)
+    const first = await openStore(test, place, kind)
+    expect(await first.write((session) => insert(session, 'a'))).toBe('a')
+    const second = await openStore(test, place, kind)
+    expect(await ids(first.read)).toEqual(['a'])
+    expect(await ids(second.read)).toEqual(['a'])
+    await second.write((session) => insert(session, 'b'))
+    expect(await ids(first.read)).toEqual(['a', 'b'])
+  })
+
+  test('keeps what was written when the process dies in the moment the write resolves', async (test) => {
+    const place = await newPlace(test, kind)
+    const child = await startStoreProcess(test, { kind, command: 'writeAndDie', places: [place] })
+    child.send('go')
+    expect(await once(child, 'exit')).toEqual([null, 'SIGKILL'])
+    const accounts = await new Accounts(await openStore(test, place, kind)).list()
+    expect(accounts.map(({ name }) => name)).toEqual(['Written last'])
+  })
+
+  test('gives every kind of value back as it was written', async (test) => {
+    const store = await openStore(test, await newPlace(test, kind), kind)
+    await store.write((session) => insert(session, 'a'))
+    const { query } = store.read
+    const text = `quotes ' " and ünïcode 🌍 and 漢字`
+    const moment = 253402300799999
+    await store.write((session) =>
+      session.query.updateTable('accounts').set({ name: text, created_at: moment }).where('id', '=', 'a').execute(),
+    )
+    expect(await query.selectFrom('accounts').selectAll().execute()).toEqual([
+      { id: 'a', name: text, scopes_enabled: 0, created_at: moment },
+    ])
+    expect(await store.read.all('SELECT created_at, name FROM accounts WHERE id = ?', ['a'])).toEqual([
+      { name: text, created_at: moment },
+    ])
+  })
+
+  test('returns the rows of a RETURNING clause', async (test) => {
+    const store = await openStore(test, await newPlace(test, kind), kind)
+    const rows = await store.write(async (session) => {
+      await insert(session, 'a')
+      return session.all("UPDATE accounts SET name = ? WHERE id = 'a' RETURNING id, name", ['renamed'])
+    })
+    expect(rows).toEqual([{ id: 'a', name: 'renamed' }])
+  })
+
+  test('shows a read nothing of a write that has not been committed, not even in the same process', async (test) => {
+    const place = await newPlace(test, kind)
+    const [store, other] = [await openStore(test, place, kind), await openStore(test, place, kind)]
+    const seen = await store.write(async (session) => {
+      await insert(session, 'a')
+      return { within: await ids(session), beside: await ids(store.read), elsewhere: await ids(other.read) }
+    })
+    expect(seen).toEqual({ within: ['a'], beside: [], elsewhere: [] })
+    expect(await ids(other.read)).toEqual(['a'])
+  })
+
+  test('undoes a work that throws, alone and whole, among those that arrived with it', async (test) => {
+    const store = await openStore(test, await newPlace(test, kind), kind)
+    const failing = async (session: Session) => {
+      await insert(session, 'b')
+      throw new Error('thought better of it')
+    }
+    const results = await Promise.allSettled([
+      store.write((session) => insert(session, 'a')),
+      store.write(failing),
+      store.write((session) => insert(session, 'a')), // Breaks the primary key.
+      store.write((session) => insert(session, 'c')),
+    ])
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled'])
+    expect(results[1]).toHaveProperty('reason.message', 'thought better of it')
+    expect(results[2]).not.toHaveProperty('reason', expect.any(StoreUnavailable))
+    expect(await ids(store.read)).toEqual(['a', 'c'])
+  })
+
+  test('undoes a work that throws when it arrived by itself, and takes the next one', async (test) => {
+    const store = await openStore(test, await newPlace(test, kind), kind)
+    const failing = store.write(async (session) => {
+      await insert(session, 'a')
+      throw new Error('thought better of it')
+    })
+    await expect(failing).rejects.toThrow('thought better of it')
+    await store.write((session) => insert(session, 'b'))
+    expect(await ids(store.read)).toEqual(['b'])
+  })
+
+  test('runs no write while another is under way, whichever process it is in', async (test) => {
+    const place = await newPlace(test, kind)
+    const both = [await openStore(test, place, kind), await openStore(test, place, kind)] as const
+    await both[0].write((session) => insert(session, 'counter'))
+    await both[0].write((session) => session.all("UPDATE accounts SET name = '0'", []))
+    const increment = (store: Store) =>
+      store.write(async ({ query }) => {
+        const { name } = await query.selectFrom('accounts').select('name').executeTakeFirstOrThrow()
+        await query
+          .updateTable('accounts')
+          .set({ name: String(Number(name) + 1) })
+          .execute()
+      })
+    await Promise.all(Array.from({ length: 100 }, (_, index) => increment(both[index % 2 ? 0 : 1])))
+    expect(await both[0].read.all('SELECT name FROM accounts', [])).toEqual([{ name: '100' }])
+  })
+
+  test('is unavailable once it is closed, after finishing what had begun', async (test) => {
+    const place = await newPlace(test, kind)
+    const store = await kind.open(place)
+    await store.check()
+    const select = 'SELECT id FROM accounts'
+    await store.read.all(select, [])
+    const writing = store.write((session) => insert(session, 'a'))
+    await store.close()
+    await expect(writing).resolves.toBe('a')
+    await expect(store.check()).rejects.toThrow(StoreUnavailable)
+    await expect(store.read.all(select, [])).rejects.toThrow(StoreUnavailable)
+    await expect(ids(store.read)).rejects.toThrow(StoreUnavailable)
+    await expect(store.write((session) => insert(session, 'b'))).rejects.toThrow(StoreUnavailable)
+    store.ring('queue')
+    expect(await ids((await openStore(test, place, kind)).read)).toEqual(['a'])
+  })
+
+  test('refuses a row that refers to one that does not exist', async (test) => {
+    const store = await openStore(test, await newPlace(test, kind), kind)
+    const orphan = { id: 'u', account_id: 'nobody', name: 'Orphan', created_at: 0 }
+    const write = store.write(({ query }) => query.insertInto('users').values(orphan).execute())
+    await expect(write).rejects.not.toThrow(StoreUnavailable)
+  })
+
+  describe('bells', () => {
+    test('wake who listens to them in this process and in others, and nobody else', async (test) => {
+      const place = await newPlace(test, kind)
+      const [store, other] = [await openStore(test, place, kind), await openStore(test, place, kind)]
+      /** Rings of one process arrive in their order: whatever was to be heard before has been heard then. */
+      const settled = async () => {
+        const heard = [vi.fn(), vi.fn()] as const
+        const leave = [store.listen('runs', heard[0]), other.listen('runs', heard[1])]
+        store.ring('runs')
+        await vi.waitFor(() => {
+          for (const each of heard) expect(each).toHaveBeenCalled()
+        })
+        for (const each of leave) each()
+      }
+      // Opening may ring too; what it rang is heard in the next turns of the event loop.
+      for (let turn = 0; turn < 3; turn += 1) await setImmediate()
+      const [here, there, anotherBell, gone] = [vi.fn(), vi.fn(), vi.fn(), vi.fn()]
+      store.listen('queue', here)
+      other.listen('queue', there)
+      other.listen('cancellations', anotherBell)
+      other.listen('queue', gone)()
+      store.ring('queue')
+      await vi.waitFor(() => {
+        expect(here).toHaveBeenCalled()
+        expect(there).toHaveBeenCalled()
+      })
+      await settled()
+      expect(anotherBell).not.toHaveBeenCalled()
+      expect(gone).not.toHaveBeenCalled()
+    })
+
+    test('ring between two processes, there and back', async (test) => {
+      const place = await newPlace(test, kind)
+      const store = await openStore(test, place, kind)
+      const child = await startStoreProcess(test, { kind, command: 'answerBell', places: [place] })
+      child.send('go')
+      await once(child, 'message')
+      const answered = vi.fn()
+      store.listen('runs', answered)
+      store.ring('queue')
+      await vi.waitFor(() => expect(answered).toHaveBeenCalled(), { timeout: 5000 })
+    })
+  })
+})

@@ -1,0 +1,35 @@
+/** Processes that a test starts: forked with a channel, and gone when the test has ended. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { Test } from './store.ts'
+import type { StoreKind } from './stores.ts'
+
+
+/** A process with a store of its own (store-process.ts), which goes on when it is sent a message. */
+export async function startStoreProcess(
+  test: Test,
+  { kind, command, places }: { kind: StoreKind; command: string; places: readonly string[] },
+): Promise<ChildProcess> {
+  return startProcess(test, new URL('./store-process.ts', import.meta.url), [kind.name, command, ...places])
+}
+
+/** A process that runs the module, and has said its first word. */
+export async function startProcess(test: Test, module: URL, args: readonly string[]): Promise<ChildProcess> {
+  const child = fork(fileURLToPath(module), args, { execArgv: [] })
+  test.onTestFinished(() => void child.kill('SIGKILL'))
+  await once(child, 'message')
+  return child
+}
+
+/** Whether the process exists and is not merely waiting to be buried. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+  } catch {
+    return false
+  }
+  const status = `/proc/${pid}/stat`
+  return !existsSync(status) || !/\) [ZX] /.test(readFileSync(status, 'utf8'))
+}

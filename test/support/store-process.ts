@@ -1,0 +1,33 @@
+/** A process with a store of its own: `node store-process.ts KIND COMMAND PLACE…`; its parent tells it when to go. */
+import { Accounts } from '../../src/accounts/accounts.ts'
+import type { Store } from '../../src/storage/store.ts'
+import { stores } from './stores.ts'
+
+const [name, command, ...places] = process.argv.slice(2)
+const kind = stores.find((each) => each.name === name)
+if (!kind) throw new Error(`There is no store "${name}".`)
+
+const commands: Record<string, (store: Store) => Promise<void>> = {
+  /** Starts as the service does, and ends. */
+  async start(store) {
+    await new Accounts(store).createFirst()
+    await store.close()
+  },
+  /** Writes an account, and dies as soon as that is said to be durable. */
+  async writeAndDie(store) {
+    await new Accounts(store).create({ name: 'Written last', scopesEnabled: false })
+    process.kill(process.pid, 'SIGKILL')
+  },
+  /** Rings a bell back for each one that it hears. */
+  async answerBell(store) {
+    store.listen('queue', () => store.ring('runs'))
+    process.send?.('listening')
+  },
+}
+
+process.once('message', async () => {
+  for (const place of places) await commands[command ?? '']?.(await kind.open(place))
+  if (command === 'start') process.disconnect()
+})
+process.once('disconnect', () => process.exit())
+process.send?.('ready')

@@ -1,0 +1,121 @@
+/** What tests of the domain stand on: a place, a store in it, the domain's parts over it, an account with a key. */
+import { hash } from 'node:crypto'
+import { v7 as uuid } from 'uuid'
+import type { TestContext } from 'vitest'
+import { Accounts } from '../../src/accounts/accounts.ts'
+import type { Principal } from '../../src/api-keys/api-key.ts'
+import { ApiKeys } from '../../src/api-keys/api-keys.ts'
+import { BrowserContexts } from '../../src/browser-contexts/browser-contexts.ts'
+import { knownScopes } from '../../src/documents.ts'
+import { RunQueue } from '../../src/runs/queue.ts'
+import { type QueueRequest, Runs } from '../../src/runs/runs.ts'
+import { Upkeep } from '../../src/runs/upkeep.ts'
+import { Cursors } from '../../src/storage/cursors.ts'
+import { Encryption } from '../../src/storage/encryption.ts'
+import type { Store } from '../../src/storage/store.ts'
+import type { Workflow } from '../../src/workflows/workflow.ts'
+import { Workflows } from '../../src/workflows/workflows.ts'
+import { type StoreKind, sqlite } from './stores.ts'
+
+/** What a helper needs of the test it helps: to be told when it ends. */
+export type Test = Pick<TestContext, 'onTestFinished'>
+
+/** An empty place for a store, removed when the test ends; for the embedded store it is a directory. */
+export async function newPlace(test: Test, kind: StoreKind = sqlite): Promise<string> {
+  const place = await kind.prepare()
+  test.onTestFinished(() => kind.remove(place))
+  return place
+}
+
+/** A store that is closed when the test ends. */
+export async function openStore(test: Test, place: string, kind: StoreKind = sqlite): Promise<Store> {
+  const store = await kind.open(place)
+  test.onTestFinished(() => store.close())
+  return store
+}
+
+/** A workflow that takes anything and returns anything, but for what `changes` says. */
+export function workflow(changes: Partial<Workflow> = {}): Workflow {
+  return {
+    id: 'anything',
+    version: '1.0.0',
+    title: 'Anything',
+    description: null,
+    variables: { type: 'object' },
+    output: {},
+    retry: { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 },
+    timeLimitSeconds: 60,
+    concurrencyLimit: null,
+    ...changes,
+  }
+}
+
+export interface DomainOptions {
+  kind?: StoreKind
+  /** Where the store is; a new place unless one is given. */
+  place?: string
+  workflows?: readonly Workflow[]
+  now?: () => number
+}
+
+export type Domain = Awaited<ReturnType<typeof openDomain>>
+
+/** The domain's parts over a store. Opened twice on one place, they are like two processes of one installation. */
+export async function openDomain(test: Test, options: DomainOptions = {}) {
+  const { kind = sqlite, now = Date.now } = options
+  const place = options.place ?? (await newPlace(test, kind))
+  const store = await openStore(test, place, kind)
+  const workflows = new Workflows(options.workflows ?? [workflow()])
+  const encryption = new Encryption(hash('sha256', place, 'buffer'))
+  const cursors = new Cursors(encryption)
+  const apiKeys = new ApiKeys(store, knownScopes(), now)
+  test.onTestFinished(() => apiKeys.close())
+  const fail = (error: unknown) => {
+    throw error
+  }
+  return {
+    place,
+    store,
+    workflows,
+    encryption,
+    apiKeys,
+    accounts: new Accounts(store),
+    runs: new Runs({ store, workflows, encryption, cursors }, now),
+    queue: new RunQueue(store, now),
+    upkeep: new Upkeep(store, fail, now),
+    browserContexts: new BrowserContexts(store, cursors),
+  }
+}
+
+/** An account, its owner, and an API key of theirs. */
+export async function newAccount({ accounts, apiKeys }: Domain, { scopesEnabled = false } = {}) {
+  const { id: accountId } = await accounts.create({ name: 'Test', scopesEnabled })
+  const userId = await accounts.ownerOf(accountId)
+  const key = await apiKeys.create({ accountId, userId, name: 'Test', scopes: null, expiresAt: null })
+  const principal: Principal = { accountId, apiKeyId: key.id }
+  return { accountId, userId, key, principal }
+}
+
+/** Another user of the account. */
+export async function newUser({ store }: Domain, accountId: string): Promise<string> {
+  const id = uuid()
+  const user = { id, account_id: accountId, name: 'Another', created_at: Date.now() }
+  await store.write(({ query }) => query.insertInto('users').values(user).execute())
+  return id
+}
+
+/** Queues a run of the workflow `anything`, but for what `changes` says, and returns it. */
+export async function queueRun({ runs }: Domain, principal: Principal, changes: Partial<QueueRequest> = {}) {
+  const queued = await runs.queue(principal, { ...request, ...changes })
+  if (queued.kind !== 'queued') throw new Error(`The run was not queued: ${JSON.stringify(queued)}`)
+  return queued.run
+}
+
+const request: QueueRequest = {
+  workflowId: 'anything',
+  variables: {},
+  idempotencyKey: undefined,
+  delaySeconds: 0,
+  expiresInSeconds: undefined,
+  priority: 0,
+}

@@ -1,0 +1,115 @@
+/** Workers for tests, over the workflows in test/worker/workflows: in the test's process, or in one of their own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { hash } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { pino } from 'pino'
+import { vi } from 'vitest'
+import type { Run } from '../../src/runs/run.ts'
+import { isFinal } from '../../src/runs/state.ts'
+import { eventsAfter } from '../../src/runs/store.ts'
+import { Worker, type WorkerOptions } from '../../src/worker/worker.ts'
+import type { Workflow } from '../../src/workflows/workflow.ts'
+import { describeWorkflows } from '../../src/workflows/workflows.ts'
+import { type Domain, newAccount, newPlace, openDomain, type Test } from './store.ts'
+
+const directory = fileURLToPath(new URL('../worker/workflows', import.meta.url))
+
+let described: Promise<Workflow[]> | undefined
+
+/** A domain that knows those workflows, an account in it, and a folder for files that runs and tests exchange. */
+export async function openInstallation(test: Test) {
+  described ??= describeWorkflows(directory)
+  const domain = await openDomain(test, { workflows: await described })
+  const { principal } = await newAccount(domain)
+  const exchange = await newPlace(test)
+  return { domain, principal, file: (name: string) => join(exchange, name) }
+}
+
+/** A folder with these modules, by file name. */
+export async function writeModules(test: Test, modules: Record<string, string>): Promise<string> {
+  const folder = await newPlace(test)
+  for (const [name, text] of Object.entries(modules)) writeFileSync(join(folder, name), text)
+  return folder
+}
+
+/** The text of a module that exports a workflow; `members` are added to what every workflow has. */
+export function moduleText(id: string, members = 'run: () => null'): string {
+  const required = `id: '${id}', version: '1.0.0', title: 'A test', variables: { type: 'object' }, output: {}`
+  return `export default { ${required}, ${members} }\n`
+}
+
+/** A worker in this process; it is stopped when the test ends. */
+export async function startWorker(test: Test, { store, encryption }: Domain, changes: Partial<WorkerOptions> = {}) {
+  const options: WorkerOptions = {
+    workflowsDirectory: directory,
+    slots: 2,
+    leaseSeconds: 15,
+    abortGraceSeconds: 0.2,
+    memoryMegabytesMax: 64,
+    ...changes,
+  }
+  const fatal = vi.fn()
+  const worker = new Worker(store, encryption, options, pino({ level: 'silent' }), fatal)
+  test.onTestFinished(() => worker.stop(0))
+  await worker.start()
+  return { worker, fatal }
+}
+
+/** A worker in a process of its own, as an operator starts it; it has ended when the test ends. */
+export async function startWorkerProcess(
+  test: Test,
+  { place }: Domain,
+  changes: NodeJS.ProcessEnv = {},
+): Promise<ChildProcess> {
+  const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+  const env = {
+    ...process.env,
+    DATA_DIR: place,
+    WORKFLOWS_DIR: directory,
+    LEASE_SECONDS: '3',
+    ABORT_GRACE_SECONDS: '1',
+    SHUTDOWN_SECONDS: '1',
+    LOG_LEVEL: 'info',
+    // The one that openDomain uses.
+    ENCRYPTION_KEY: hash('sha256', place, 'buffer').toString('base64'),
+    ...changes,
+  }
+  const child = spawn(process.execPath, [main, 'worker'], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  test.onTestFinished(() => void child.kill('SIGKILL'))
+  let log = ''
+  child.stdout.on('data', (data) => {
+    log += data
+  })
+  await vi.waitUntil(() => log.includes('worker ready'), { timeout: 10_000, interval: 10 })
+  return child
+}
+
+const waiting = { timeout: 15_000, interval: 10 }
+
+/** The run, once it has finished. */
+export async function finished({ runs }: Domain, { accountId, id }: Run): Promise<Run> {
+  return vi.waitUntil(async () => {
+    const run = await runs.get(accountId, id)
+    return run && isFinal(run.status) && run
+  }, waiting) as Promise<Run>
+}
+
+/** The line that attempt `attempt` of the workflow `wait` writes when it has started: its process. */
+export async function started(path: string, attempt = 1): Promise<number> {
+  const line = new RegExp(`^${attempt} (\\d+)$`, 'm')
+  const read = () => existsSync(path) && line.exec(readFileSync(path, 'utf8'))?.[1]
+  return Number(await vi.waitUntil(read, waiting))
+}
+
+/** What has happened to the run, each event on a line. */
+export async function history({ store }: Domain, { id }: Run): Promise<string[]> {
+  const events = await eventsAfter(store.read, id, 0, 10_000)
+  return events.map(({ type, data }) => {
+    if (type === 'status') return `${data.status} (${[data.attempt, data.reason].filter((each) => each !== null).join(', ')})`
+    if (type === 'step') return `step ${data.name} ${data.state}`
+    if (type === 'progress') return `${data.percent} %: ${data.message}`
+    return `${data.level}: ${data.message}`
+  })
+}

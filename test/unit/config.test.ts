@@ -1,0 +1,106 @@
+/** The configuration: its defaults, and every wrong value refused by one sentence that names the variable. */
+import { randomBytes } from 'node:crypto'
+import { resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { ConfigRefused, readConfig, settings } from '../../src/config.ts'
+
+test('nothing needs to be set', () => {
+  expect(readConfig({})).toEqual({
+    HOST: '127.0.0.1',
+    EXECUTION_PORT: 3001,
+    BROWSER_CONTEXT_PORT: 3002,
+    MANAGEMENT_PORT: 3003,
+    EXECUTION_URL: undefined,
+    BROWSER_CONTEXT_URL: undefined,
+    DATA_DIR: resolve('data'),
+    WORKFLOWS_DIR: resolve('examples/workflows'),
+    WORKER_SLOTS: 4,
+    WORKFLOW_MEMORY_MB: 512,
+    LEASE_SECONDS: 15,
+    ABORT_GRACE_SECONDS: 5,
+    SHUTDOWN_SECONDS: 10,
+    ENCRYPTION_KEY: undefined,
+    LOG_LEVEL: 'info',
+  })
+})
+
+test('an empty variable counts as one that is not set', () => {
+  const empty = Object.fromEntries([...Object.keys(settings), 'DATABASE_URL'].map((name) => [name, '']))
+  expect(readConfig(empty)).toEqual(readConfig({}))
+})
+
+test('nobody can change it afterwards', () => {
+  const config = readConfig({})
+  expect(() => Object.assign(config, { HOST: '0.0.0.0' })).toThrow(TypeError)
+})
+
+const key = randomBytes(32)
+
+test.each<[keyof typeof settings, string, unknown]>([
+  ['HOST', '0.0.0.0', '0.0.0.0'],
+  ['EXECUTION_PORT', '0', 0],
+  ['MANAGEMENT_PORT', '65535', 65535],
+  ['EXECUTION_URL', 'https://api.example.com/', 'https://api.example.com'],
+  ['BROWSER_CONTEXT_URL', 'http://localhost:8080/contexts', 'http://localhost:8080/contexts'],
+  ['DATA_DIR', 'some/where', resolve('some/where')],
+  ['WORKFLOWS_DIR', '/workflows', '/workflows'],
+  ['WORKER_SLOTS', '64', 64],
+  ['LEASE_SECONDS', '3', 3],
+  ['ENCRYPTION_KEY', key.toString('base64'), key],
+  ['LOG_LEVEL', 'silent', 'silent'],
+])('%s=%s is taken', (name, text, value) => {
+  expect(readConfig({ [name]: text })[name]).toEqual(value)
+})
+
+const url = 'set it to a URL that starts with http:// or https://.'
+
+test.each<[string, string, string]>([
+  ['EXECUTION_PORT', '65536', 'set it to a whole number from 0 to 65535.'],
+  ['EXECUTION_PORT', '-1', 'set it to a whole number from 0 to 65535.'],
+  ['BROWSER_CONTEXT_PORT', '3002x', 'set it to a whole number from 0 to 65535.'],
+  ['MANAGEMENT_PORT', '0x10', 'set it to a whole number from 0 to 65535.'],
+  ['MANAGEMENT_PORT', ' ', 'set it to a whole number from 0 to 65535.'],
+  ['EXECUTION_URL', 'api.example.com', url],
+  ['EXECUTION_URL', 'ftp://example.com', url],
+  ['BROWSER_CONTEXT_URL', 'http://', url],
+  ['WORKER_SLOTS', '0', 'set it to a whole number from 1 to 64.'],
+  ['WORKER_SLOTS', '65', 'set it to a whole number from 1 to 64.'],
+  ['WORKER_SLOTS', '1.5', 'set it to a whole number from 1 to 64.'],
+  ['WORKER_SLOTS', '1e1', 'set it to a whole number from 1 to 64.'],
+  ['WORKFLOW_MEMORY_MB', '31', 'set it to a whole number from 32 to 65536.'],
+  ['LEASE_SECONDS', '2', 'set it to a whole number from 3 to 300.'],
+  ['LEASE_SECONDS', '301', 'set it to a whole number from 3 to 300.'],
+  ['ABORT_GRACE_SECONDS', '0', 'set it to a whole number from 1 to 300.'],
+  ['SHUTDOWN_SECONDS', '3601', 'set it to a whole number from 1 to 3600.'],
+  ['LOG_LEVEL', 'loud', 'set it to one of fatal, error, warn, info, debug, trace, silent.'],
+  ['LOG_LEVEL', 'constructor', 'set it to one of fatal, error, warn, info, debug, trace, silent.'],
+])('%s=%s is refused by one sentence that says what to set', (name, text, rule) => {
+  expect(() => readConfig({ [name]: text })).toThrow(new ConfigRefused(`${name} is "${text}": ${rule}`))
+})
+
+test.each(['c2hvcnQ=', key.toString('hex'), randomBytes(33).toString('base64'), 'not base64'])(
+  'an ENCRYPTION_KEY of another length is refused, and not repeated (%s)',
+  (text) => {
+    const read = () => readConfig({ ENCRYPTION_KEY: text })
+    const sentence = 'ENCRYPTION_KEY does not hold 32 bytes in base64: make one with `openssl rand -base64 32`.'
+    expect(read).toThrow(new ConfigRefused(sentence))
+  },
+)
+
+test('two addresses on one port are refused by a sentence that names both', () => {
+  const read = () => readConfig({ BROWSER_CONTEXT_PORT: '4000', MANAGEMENT_PORT: '4000' })
+  expect(read).toThrow(
+    new ConfigRefused('BROWSER_CONTEXT_PORT and MANAGEMENT_PORT are both 4000: set them to different ports.'),
+  )
+  expect(() => readConfig({ EXECUTION_PORT: '3002' })).toThrow(/^EXECUTION_PORT and BROWSER_CONTEXT_PORT are both 3002/)
+  // The system chooses a free port for each.
+  expect(readConfig({ EXECUTION_PORT: '0', MANAGEMENT_PORT: '0' })).toMatchObject({ EXECUTION_PORT: 0, MANAGEMENT_PORT: 0 })
+})
+
+test('a DATABASE_URL is refused rather than ignored', () => {
+  expect(() => readConfig({ DATABASE_URL: 'postgres://localhost' })).toThrow(/^DATABASE_URL is set, but .*: unset it/)
+})
+
+test('every variable says what it means', () => {
+  for (const [name, { meaning }] of Object.entries(settings)) expect(meaning, name).toMatch(/^[A-Z`].*\.$|\(\d+ to \d+\)$/s)
+})
