@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { parseArgs, styleText } from 'node:util'
 import { startSite } from '../../examples/site/site.ts'
 import { readConfig } from '../config.ts'
@@ -11,6 +12,7 @@ import { choosePorts } from './ports.ts'
 import { DemoFailed, runCommand, startService } from './service.ts'
 import { longRun, type Stage, tellStory } from './story.ts'
 
+const exampleWorkflows = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
 const siteToken = 'lantern-tuesday-4711'
 
 /** Undone in the opposite order, whatever happens on the way. */
@@ -103,6 +105,7 @@ async function undoAll(undo: Undo): Promise<void> {
 async function prepare(undo: Undo) {
   const given = { ...process.env }
   for (const name of foreignVariables) delete given[name]
+  given.WORKFLOWS_DIR ||= exampleWorkflows
   const config = readConfig(given)
   const dataDirectory = given.DATA_DIR ? config.DATA_DIR : await mkdtemp(join(tmpdir(), 'execution-service-demo-'))
   if (given.DATA_DIR) await mkdir(dataDirectory, { recursive: true, mode: 0o700 })

@@ -90,10 +90,18 @@ const idempotencyConflict = {
 
 const waitSecondsMax = 30
 
-/** The seconds of a `wait` preference (RFC 7240, section 4.3); one that is not a number is ignored, as section 2 asks. */
+/**
+ * The seconds of the first `wait` preference (RFC 7240, section 4.3). One that is not a number is ignored, as section 2
+ * asks; so is what stands in another preference's value or parameters.
+ */
 function preferredWait(prefer: string | undefined): number | undefined {
-  const seconds = prefer?.match(/(?:^|[,;])\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:$|[,;])/i)?.[1]
-  return seconds === undefined ? undefined : Math.min(Number(seconds), waitSecondsMax)
+  if (prefer === undefined) return undefined
+  const unquoted = prefer.replaceAll(/"((?:[^"\\]|\\.)*)"/g, (_, text) => (/^\d+$/.test(text) ? text : ''))
+  for (const preference of unquoted.split(',')) {
+    const seconds = preference.match(/^\s*wait\s*=\s*(\d{1,9})\s*(?:;|$)/i)?.[1]
+    if (seconds !== undefined) return Math.min(Number(seconds), waitSecondsMax)
+  }
+  return undefined
 }
 
 /** Ends the stream as soon as its API key is deleted or expires. */

@@ -142,7 +142,7 @@ export class Runs {
 
   /** Keyed, so that a stolen database does not let anyone guess secret variables from it. */
   #fingerprint({ idempotencyKey: _, ...request }: QueueRequest): Buffer {
-    return this.#encryption.sign('idempotency', JSON.stringify(request))
+    return this.#encryption.sign('idempotency', JSON.stringify(request, inOrder))
   }
 
   /** Tells which workflows are at their concurrency limit; asks the store only when a row depends on it. */
@@ -153,6 +153,12 @@ export class Runs {
     const running = await rows.countRunning(this.#store.read)
     return (workflowId) => (running.get(workflowId) ?? 0) >= limitOf(workflowId)
   }
+}
+
+/** For JSON.stringify: members in the order of their names, since their order means nothing (RFC 8259, section 4). */
+function inOrder(_: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 /** Names the row that a run's secrets belong to, so that they open nowhere else. */

@@ -1,0 +1,224 @@
+/**
+ * The documents as the tests read them, without any code of the service: what the service checks of its own answers is
+ * checked here a second time.
+ */
+import { readFileSync } from 'node:fs'
+import type { ValidateFunction } from 'ajv'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import ajvFormats from 'ajv-formats'
+import { expect } from 'vitest'
+import type { operations as BrowserContextOperations } from '../../generated/browser-context.alpha/types.ts'
+import type { operations as ExecutionOperations } from '../../generated/execution.v1/types.ts'
+
+export type Operations = ExecutionOperations & BrowserContextOperations
+export type OperationId = keyof Operations
+/** The statuses that the document gives the operation. */
+export type StatusOf<Id extends OperationId> = keyof Operations[Id]['responses'] & number
+
+export type Surface = 'execution' | 'browserContext'
+
+type Json = Record<string, unknown>
+
+interface Response {
+  description: string
+  headers: Record<string, { required?: boolean; pointer: string }>
+  /** JSON Pointers of the schemas, by media type. */
+  schemas: Record<string, string>
+  /** By media type and name. */
+  examples: [mediaType: string, name: string, value: unknown][]
+}
+
+export interface DocumentedOperation {
+  id: OperationId
+  surface: Surface
+  method: string
+  path: string
+  tag: string
+  parameters: { name: string; in: string }[]
+  scopes: string[]
+  /** Examples of the request's body by name, when it takes one. */
+  body: Record<string, unknown> | undefined
+  responses: Map<number, Response>
+}
+
+const files = { execution: 'execution.v1', browserContext: 'browser-context.alpha' } as const
+
+const documents = Object.fromEntries(
+  Object.entries(files).map(([surface, name]) => [
+    surface,
+    JSON.parse(readFileSync(`generated/${name}/document.json`, 'utf8')),
+  ]),
+) as Record<Surface, Json>
+
+/** Every operation of both documents. */
+export const operations: readonly DocumentedOperation[] = (Object.keys(files) as Surface[]).flatMap(read)
+
+export const scopes = [...new Set(operations.flatMap((operation) => operation.scopes))].sort()
+
+export function operationOf(id: OperationId): DocumentedOperation {
+  const found = operations.find((operation) => operation.id === id)
+  if (!found) throw new Error(`No document has the operation ${id}.`)
+  return found
+}
+
+function read(surface: Surface): DocumentedOperation[] {
+  const document = documents[surface]
+  const methods = ['get', 'put', 'post', 'patch', 'delete']
+  return Object.entries(document.paths as Record<string, Json>).flatMap(([path, item]) =>
+    methods
+      .filter((method) => method in item)
+      .map((method) => {
+        const operation = item[method] as Json
+        const at = `/paths/${step(path)}/${method}`
+        const parameters = [...((item.parameters ?? []) as Json[]), ...((operation.parameters ?? []) as Json[])]
+        const { content } = (operation.requestBody ?? {}) as { content?: Record<string, Json> }
+        return {
+          id: operation.operationId as OperationId,
+          surface,
+          method: method.toUpperCase(),
+          path,
+          tag: (operation.tags as string[])[0] ?? '',
+          parameters: parameters.map((it) => resolve(surface, it, '').value as { name: string; in: string }),
+          scopes: Object.values((operation.security as Record<string, string[]>[])[0] ?? {}).flat(),
+          body: content && namedExamples(surface, content['application/json'] ?? {}),
+          responses: readResponses(surface, operation.responses as Json, `${at}/responses`),
+        }
+      }),
+  )
+}
+
+function readResponses(surface: Surface, responses: Json, at: string): Map<number, Response> {
+  return new Map(
+    Object.entries(responses).map(([status, it]): [number, Response] => {
+      const { value, pointer } = resolve(surface, it, `${at}/${status}`)
+      const content = Object.entries((value.content ?? {}) as Record<string, Json>)
+      const headers = Object.entries((value.headers ?? {}) as Json).map(([name, header]) => {
+        const resolved = resolve(surface, header, `${pointer}/headers/${step(name)}`)
+        return [name, { required: resolved.value.required, pointer: `${resolved.pointer}/schema` }]
+      })
+      const examples = content.flatMap(([mediaType, media]) =>
+        Object.entries(namedExamples(surface, media)).map(([name, example]) => [mediaType, name, example] as const),
+      )
+      const schemas = content.map(([mediaType]) => [mediaType, `${pointer}/content/${step(mediaType)}/schema`])
+      return [
+        Number(status),
+        {
+          description: value.description as string,
+          headers: Object.fromEntries(headers),
+          schemas: Object.fromEntries(schemas),
+          examples: examples.map((example) => [...example]),
+        },
+      ]
+    }),
+  )
+}
+
+function namedExamples(surface: Surface, media: Json): Record<string, unknown> {
+  const named = Object.entries((media.examples ?? {}) as Json).map(([name, example]) => [
+    name,
+    resolve(surface, example, '').value.value,
+  ])
+  return { ...('example' in media && { example: media.example }), ...Object.fromEntries(named) }
+}
+
+function resolve(surface: Surface, value: unknown, pointer: string): { value: Json; pointer: string } {
+  const { $ref } = value as { $ref?: string }
+  if ($ref === undefined) return { value: value as Json, pointer }
+  const steps = $ref.slice(2).split('/')
+  const found = steps.reduce<unknown>((holder, key) => (holder as Json)[unescaped(key)], documents[surface])
+  return resolve(surface, found, $ref.slice(1))
+}
+
+function step(key: string): string {
+  return key.replaceAll('~', '~0').replaceAll('/', '~1')
+}
+
+function unescaped(key: string): string {
+  return key.replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+const ajv = new Ajv2020({ strict: false, allErrors: true })
+ajvFormats.default(ajv)
+for (const [surface, document] of Object.entries(documents)) ajv.addSchema(document, surface)
+
+function validator(surface: Surface, pointer: string): ValidateFunction {
+  const validate = ajv.getSchema(`${surface}#${encodeURI(pointer)}`)
+  if (!validate) throw new Error(`The document of ${surface} has no schema at ${pointer}.`)
+  return validate
+}
+
+/** Fails when the value does not fit the schema at the JSON Pointer of the surface's document. */
+export function expectToFit(surface: Surface, pointer: string, value: unknown): void {
+  const validate = validator(surface, pointer)
+  validate(value)
+  expect(validate.errors ?? [], `${JSON.stringify(value)} at ${pointer}`).toEqual([])
+}
+
+/** What of an answer is held to the document. */
+export interface Answer {
+  status: number
+  /** By lower-case names. */
+  headers: Record<string, string | string[] | undefined>
+  text: string
+}
+
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Holds the answer to what the document says of this status of the operation, and returns its parsed body. */
+export function expectDocumented({ id, surface, responses }: DocumentedOperation, answer: Answer): unknown {
+  const { status, headers, text } = answer
+  const response = responses.get(status)
+  if (!response) throw new Error(`${id} answered with ${status}, which is not documented: ${text}`)
+  expect(headers['x-request-id']).toMatch(uuidPattern)
+  expect(headers['cache-control'], 'answers are of one account alone').toBe('no-store')
+  for (const [name, { required, pointer }] of Object.entries(response.headers)) {
+    const value = headers[name.toLowerCase()]
+    if (required) expect(value, `the header ${name} of ${id} ${status}`).toBeDefined()
+    if (value !== undefined) expectToFit(surface, pointer, value)
+  }
+  const mediaTypes = Object.keys(response.schemas)
+  if (mediaTypes.length === 0) {
+    expect(text).toBe('')
+    return undefined
+  }
+  const mediaType = String(headers['content-type'])
+  expect(mediaTypes).toContain(mediaType)
+  const body = mediaType.endsWith('json') ? JSON.parse(text) : text
+  expectToFit(surface, response.schemas[mediaType] as string, body)
+  if (mediaType === 'text/event-stream') for (const event of eventsIn(text)) expectToFit(surface, runEvent, event.data)
+  return body
+}
+
+const runEvent = '/components/schemas/RunEvent'
+
+export interface StreamedEvent {
+  id: string
+  event: string
+  data: { type: string; sequence: number } & Record<string, unknown>
+}
+
+/** The events of a whole event stream; comments are left out (HTML Standard, section 9.2.6). */
+export function eventsIn(text: string): StreamedEvent[] {
+  const blocks = text.split('\n\n').filter((block) => block !== '' && !block.startsWith(':'))
+  return blocks.map((block) => {
+    const fields = Object.fromEntries(block.split('\n').map((line) => line.split(/: (.*)/s).slice(0, 2)))
+    return { id: fields.id, event: fields.event, data: JSON.parse(fields.data) }
+  })
+}
+
+/** A problem as it is documented, with the request id of its own answer. */
+export function expectProblem(
+  operation: DocumentedOperation | undefined,
+  answer: Answer,
+  problem: { kind: string; title: string; status: number; detail?: unknown; errors?: unknown },
+): void {
+  const { kind, detail = expect.any(String), ...exact } = problem
+  expect({ status: answer.status, mediaType: answer.headers['content-type'] }).toEqual({
+    status: problem.status,
+    mediaType: 'application/problem+json',
+  })
+  if (operation) expectDocumented(operation, answer)
+  const requestId = answer.headers['x-request-id']
+  expect(requestId).toMatch(uuidPattern)
+  expect(JSON.parse(answer.text)).toEqual({ type: `/docs/errors#${kind}`, requestId, detail, ...exact })
+}

@@ -1,0 +1,73 @@
+/** Every example in the documents is true: requests are accepted, answers fit their schemas and look like real ones. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startTestService, type TestService } from '../support/service.ts'
+import { eventsIn, expectToFit, operations } from './document.ts'
+import { addressOf, requestOf, sendRequest, validRequest } from './requests.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ worker: false })
+})
+afterAll(() => service.stop())
+
+const requests = operations.flatMap((operation) =>
+  Object.entries(operation.body ?? {}).map(([name, body]) => ({ name, body, operation, id: operation.id })),
+)
+
+describe('documented requests', () => {
+  test.each(requests)('$id accepts its example $name', async ({ operation, body }) => {
+    const account = await service.createAccount()
+    const { path, headers } = await validRequest(service, operation.id, account)
+    // The workflow that the example is for, in the place of the one that tests use.
+    const request = {
+      ...requestOf(operation, account.key, { body }),
+      headers,
+      path: path.replace('greet', 'count-words'),
+    }
+    const answer = await sendRequest(addressOf(service, operation), request)
+    expect(answer.status, answer.text).toBeLessThan(300)
+  })
+
+  test('every operation that takes a body has an example of it', () => {
+    const without = operations.filter(({ body }) => body && Object.keys(body).length === 0)
+    expect(without.map(({ id }) => id)).toEqual([])
+  })
+})
+
+const responses = operations.flatMap(({ id, surface, responses: byStatus }) =>
+  [...byStatus].flatMap(([status, { schemas, examples }]) =>
+    examples.map(([mediaType, name, value]) => ({
+      id,
+      surface,
+      status,
+      name,
+      value,
+      schema: schemas[mediaType] ?? '',
+    })),
+  ),
+)
+
+describe('documented answers', () => {
+  test.each(responses)('$id $status: the example $name fits its schema', ({ surface, status, value, schema }) => {
+    expectToFit(surface, schema, value)
+    if (schema.includes('problem+json')) expect(value).toMatchObject({ status })
+    if (!schema.includes('event-stream')) return
+    const events = eventsIn(value as string)
+    for (const event of events) {
+      expectToFit(surface, '/components/schemas/RunEvent', event.data)
+      expect(event).toMatchObject({ id: String(event.data.sequence), event: event.data.type })
+    }
+    expect(events).not.toEqual([])
+  })
+
+  test('every answer that has a body has an example of it', () => {
+    const without = operations.flatMap(({ id, responses: byStatus }) =>
+      [...byStatus]
+        .filter(
+          ([, { schemas, examples }]) => Object.keys(schemas).length !== new Set(examples.map(([type]) => type)).size,
+        )
+        .map(([status]) => `${id} ${status}`),
+    )
+    expect(without).toEqual([])
+  })
+})

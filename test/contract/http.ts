@@ -1,0 +1,72 @@
+/** Requests byte by byte as a test writes them, for what an ordinary client would refuse to send or would mend. */
+import { request } from 'node:http'
+import { connect } from 'node:net'
+import type { Answer } from './document.ts'
+
+export interface RawRequest {
+  method: string
+  /** As it stands in the request line. */
+  path: string
+  /** Names and values in turn; a name may come twice. */
+  headers?: string[]
+  body?: string | Buffer
+  /** Sends the body in chunks, without a Content-Length. */
+  chunked?: boolean
+}
+
+/** Sends the request on a connection of its own, and reads the whole answer. */
+export function sendRaw(
+  url: string,
+  { method, path, headers = [], body, chunked = false }: RawRequest,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port, host } = new URL(url)
+    // Without a length, Node would announce a body in chunks for some methods, although there is none.
+    const length = chunked ? [] : ['Content-Length', String(Buffer.byteLength(body ?? ''))]
+    const framing = chunked ? ['Transfer-Encoding', 'chunked'] : length
+    const options = { hostname, port, method, path, agent: false, headers: ['Host', host, ...headers, ...framing] }
+    const sent = request(options as object, (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk) => chunks.push(chunk))
+      response.on('error', reject)
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8')
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text })
+      })
+    })
+    sent.on('error', reject)
+    if (body !== undefined) sent.write(body)
+    sent.end()
+  })
+}
+
+/**
+ * Writes the text to a connection, and returns the answer when the service has closed it. `until` ends the connection
+ * earlier: at once after the text, or when an answer of that status has come.
+ */
+export function sendText(url: string, text: string, until?: 'end' | number): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(url)
+    const socket = connect(Number(port), hostname, () => {
+      // As bytes: what is not HTTP need not be text.
+      if (until === 'end') socket.end(text, 'latin1')
+      else socket.write(text, 'latin1')
+    })
+    let received = ''
+    socket.setEncoding('latin1').on('data', (part: string) => {
+      received += part
+      if (received.startsWith(`HTTP/1.1 ${until} `) && received.endsWith('}')) socket.end()
+    })
+    socket.on('error', reject)
+    socket.on('close', () => resolve(parsed(received)))
+  })
+}
+
+function parsed(received: string): Answer {
+  const [head = '', ...rest] = received.split('\r\n\r\n')
+  const [statusLine = '', ...lines] = head.split('\r\n')
+  const headers = Object.fromEntries(
+    lines.map((line) => line.split(/: (.*)/s).slice(0, 2)).map(([name, value]) => [name?.toLowerCase(), value]),
+  )
+  return { status: Number(statusLine.split(' ')[1]), headers, text: rest.join('\r\n\r\n') }
+}

@@ -1,0 +1,37 @@
+/** listWorkflows: every status that its document has. */
+import { expect, test } from 'vitest'
+import {
+  asksToTryAgain,
+  refusesBadCredentials,
+  refusesOtherMediaTypes,
+  refusesOtherScopes,
+  refusesWhatIsNotDocumented,
+  saysNothingOfFaults,
+} from './alike.ts'
+import { describeOperation } from './operation.ts'
+import { send } from './requests.ts'
+
+describeOperation(
+  'listWorkflows',
+  { worker: false },
+  {
+    200(subject) {
+      test('lists every workflow, sorted by id, as each is read alone', async () => {
+        const { key } = await subject.service.createAccount()
+        const { body } = await subject.called(key)
+        const ids = body.data.map(({ id }: { id: string }) => id)
+        expect(ids).toEqual(['betray', 'count-words', 'greet', 'hold', 'single'])
+        for (const workflow of body.data) {
+          const one = await send(subject.service, 'getWorkflow', key, { path: { workflowId: workflow.id } })
+          expect(one.body).toEqual(workflow)
+        }
+      })
+    },
+    400: refusesWhatIsNotDocumented,
+    401: refusesBadCredentials,
+    403: refusesOtherScopes,
+    406: refusesOtherMediaTypes,
+    500: saysNothingOfFaults,
+    503: asksToTryAgain,
+  },
+)

@@ -1,0 +1,120 @@
+/** For each operation of the documents, a request that is answered with success; and how it is sent. */
+import request, { type Test } from 'supertest'
+import type { TestAccount, TestService } from '../support/service.ts'
+import { type DocumentedOperation, type OperationId, operationOf } from './document.ts'
+
+/** What of a request is not in the document. */
+export interface Filled {
+  /** Values of the path's parameters. */
+  path?: Record<string, string>
+  query?: string
+  headers?: Record<string, string>
+  body?: unknown
+}
+
+export interface SentRequest {
+  method: string
+  /** With the query. */
+  path: string
+  headers: Record<string, string | string[]>
+  /** As it is sent; an object is sent as JSON. */
+  body?: string | Buffer
+}
+
+export type Service = Pick<TestService, 'executionUrl' | 'browserContextUrl'>
+
+/** Each makes what it needs in the account first. */
+const validRequests: { [Id in OperationId]: (service: Service, account: TestAccount) => Promise<Filled> } = {
+  queueRemoteRun: async () => ({
+    path: { workflowId: 'greet' },
+    query: 'delaySeconds=3600',
+    body: { variableData: { name: 'Ada' } },
+  }),
+  listRuns: async (service, account) => {
+    await queueRun(service, account)
+    return {}
+  },
+  getRun: async (service, account) => ({ path: { runId: await queueRun(service, account) } }),
+  cancelRun: async (service, account) => ({ path: { runId: await queueRun(service, account) } }),
+  // The stream of a run that has finished ends by itself.
+  streamRunEvents: async (service, account) => {
+    const runId = await queueRun(service, account)
+    await send(service, 'cancelRun', account.key, { path: { runId } }).expect(200)
+    return { path: { runId } }
+  },
+  listWorkflows: async () => ({}),
+  getWorkflow: async () => ({ path: { workflowId: 'greet' } }),
+  listBrowserContexts: async (service, account) => {
+    await createContext(service, account)
+    return {}
+  },
+  createBrowserContext: async () => ({ body: { name: 'Shop' } }),
+  getBrowserContext: async (service, account) => ({
+    path: { browserContextId: await createContext(service, account) },
+  }),
+  updateBrowserContext: async (service, account) => ({
+    path: { browserContextId: await createContext(service, account) },
+    body: { name: 'Renamed' },
+  }),
+  deleteBrowserContext: async (service, account) => ({
+    path: { browserContextId: await createContext(service, account) },
+  }),
+}
+
+/** A request of the account that is answered with success. */
+export async function validRequest(service: Service, id: OperationId, account: TestAccount): Promise<SentRequest> {
+  return requestOf(operationOf(id), account.key, await validRequests[id](service, account))
+}
+
+export function requestOf(operation: DocumentedOperation, key: string, filled: Filled = {}): SentRequest {
+  const path = operation.path.replaceAll(/\{([^}]+)\}/g, (_, name: string) => filled.path?.[name] ?? `{${name}}`)
+  const query = filled.query === undefined ? '' : `?${filled.query}`
+  const hasBody = filled.body !== undefined
+  return {
+    method: operation.method,
+    path: path + query,
+    headers: {
+      ...credential(operation, key),
+      ...(hasBody && { 'Content-Type': 'application/json' }),
+      ...filled.headers,
+    },
+    ...(hasBody && { body: JSON.stringify(filled.body) }),
+  }
+}
+
+/** The header that carries the key to the operation's surface. */
+export function credential({ surface }: Pick<DocumentedOperation, 'surface'>, key: string): Record<string, string> {
+  return surface === 'execution' ? { Authorization: `Bearer ${key}` } : { 'x-service-api-key': key }
+}
+
+export function addressOf(service: Service, { surface }: Pick<DocumentedOperation, 'surface'>): string {
+  return surface === 'execution' ? service.executionUrl : service.browserContextUrl
+}
+
+/** Sends the request with supertest, its body as it is. */
+export function sendRequest(address: string, { method, path, headers, body }: SentRequest): Test {
+  const agent = request(address)
+  const name = method.toLowerCase() as 'get' | 'put' | 'post' | 'patch' | 'delete'
+  const sent = agent[name](path).set(headers as Record<string, string>)
+  return body === undefined ? sent : sent.serialize((it: unknown) => it as string).send(body)
+}
+
+export function send(service: Service, id: OperationId, key: string, filled: Filled = {}): Test {
+  const operation = operationOf(id)
+  return sendRequest(addressOf(service, operation), requestOf(operation, key, filled))
+}
+
+/** Queues a run that stays queued for an hour, unless `filled` says otherwise; returns its id. */
+export async function queueRun(service: Service, account: TestAccount, filled: Filled = {}): Promise<string> {
+  const usual = { path: { workflowId: 'greet' }, query: 'delaySeconds=3600', body: { variableData: { name: 'Ada' } } }
+  const answer = await send(service, 'queueRemoteRun', account.key, { ...usual, ...filled })
+  if (answer.status >= 300) throw new Error(`No run was queued: ${answer.status} ${answer.text}`)
+  return answer.body.id
+}
+
+export async function createContext(service: Service, account: TestAccount, name?: string): Promise<string> {
+  const filled = name === undefined ? {} : { body: { name } }
+  const answer = await send(service, 'createBrowserContext', account.key, filled)
+  if (answer.status !== 201) throw new Error(`No browser context was made: ${answer.status} ${answer.text}`)
+  return answer.body.id
+}

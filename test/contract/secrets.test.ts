@@ -1,0 +1,166 @@
+/**
+ * A key's value and a secret variable appear nowhere but where they must: not in a file of the data directory, a line of
+ * the log, an answer, or a metric, whatever is done with them.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { newInstallation, type ServiceProcess } from '../support/service.ts'
+import { type RawRequest, sendRaw } from './http.ts'
+
+/** Says everything that it can, at every level, and so does its worker. */
+async function startTalkativeService() {
+  const installation = await newInstallation({ LOG_LEVEL: 'trace' })
+  onTestFinished(installation.remove)
+  return { ...installation, service: await installation.start() }
+}
+
+/** The forms in which a canary could stand somewhere. */
+function formsOf(canary: string): Buffer[] {
+  const quoted = (text: string) => JSON.stringify(text).slice(1, -1)
+  const texts = [canary, canary.toUpperCase(), quoted(canary), quoted(quoted(canary)), encodeURIComponent(canary)]
+  const binary = Buffer.from(canary.replaceAll('-', ''), 'hex')
+  const encoded = [Buffer.from(canary).toString('base64').replace(/=+$/, ''), Buffer.from(canary).toString('hex')]
+  const wide = Buffer.from(canary, 'utf16le')
+  return [...[...texts, ...encoded].map((text) => Buffer.from(text)), wide, ...(binary.length === 16 ? [binary] : [])]
+}
+
+function filesIn(directory: string): [path: string, bytes: Buffer][] {
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  return entries.map((entry) => {
+    const path = join(entry.parentPath, entry.name)
+    return [path, readFileSync(path)]
+  })
+}
+
+/** Where one of the canaries stands. */
+function found(places: [name: string, content: Buffer | string][], canaries: string[]): string[] {
+  const forms = canaries.flatMap(formsOf)
+  return places.filter(([, content]) => forms.some((form) => Buffer.from(content).includes(form))).map(([name]) => name)
+}
+
+/** Everything that the service has written or tells those who ask for no key. */
+async function everywhere(dataDirectory: string, service: ServiceProcess): Promise<[string, Buffer | string][]> {
+  const metrics = await sendRaw(service.managementUrl, { method: 'GET', path: '/metrics' })
+  return [...filesIn(dataDirectory), ['the log', service.output()], ['the metrics', metrics.text]]
+}
+
+test("a key's value is shown when it is created, and nowhere else ever", { timeout: 30_000 }, async () => {
+  const { dataDirectory, service, command } = await startTalkativeService()
+  const { value, id } = JSON.parse((await command('keys', 'create', '--name', 'canary', '--json')).stdout)
+
+  const answers: string[] = []
+  const call = async (url: string, request: RawRequest) => {
+    const { status, headers, text } = await sendRaw(url, request)
+    answers.push(JSON.stringify([status, headers, text]))
+    return status
+  }
+  const bearer = ['Authorization', `Bearer ${value}`]
+  const json = ['Content-Type', 'application/json']
+  const execution = (method: string, path: string, headers: string[] = bearer, body?: string) =>
+    call(service.executionUrl, { method, path, headers, ...(body !== undefined && { body }) })
+
+  expect(await execution('GET', '/v1/execution/runs')).toBe(200)
+  expect(await execution('GET', '/alpha/browser-contexts')).toBe(404)
+  expect(await execution('GET', '/v1/execution/runs', ['x-service-api-key', value])).toBe(401)
+  expect(await execution('GET', '/v1/execution/runs', [...bearer, ...bearer])).toBe(401)
+  expect(await execution('GET', '/v1/execution/runs', ['Authorization', `Basic ${btoa(value)}`])).toBe(401)
+  expect(await execution('GET', `/v1/execution/runs?access_token=${value}`)).toBe(400)
+  expect(await execution('GET', `/v1/execution/runs?cursor=${value}`)).toBe(400)
+  expect(await execution('GET', `/v1/execution/runs/${value}`)).toBe(404)
+  expect(await execution('GET', `/v1/execution/workflows/${value}`)).toBe(404)
+  expect(await execution('GET', `/${value}`)).toBe(404)
+  expect(await execution('DELETE', '/v1/execution/runs', [...bearer, 'Accept', value])).toBe(405)
+  const queue = '/v1/execution/queue-remote/greet'
+  expect(
+    await execution(
+      'PUT',
+      queue,
+      [...bearer, ...json],
+      `{"variableData":{"name":7,"${value}":"${value}"}}`.slice(0, -1),
+    ),
+  ).toBe(400)
+  expect(await execution('PUT', queue, [...bearer, 'Content-Type', value], '{}')).toBe(415)
+  expect(
+    await execution('PUT', queue, [...bearer, ...json, 'Idempotency-Key', 'a b'], '{"variableData":{"name":"Ada"}}'),
+  ).toBe(400)
+  expect(
+    await execution('PUT', queue, [...bearer, ...json, 'Prefer', 'wait=10'], '{"variableData":{"name":"Ada"}}'),
+  ).toBe(200)
+  expect(
+    await call(service.browserContextUrl, {
+      method: 'POST',
+      path: '/alpha/browser-contexts',
+      headers: ['x-service-api-key', value],
+    }),
+  ).toBe(201)
+  const printed = [await command('keys', 'list'), await command('keys', 'list', '--json')]
+  expect(found(await everywhere(dataDirectory, service), [value])).toEqual([])
+  // Its first characters are kept to tell keys apart: the search does find what is there.
+  expect(found(filesIn(dataDirectory), [value.slice(0, 8)])).not.toEqual([])
+
+  printed.push(await command('keys', 'delete', id))
+  expect(await execution('GET', '/v1/execution/runs')).toBe(401)
+  expect(found(await everywhere(dataDirectory, service), [value])).toEqual([])
+  await service.stop()
+  expect(found([...filesIn(dataDirectory), ['the log', service.output()]], [value])).toEqual([])
+  const shown = [...answers, ...printed.map(({ stdout, stderr }) => stdout + stderr)]
+  expect(shown.filter((text) => found([['', text]], [value]).length > 0)).toEqual([])
+})
+
+test('a secret variable is given to its workflow, and is nowhere else ever', { timeout: 30_000 }, async () => {
+  const { dataDirectory, service, createAccount } = await startTalkativeService()
+  const { key } = await createAccount()
+  const token = 'canary "one" \\ ä'
+  const other = 'canary-two-7f3a'
+  const secrets = [token, other]
+
+  const answers: string[] = []
+  const call = async (method: string, path: string, body?: unknown, headers: string[] = []) => {
+    const all = ['Authorization', `Bearer ${key}`, 'Content-Type', 'application/json', ...headers]
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const answer = await sendRaw(service.executionUrl, {
+      method,
+      path,
+      headers: all,
+      ...(body !== undefined && { body: text }),
+    })
+    answers.push(answer.text)
+    return answer
+  }
+  const betray = (fails: boolean) => ({ variableData: { token, nested: { token: other }, fails } })
+  const queue = '/v1/execution/queue-remote/betray'
+  const wait = ['Prefer', 'wait=10']
+
+  const succeeded = JSON.parse((await call('PUT', queue, betray(false), wait)).text)
+  expect(succeeded.status).toBe('succeeded')
+  const said = 'The secrets are ******** and ********.'
+  expect(succeeded.output).toEqual({ said, [said]: [said] })
+  const failed = JSON.parse((await call('PUT', queue, betray(true), wait)).text)
+  expect(failed).toMatchObject({ status: 'failed', error: { message: said } })
+  for (const { id } of [succeeded, failed]) {
+    expect((await call('GET', `/v1/execution/runs/${id}/events`)).text).toContain(said)
+    await call('GET', `/v1/execution/runs/${id}`)
+  }
+
+  const later = JSON.parse(
+    (await call('PUT', `${queue}?delaySeconds=3600`, betray(false), ['Idempotency-Key', 'once'])).text,
+  )
+  expect((await call('PUT', `${queue}?delaySeconds=60`, betray(false), ['Idempotency-Key', 'once'])).status).toBe(409)
+  expect(found(await everywhere(dataDirectory, service), secrets)).toEqual([])
+  await call('POST', `/v1/execution/runs/${later.id}/cancel`)
+
+  expect((await call('PUT', queue, { variableData: { token: [token], fails: other } })).status).toBe(400)
+  expect(
+    (await call('PUT', queue, { variableData: { ...betray(true).variableData, token: 7, colour: token } })).status,
+  ).toBe(400)
+  expect((await call('PUT', queue, JSON.stringify(betray(true)).slice(0, -1))).status).toBe(400)
+  expect((await call('PUT', queue, token)).status).toBe(400)
+  expect((await call('PUT', '/v1/execution/queue-remote/no-such-workflow', betray(true))).status).toBe(404)
+  await call('GET', '/v1/execution/runs')
+
+  expect(found(await everywhere(dataDirectory, service), secrets)).toEqual([])
+  await service.stop()
+  expect(found([...filesIn(dataDirectory), ['the log', service.output()]], secrets)).toEqual([])
+  expect(answers.filter((text) => found([['', text]], secrets).length > 0)).toEqual([])
+})

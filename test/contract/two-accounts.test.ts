@@ -1,0 +1,79 @@
+/** One account never sees or changes what is another's, whichever operation it calls: each one of the documents is tried. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startTestService, type TestAccount, type TestService } from '../support/service.ts'
+import { expectDocumented, expectProblem, operations } from './document.ts'
+import { addressOf, createContext, credential, queueRun, sendRequest, validRequest } from './requests.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ worker: false })
+})
+afterAll(() => service.stop())
+
+/** Everything that the store has of the account, but for when its keys were last used. */
+function rowsOf({ id }: TestAccount): Record<string, Record<string, unknown>[]> {
+  const all = (sql: string) => service.database.prepare(sql).all(id) as Record<string, unknown>[]
+  return {
+    runs: all('SELECT * FROM runs WHERE account_id = ? ORDER BY id'),
+    events: all('SELECT e.* FROM run_events e JOIN runs r ON r.id = e.run_id WHERE r.account_id = ? ORDER BY e.id'),
+    idempotencyKeys: all('SELECT * FROM idempotency_keys WHERE account_id = ? ORDER BY key'),
+    browserContexts: all('SELECT * FROM browser_contexts WHERE account_id = ? ORDER BY id'),
+    keys: all('SELECT id, name, hash, scopes, expires_at, deleted_at FROM api_keys WHERE account_id = ? ORDER BY id'),
+  }
+}
+
+/** An account that has something of everything. */
+async function ownerOfSomething(): Promise<TestAccount> {
+  const owner = await service.createAccount()
+  await queueRun(service, owner, { headers: { 'Idempotency-Key': 'once' } })
+  await createContext(service, owner, 'My own')
+  return owner
+}
+
+/** What stands in the path and belongs to an account; workflows belong to the installation. */
+const owned = (name: string) => name !== 'workflowId'
+
+describe.each(operations)('$id', (operation) => {
+  const isOnResource = operation.parameters.some((parameter) => parameter.in === 'path' && owned(parameter.name))
+
+  async function calledByAnother() {
+    const owner = await ownerOfSomething()
+    const other = await service.createAccount()
+    const request = await validRequest(service, operation.id, owner)
+    const before = rowsOf(owner)
+    const headers = { ...request.headers, ...credential(operation, other.key) }
+    const { status, headers: sent, text } = await sendRequest(addressOf(service, operation), { ...request, headers })
+    return { owner, other, before, answer: { status, headers: sent, text: text ?? '' } }
+  }
+
+  test.runIf(isOnResource)('does not know the resource of another account, and leaves it as it is', async () => {
+    const { owner, before, answer } = await calledByAnother()
+    expectProblem(operation, answer, { kind: 'not-found', title: 'Not found', status: 404 })
+    expect(rowsOf(owner)).toEqual(before)
+  })
+
+  test.runIf(!isOnResource)('shows and changes nothing of another account', async () => {
+    const { owner, before, answer } = await calledByAnother()
+    expect(answer.status).toBeLessThan(300)
+    expectDocumented(operation, answer)
+    const ids = [before.runs, before.browserContexts, before.keys].flatMap((rows) => rows?.map(({ id }) => String(id)))
+    expect([owner.id, ...ids].filter((id) => answer.text.includes(String(id)))).toEqual([])
+    expect(rowsOf(owner)).toEqual(before)
+  })
+
+  test('does for its own account what it does not do for another', async () => {
+    const owner = await ownerOfSomething()
+    const request = await validRequest(service, operation.id, owner)
+    const answer = await sendRequest(addressOf(service, operation), request)
+    expect(answer.status).toBeLessThan(300)
+  })
+})
+
+test('the same Idempotency-Key and the same names belong to each account alone', async () => {
+  const accounts = [await ownerOfSomething(), await ownerOfSomething()]
+  const counts = accounts.map((account) => Object.values(rowsOf(account)).map((rows) => rows.length))
+  expect(counts).toEqual([
+    [1, 1, 1, 1, 1],
+    [1, 1, 1, 1, 1],
+  ])
+})

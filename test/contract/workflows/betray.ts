@@ -1,0 +1,32 @@
+/** Says its secret in every way a workflow can, and fails the first time. */
+import { defineWorkflow } from 'execution-service/workflow'
+
+export default defineWorkflow({
+  id: 'betray',
+  version: '1.0.0',
+  title: 'Say a secret',
+  variables: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['token', 'fails'],
+    properties: {
+      token: { type: 'string', minLength: 8, writeOnly: true },
+      nested: { type: 'object', properties: { token: { type: 'string', writeOnly: true } } },
+      fails: { type: 'boolean' },
+    },
+  },
+  output: { type: 'object' },
+  retry: { maxAttempts: 2, backoffSeconds: 0 },
+  async run({ variables, attempt, step, log, progress }) {
+    const said = `The secrets are ${variables.token} and ${variables.nested?.token}.`
+    log(said)
+    log(JSON.stringify(variables))
+    // biome-ignore lint/suspicious/noConsole: what a workflow writes to the console belongs to its run's log
+    console.error(said)
+    process.stdout.write(`${said}\n`)
+    progress(10, said)
+    await step('remember', () => said)
+    if (variables.fails || attempt === 1) throw new Error(said)
+    return { said, [said]: [said] }
+  },
+})

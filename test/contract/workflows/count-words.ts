@@ -1,0 +1,2 @@
+/** The example that the documents name. */
+export { default } from '../../../examples/workflows/count-words.ts'
