@@ -1,0 +1,217 @@
+/** `npm run demo` shows the service truthfully, leaves nothing behind, and says in one sentence why it cannot go on. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test, vi } from 'vitest'
+
+// Each demo starts a service of its own; a busy machine needs its time for that.
+vi.setConfig({ testTimeout: 60_000 })
+
+const demoModule = fileURLToPath(new URL('../../src/demo/demo.ts', import.meta.url))
+const siteToken = 'lantern-tuesday-4711'
+
+interface Demo {
+  child: ChildProcess
+  /** What it has printed so far on both streams. */
+  output(): string
+  /** Resolves when the output holds `text`. */
+  says(text: string): Promise<void>
+  exitCode: Promise<number | null>
+  /** Where it makes its own data directory. */
+  temporary: string
+  /** In the environment of each of its processes, and of no other. */
+  mark: string
+}
+
+async function startDemo(words: string[], environment: Record<string, string> = {}): Promise<Demo> {
+  const temporary = await temporaryDirectory()
+  const mark = randomUUID()
+  const ports = { EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
+  const own = { PATH: process.env.PATH ?? '', TMPDIR: temporary, NODE_COMPILE_CACHE: tmpdir(), DEMO_MARK: mark }
+  const env = { ...own, ...ports, ...environment }
+  // Not in the project's directory: it works from everywhere.
+  const child = spawn(process.execPath, [demoModule, ...words], { env, cwd: tmpdir() })
+  child.stdin.end()
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const closed = once(child, 'close')
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (chunk) => (text += chunk))
+  const says = async (awaited: string) => {
+    const ended = closed.then(() =>
+      Promise.reject(new Error(`The demo has ended without saying "${awaited}": ${text}`)),
+    )
+    ended.catch(() => {})
+    while (!text.includes(awaited)) await Promise.race([once(child.stdout, 'data'), ended])
+  }
+  return { child, output: () => text, says, exitCode: closed.then(([code]) => code), temporary, mark }
+}
+
+async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'demo-test-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  return directory
+}
+
+/** Every process that the demo has started, at whatever remove, and that is still there. */
+async function processesOf({ mark }: Demo): Promise<string[]> {
+  const found = []
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
+    if (environment.includes(mark)) found.push((await readFile(`/proc/${pid}/cmdline`, 'latin1')).replaceAll('\0', ' '))
+  }
+  return found
+}
+
+async function expectNothingLeft(demo: Demo): Promise<void> {
+  expect(await processesOf(demo)).toEqual([])
+  expect(await readdir(demo.temporary)).toEqual([])
+  for (const origin of new Set(demo.output().match(/http:\/\/127\.0\.0\.1:\d+/g))) {
+    await expect(fetch(origin), origin).rejects.toThrow('fetch failed')
+  }
+}
+
+/** The commands as they are printed: a line that begins with `curl`, and those that it continues on. */
+function commandsIn(output: string): string[] {
+  return [...output.matchAll(/^ {2}curl (?:.*\\\n)*.*$/gm)].map(([command]) => command)
+}
+
+/** Makes the request of a printed command, as a shell understands it. */
+async function perform(command: string): Promise<Response> {
+  const { stdout } = await promisify(execFile)('sh', ['-c', `curl() { printf '%s\\0' "$@"; }\n${command}`])
+  const words = stdout.split('\0').slice(0, -1)
+  const headers = new Headers()
+  let method = 'GET'
+  let url = ''
+  let body: string | null = null
+  for (let word = words.shift(); word !== undefined; word = words.shift()) {
+    const value = () => words.shift() ?? ''
+    if (word === '-X') method = value()
+    else if (word === '-d') body = value()
+    else if (word === '-H') headers.append(...(value().split(': ') as [string, string]))
+    else if (word !== '-N') url = word
+  }
+  return fetch(url, { method, headers, body })
+}
+
+test('runs through, and leaves no process, port or file behind', async () => {
+  const demo = await startDemo(['--once'])
+  expect(await demo.exitCode, demo.output()).toBe(0)
+  await expectNothingLeft(demo)
+})
+
+test('is plain text where its output is not a terminal', async () => {
+  const demo = await startDemo(['--once'])
+  await demo.exitCode
+  expect(demo.output()).not.toContain('\u001b')
+  expect(commandsIn(demo.output())).toHaveLength(6)
+})
+
+test('shows the secret variable nowhere but in the command that sends it', async () => {
+  const DATA_DIR = await temporaryDirectory()
+  const demo = await startDemo(['--once'], { DATA_DIR })
+  expect(await demo.exitCode, demo.output()).toBe(0)
+  const lines = demo
+    .output()
+    .split('\n')
+    .filter((line) => line.includes(siteToken))
+  expect(lines).toEqual([expect.stringMatching(/^ {4}-d '/)])
+  expect(demo.output()).toContain('"token":"********"')
+  const files = (await readdir(DATA_DIR, { withFileTypes: true })).filter((entry) => entry.isFile())
+  expect(files.map(({ name }) => name)).toContain('service.log')
+  for (const { name } of files) expect((await readFile(join(DATA_DIR, name))).includes(siteToken), name).toBe(false)
+})
+
+test('leaves a data directory that it was given without its API key', async () => {
+  const DATA_DIR = await temporaryDirectory()
+  const demo = await startDemo(['--once'], { DATA_DIR })
+  expect(await demo.exitCode, demo.output()).toBe(0)
+  const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+  const options = { env: { ...process.env, DATA_DIR } }
+  const { stdout } = await promisify(execFile)(process.execPath, [main, 'keys', 'list', '--json'], options)
+  expect(JSON.parse(stdout)).toEqual([])
+})
+
+test('stays up for the printed commands, each of which answers as it did in the demo, and ends at Ctrl-C', async () => {
+  const demo = await startDemo([])
+  await demo.says('build-manifest \\\n')
+  await demo.says('\'{"variableData":{"directory"')
+  const commands = commandsIn(demo.output())
+  const answers = await Promise.all(commands.map(perform))
+  expect(answers.map(({ status }) => status)).toEqual([200, 202, 200, 200, 200, 401, 202])
+  expect(answers[1]?.headers.get('Idempotent-Replayed')).toBe('true')
+  expect(await answers[2]?.text()).toContain('"status":"succeeded"')
+  demo.child.kill('SIGINT')
+  demo.child.kill('SIGINT')
+  expect(await demo.exitCode, demo.output()).toBe(0)
+  await expectNothingLeft(demo)
+})
+
+test('leaves nothing behind when it is stopped on the way', async () => {
+  const demo = await startDemo([])
+  await demo.says('running, attempt 1')
+  demo.child.kill('SIGTERM')
+  expect(await demo.exitCode, demo.output()).toBe(1)
+  await expectNothingLeft(demo)
+})
+
+test('takes its service with it when it is killed', async () => {
+  const demo = await startDemo([], { SHUTDOWN_SECONDS: '1' })
+  await demo.says('keeps running')
+  demo.child.kill('SIGKILL')
+  await demo.exitCode
+  await expect.poll(() => processesOf(demo), { timeout: 10_000 }).toEqual([])
+})
+
+test('says that a port is in use, and nothing more', async () => {
+  const other = createServer()
+  await once(other.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void other.close())
+  const { port } = other.address() as AddressInfo
+  const demo = await startDemo(['--once'], { EXECUTION_PORT: String(port) })
+  expect(await demo.exitCode).toBe(1)
+  const refusal = `EXECUTION_PORT is ${port}, and something listens on that port already: set it to another one.`
+  expect(demo.output().trim().split('\n').slice(1).filter(Boolean)).toEqual([refusal])
+  expect(await readdir(demo.temporary)).toEqual([])
+})
+
+test('says which workflows it lacks', async () => {
+  const WORKFLOWS_DIR = await temporaryDirectory()
+  const demo = await startDemo(['--once'], { WORKFLOWS_DIR })
+  expect(await demo.exitCode).toBe(1)
+  expect(demo.output()).toMatch(
+    /\n\nThe demo needs check-links and count-words, which WORKFLOWS_DIR does not have: unset WORKFLOWS_DIR\.\n$/,
+  )
+  await expectNothingLeft(demo)
+})
+
+test('gives the reason that the service gave for not starting', async () => {
+  const WORKFLOWS_DIR = join(await temporaryDirectory(), 'missing')
+  const demo = await startDemo(['--once'], { WORKFLOWS_DIR })
+  expect(await demo.exitCode).toBe(1)
+  expect(demo.output()).toMatch(/\n\nWORKFLOWS_DIR \(.*missing\) cannot be read: ENOENT.*\n$/)
+  await expectNothingLeft(demo)
+})
+
+test('says so when the service dies on the way', async () => {
+  const DATA_DIR = await temporaryDirectory()
+  const demo = await startDemo(['--once'], { DATA_DIR })
+  await demo.says('running, attempt 1')
+  const log = (await readFile(join(DATA_DIR, 'service.log'), 'utf8')).trim().split('\n')
+  const { pid } = log.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'service ready')
+  process.kill(pid, 'SIGKILL')
+  expect(await demo.exitCode).toBe(1)
+  expect(demo.output()).toMatch(/\n\nThe service has ended \(SIGKILL\)\.\n$/)
+  await expectNothingLeft(demo)
+})
+
+test('refuses an option that it does not have', async () => {
+  const demo = await startDemo(['--twice'])
+  expect(await demo.exitCode).toBe(1)
+  expect(demo.output()).toContain("Unknown option '--twice'")
+})

@@ -1,0 +1,234 @@
+/** The example workflows do what they say: each is run by a real worker on a real store. */
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { pino } from 'pino'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { startSite } from '../../examples/site/site.ts'
+import { Accounts } from '../../src/accounts/accounts.ts'
+import { RunFeed } from '../../src/runs/feed.ts'
+import type { Run, RunEvent } from '../../src/runs/run.ts'
+import { Runs } from '../../src/runs/runs.ts'
+import { Cursors } from '../../src/storage/cursors.ts'
+import { Encryption, installationKey } from '../../src/storage/encryption.ts'
+import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
+import { Worker } from '../../src/worker/worker.ts'
+import { describeWorkflows, Workflows } from '../../src/workflows/workflows.ts'
+
+const workflowsDirectory = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
+const workflows = await describeWorkflows(workflowsDirectory)
+
+async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'examples-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  return directory
+}
+
+/** A store with an account of its own, and what queues, follows and executes runs on it. */
+async function installation() {
+  const directory = await temporaryDirectory()
+  const store = await openSqliteStore(directory)
+  onTestFinished(() => store.close())
+  const encryption = new Encryption(installationKey(directory, undefined))
+  const account = await new Accounts(store).create({ name: 'Test', scopesEnabled: false })
+  const runs = new Runs({ store, encryption, cursors: new Cursors(encryption), workflows: new Workflows(workflows) })
+  const feed = new RunFeed(store)
+  onTestFinished(() => feed.close())
+
+  const queue = async (workflowId: string, variables: Record<string, unknown>): Promise<Run> => {
+    const request = { workflowId, variables, idempotencyKey: undefined, delaySeconds: 0, expiresInSeconds: undefined }
+    const queued = await runs.queue({ accountId: account.id, apiKeyId: 'none' }, { ...request, priority: 0 })
+    if (queued.kind !== 'queued') throw new Error(JSON.stringify(queued))
+    return queued.run
+  }
+  const follow = (run: Run): AsyncGenerator<RunEvent | null> => feed.events(run.id, 0, 15, AbortSignal.timeout(15_000))
+  const finished = async (run: Run) => {
+    const events: RunEvent[] = []
+    for await (const event of follow(run)) if (event) events.push(event)
+    const ended = await runs.get(account.id, run.id)
+    if (!ended) throw new Error(`Run ${run.id} is not in the store.`)
+    return { run: ended, events }
+  }
+  const startWorker = async (): Promise<Worker> => {
+    const options = { workflowsDirectory, slots: 2, leaseSeconds: 15, abortGraceSeconds: 10, memoryMegabytesMax: 256 }
+    const failed = (error: unknown) => {
+      throw error
+    }
+    const worker = new Worker(store, encryption, options, pino({ level: 'silent' }), failed)
+    await worker.start()
+    return worker
+  }
+  return { directory, runs, accountId: account.id, queue, follow, finished, startWorker }
+}
+
+/** An installation with a worker that runs until the test has finished. */
+async function workingInstallation() {
+  const parts = await installation()
+  const worker = await parts.startWorker()
+  onTestFinished(() => worker.stop(0))
+  return parts
+}
+
+function steps(events: RunEvent[], state: string): unknown[] {
+  return events.filter(({ type, data }) => type === 'step' && data.state === state).map(({ data }) => data.name)
+}
+
+describe('every example', () => {
+  test('is found under the name of its file', async () => {
+    const files = (await readdir(workflowsDirectory)).map((file) => file.replace(/\.ts$/, ''))
+    expect(workflows.map(({ id }) => id).sort()).toEqual(files.sort())
+  })
+
+  test.each(workflows)('$id says what it is and what each of its variables means', ({ description, variables }) => {
+    expect(description).toBeTruthy()
+    for (const variable of Object.values(variables.properties as Record<string, { description?: string }>)) {
+      expect(variable.description).toBeTruthy()
+    }
+  })
+})
+
+describe('count-words', () => {
+  test('counts words and lists the most frequent ones', async () => {
+    const { queue, finished, directory } = await workingInstallation()
+    const path = join(directory, 'text.txt')
+    await writeFile(path, 'The kettle, the lantern and the teapot: THE END.')
+    const { run } = await finished(await queue('count-words', { path, top: 1 }))
+    expect(run).toMatchObject({ status: 'succeeded', output: { words: 9, top: [{ word: 'the', count: 4 }] } })
+  })
+})
+
+describe('check-links', () => {
+  const token = 'a-token-that-nobody-may-see'
+
+  test('finds the broken link and sees the pages that ask for the token', async () => {
+    const { queue, finished } = await workingInstallation()
+    const site = await startSite(token)
+    onTestFinished(() => site.stop())
+    const { run } = await finished(await queue('check-links', { url: `${site.url}/#top`, token }))
+    const broken = [{ url: `${site.url}/products/teapot`, foundOn: `${site.url}/products`, problem: '404 Not Found' }]
+    expect(run).toMatchObject({ status: 'succeeded', output: { broken, unchecked: 0 } })
+    const { checked } = run.output as { checked: string[] }
+    expect(checked).toContain(`${site.url}/members/offers`)
+    expect(checked).toContain(`${site.url}/products?sort=price&page=2`)
+    expect(checked.every((url) => url.startsWith(site.url))).toBe(true)
+  })
+
+  test('repeats the page that was overloaded, and none of those that it had read before', async () => {
+    const { queue, finished } = await workingInstallation()
+    const site = await startSite(token)
+    onTestFinished(() => site.stop())
+    const { run, events } = await finished(await queue('check-links', { url: site.url, token }))
+    expect(run).toMatchObject({ status: 'succeeded', attempts: 2 })
+    expect(steps(events, 'failed')).toEqual(['read /news'])
+    expect(steps(events, 'reused')).toEqual(['read /', 'read /products'])
+    const done = steps(events, 'finished')
+    expect(new Set(done).size).toBe(done.length)
+  })
+
+  test('shows the token in no event, no answer and no file', async () => {
+    const { queue, finished, directory } = await workingInstallation()
+    const site = await startSite(token)
+    onTestFinished(() => site.stop())
+    const { run, events } = await finished(await queue('check-links', { url: site.url, token }))
+    expect(run.variables).toMatchObject({ token: '********' })
+    expect(JSON.stringify([run, events])).not.toContain(token)
+    for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue
+      expect((await readFile(join(entry.parentPath, entry.name))).includes(token), entry.name).toBe(false)
+    }
+  })
+
+  test('reports the pages for which it lacks the token, and stops at the most pages that it may read', async () => {
+    const { queue, finished } = await workingInstallation()
+    const site = await startSite(token)
+    onTestFinished(() => site.stop())
+    const { run } = await finished(await queue('check-links', { url: `${site.url}/members`, pagesMax: 1 }))
+    expect(run.output).toMatchObject({ broken: [{ foundOn: null, problem: '401 Unauthorized' }] })
+    const bounded = await finished(await queue('check-links', { url: `${site.url}/products`, pagesMax: 2 }))
+    expect(bounded.run.output).toMatchObject({ checked: { length: 2 }, unchecked: 3 })
+  })
+
+  test('never sends the token to another origin, not even when it is redirected there', async () => {
+    const { queue, finished } = await workingInstallation()
+    let asked = 0
+    const elsewhere = createServer((_request, response) => {
+      asked += 1
+      response.end()
+    })
+    await once(elsewhere.listen(0, '127.0.0.1'), 'listening')
+    const target = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/`
+    const redirecting = createServer((_request, response) => response.writeHead(302, { Location: target }).end())
+    await once(redirecting.listen(0, '127.0.0.1'), 'listening')
+    onTestFinished(() => void [elsewhere.close(), redirecting.close()])
+    const url = `http://127.0.0.1:${(redirecting.address() as AddressInfo).port}/`
+    const { run } = await finished(await queue('check-links', { url, token }))
+    expect(run.output).toEqual({ checked: [url], unchecked: 0, broken: [] })
+    expect(asked).toBe(0)
+  })
+
+  test('reports a website that does not answer, after its last attempt', async () => {
+    const { queue, finished } = await workingInstallation()
+    const site = await startSite(token)
+    await site.stop()
+    const { run } = await finished(await queue('check-links', { url: site.url }))
+    const broken = [{ url: `${site.url}/`, foundOn: null, problem: 'no answer (ECONNREFUSED)' }]
+    expect(run).toMatchObject({ status: 'succeeded', attempts: 3, output: { broken } })
+  })
+})
+
+describe('build-manifest', () => {
+  const count = 130
+
+  const paths = Array.from({ length: count }, (_, index) => `below/${index % 2 ? 'deeper/' : ''}${index}.txt`).sort()
+
+  /** Each file holds its own path. */
+  async function directoryOfFiles(): Promise<string> {
+    const directory = await temporaryDirectory()
+    await mkdir(join(directory, 'below', 'deeper'), { recursive: true })
+    await Promise.all(paths.map((path) => writeFile(join(directory, path), path)))
+    await symlink(directory, join(directory, 'loop'))
+    return directory
+  }
+
+  test('hashes every file below the directory, as sha256sum does', async () => {
+    const { queue, finished } = await workingInstallation()
+    const directory = await directoryOfFiles()
+    const lines = paths.map((path) => `${createHash('sha256').update(path).digest('hex')}  ${path}\n`)
+    const digest = createHash('sha256').update(lines.join('')).digest('hex')
+    const { run, events } = await finished(await queue('build-manifest', { directory }))
+    expect(run).toMatchObject({ status: 'succeeded', output: { files: count, bytes: paths.join('').length, digest } })
+    const percents = events.filter(({ type }) => type === 'progress').map(({ data }) => data.percent as number)
+    expect(percents).toEqual([...percents].sort((a, b) => a - b))
+    expect(percents.at(-1)).toBe(100)
+  })
+
+  test('ends at once when it is cancelled', async () => {
+    const { queue, follow, finished, runs, accountId } = await workingInstallation()
+    const run = await queue('build-manifest', { directory: await directoryOfFiles(), pauseMilliseconds: 60_000 })
+    for await (const event of follow(run)) if (event?.data.name === 'hash from file 1') break
+    await runs.cancel(accountId, run.id)
+    const cancelledAt = performance.now()
+    expect((await finished(run)).run).toMatchObject({ status: 'cancelled' })
+    // Its process would be ended after 10 seconds only.
+    expect(performance.now() - cancelledAt).toBeLessThan(5000)
+  })
+
+  test('goes on where it was when another worker takes it over', async () => {
+    const { queue, follow, finished, startWorker } = await installation()
+    const run = await queue('build-manifest', { directory: await directoryOfFiles(), pauseMilliseconds: 300 })
+    const first = await startWorker()
+    for await (const event of follow(run)) if (event?.data.state === 'finished' && event.data.name !== 'list') break
+    await first.stop(0)
+    const second = await startWorker()
+    onTestFinished(() => second.stop(0))
+    const { run: ended, events } = await finished(run)
+    expect(ended).toMatchObject({ status: 'succeeded', attempts: 2, output: { files: count } })
+    expect(steps(events, 'reused')).toEqual(['list', 'hash from file 1'])
+    expect(steps(events, 'finished')).toEqual(['list', 'hash from file 1', 'hash from file 65', 'hash from file 129'])
+  })
+})

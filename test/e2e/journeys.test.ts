@@ -1,0 +1,469 @@
+/** What callers and operators do, from end to end: the real service with its worker, the generated client, the command line. */
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { createExecutionV1Client } from '../../generated/execution.v1/client.ts'
+import type { components } from '../../generated/execution.v1/types.ts'
+import {
+  command,
+  type Installation,
+  newInstallation,
+  type ServiceProcess,
+  type TestAccount,
+  until,
+} from '../support/service.ts'
+
+type Client = ReturnType<typeof createExecutionV1Client>
+type Run = components['schemas']['Run']
+type RunEvent = components['schemas']['RunEvent']
+
+let installation: Installation
+let service: ServiceProcess
+
+beforeAll(async () => {
+  installation = await newInstallation({ LEASE_SECONDS: '3' })
+  service = await installation.start()
+})
+afterAll(() => installation.remove())
+
+/** A service of the test's own, for those that end it. */
+async function ownService(changes: Record<string, string> = {}) {
+  const own = await newInstallation({ LEASE_SECONDS: '3', ...changes })
+  onTestFinished(own.remove)
+  return { own, service: await own.start() }
+}
+
+function clientOf({ executionUrl }: Pick<ServiceProcess, 'executionUrl'>, apiKey: string): Client {
+  return createExecutionV1Client({ apiKey, baseUrl: executionUrl })
+}
+
+async function newCaller(of: Installation = installation, at: ServiceProcess = service) {
+  const account: TestAccount = await of.createAccount()
+  return { account, client: clientOf(at, account.key) }
+}
+
+let files = 0
+
+/** A file that does not exist until it is asked for; workflows wait for it. */
+function newFile(of: Installation = installation) {
+  files += 1
+  const file = join(of.dataDirectory, `release-${files}`)
+  return { file, release: () => writeFileSync(file, '') }
+}
+
+type Query = NonNullable<Parameters<Client['queueRemoteRun']>[0]['params']['query']>
+type Headers = NonNullable<Parameters<Client['queueRemoteRun']>[0]['params']['header']>
+
+async function queue(
+  client: Client,
+  workflowId: string,
+  variableData: object,
+  query: Query = {},
+  header: Headers = {},
+) {
+  const body = { variableData: { ...variableData } }
+  const { data, response } = await client.queueRemoteRun({ params: { path: { workflowId }, query, header }, body })
+  if (!data) throw new Error(`The run was not queued: ${response.status}`)
+  return { run: data, response }
+}
+
+async function read(client: Client, { id }: Pick<Run, 'id'>): Promise<Run> {
+  const { data } = await client.getRun({ params: { path: { runId: id } } })
+  if (!data) throw new Error(`There is no run ${id}.`)
+  return data
+}
+
+function untilStatus(client: Client, run: Run, status: Run['status']): Promise<Run> {
+  return until(`run ${run.id} is ${status}`, async () => {
+    const now = await read(client, run)
+    return now.status === status && now
+  })
+}
+
+/** Follows the run from after an event on; `undefined` when there is nothing to follow any more (204). */
+async function follow(client: Client, { id }: Pick<Run, 'id'>, after?: string) {
+  const header = after === undefined ? {} : { 'Last-Event-ID': after }
+  const { data, response } = await client.streamRunEvents({
+    params: { path: { runId: id }, header },
+    parseAs: 'stream',
+  })
+  if (response.status === 204) return undefined
+  if (!data) throw new Error(`The run cannot be followed: ${response.status}`)
+  return eventsOf(data as unknown as ReadableStream<BufferSource>)
+}
+
+/** The events of a stream as they come; leaving the loop closes the connection. */
+async function* eventsOf(stream: ReadableStream<BufferSource>): AsyncGenerator<{ id: string; data: RunEvent }> {
+  let text = ''
+  for await (const part of stream.pipeThrough(new TextDecoderStream())) {
+    text += part
+    for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+      const fields = new Map(
+        text
+          .slice(0, end)
+          .split('\n')
+          .map((line) => line.split(/: (.*)/s).slice(0, 2) as [string, string]),
+      )
+      text = text.slice(end + 2)
+      if (fields.has('id')) yield { id: fields.get('id') ?? '', data: JSON.parse(fields.get('data') ?? '') }
+    }
+  }
+}
+
+async function collect<Item>(items: AsyncIterable<Item> | undefined): Promise<Item[]> {
+  const all: Item[] = []
+  for await (const item of items ?? []) all.push(item)
+  return all
+}
+
+describe('a caller', () => {
+  test('queues a run, follows it while it happens, and reads what it returned', async () => {
+    const { client } = await newCaller()
+    const { file, release } = newFile()
+    const { run, response } = await queue(client, 'hold', { file })
+    expect(response.status).toBe(202)
+    const seen: string[] = []
+    for await (const { data } of (await follow(client, run)) ?? []) {
+      seen.push(data.type === 'status' ? data.status : data.type === 'log' ? data.message : data.type)
+      // The run goes on only now that its beginning has been seen.
+      if (seen.at(-1) === 'Holding') release()
+    }
+    expect(seen).toEqual(['queued', 'running', 'Holding', 'Released', 'succeeded'])
+    expect(await read(client, run)).toMatchObject({ status: 'succeeded', output: 'released', attempts: 1 })
+    const listed = await client.listRuns({ params: { query: { status: 'succeeded' } } })
+    expect(listed.data?.data.map(({ id }) => id)).toEqual([run.id])
+  })
+
+  test('loses the stream again and again, resumes it, and has missed and repeated nothing', async () => {
+    const { client } = await newCaller()
+    const { file, release } = newFile()
+    const { run } = await queue(client, 'hold', { file })
+    const ids: string[] = []
+    for (let lost = 0; lost < 3; lost++) {
+      for await (const { id } of (await follow(client, run, ids.at(-1))) ?? []) {
+        ids.push(id)
+        break
+      }
+    }
+    release()
+    ids.push(...(await collect(await follow(client, run, ids.at(-1)))).map(({ id }) => id))
+    expect(ids).toEqual(['1', '2', '3', '4', '5'])
+    expect(await follow(client, run, ids.at(-1))).toBeUndefined()
+  })
+
+  test('waits for a run that finishes in time, and is told of one that does not that it goes on', async () => {
+    const { client } = await newCaller()
+    const { file, release } = newFile()
+    const quick = await queue(client, 'greet', { name: 'Ada' }, {}, { Prefer: 'wait=10' })
+    expect(quick.response.status).toBe(200)
+    expect(quick.run.output).toEqual({ greeting: 'Hello, Ada!' })
+    const slow = await queue(client, 'hold', { file }, {}, { Prefer: 'wait=1' })
+    expect(slow.response.status).toBe(202)
+    expect(slow.response.headers.get('Preference-Applied')).toBe('wait=1')
+    expect(slow.run.status).toBe('running')
+    release()
+    await untilStatus(client, slow.run, 'succeeded')
+  })
+
+  test('repeats a call a hundred times at once with one Idempotency-Key, and has one run', async () => {
+    const { client } = await newCaller()
+    const call = () => queue(client, 'greet', { name: 'Ada' }, {}, { 'Idempotency-Key': 'once' })
+    const calls = await Promise.all(Array.from({ length: 100 }, call))
+    expect(new Set(calls.map(({ run }) => run.id)).size).toBe(1)
+    const replayed = calls.filter(({ response }) => response.headers.get('Idempotent-Replayed') === 'true')
+    expect(replayed).toHaveLength(99)
+    expect((await client.listRuns()).data?.data).toHaveLength(1)
+  })
+
+  test('delays a run, which then starts no sooner', async () => {
+    const { client } = await newCaller()
+    const { run } = await queue(client, 'greet', { name: 'Ada' }, { delaySeconds: 1 })
+    expect(run.waitingFor).toBe('delay')
+    const ended = await untilStatus(client, run, 'succeeded')
+    expect(Date.parse(ended.startedAt ?? '') - Date.parse(ended.createdAt)).toBeGreaterThanOrEqual(1000)
+  })
+
+  test('has urgent runs started first, among equals the oldest, and too late ones not at all', async () => {
+    const { client } = await newCaller()
+    const { file, release } = newFile()
+    const { run: first } = await queue(client, 'single', { file })
+    await untilStatus(client, first, 'running')
+    const { run: late } = await queue(client, 'single', { file }, { priority: 10, expiresInSeconds: 1 })
+    const queued: Run[] = []
+    for (const priority of [0, 5, -5, 5]) queued.push((await queue(client, 'single', { file }, { priority })).run)
+    expect((await read(client, late)).waitingFor).toBe('concurrencyLimit')
+    const expired = await untilStatus(client, late, 'expired')
+    expect(expired).toMatchObject({ reason: 'notStartedInTime', attempts: 0, startedAt: null })
+    release()
+    const ended = await Promise.all(queued.map((run) => untilStatus(client, run, 'succeeded')))
+    const inOrder = ended.toSorted((a, b) => Date.parse(a.startedAt ?? '') - Date.parse(b.startedAt ?? ''))
+    const [normal, urgent, unimportant, urgentToo] = queued
+    expect(inOrder.map(({ id }) => id)).toEqual([urgent, urgentToo, normal, unimportant].map((run) => run?.id))
+  })
+
+  test('cancels a queued run, which never starts, and a running one, which ends', async () => {
+    const { client } = await newCaller()
+    const { run: queued } = await queue(client, 'greet', { name: 'Ada' }, { delaySeconds: 3600 })
+    const { run: running } = await queue(client, 'hold', { file: newFile().file })
+    await untilStatus(client, running, 'running')
+    for (const { id } of [queued, running]) await client.cancelRun({ params: { path: { runId: id } } })
+    expect(await read(client, queued)).toMatchObject({ status: 'cancelled', attempts: 0 })
+    const ended = await untilStatus(client, running, 'cancelled')
+    expect(ended).toMatchObject({ reason: 'cancelRequested', cancelRequested: true, attempts: 1, output: null })
+  })
+})
+
+describe('an operator', () => {
+  test('deletes a key while it is used: it is refused at once, and its event stream ends', async () => {
+    const { account, client } = await newCaller()
+    const { file, release } = newFile()
+    const { id, value } = await account.createKey()
+    const other = clientOf(service, value)
+    const { run } = await queue(other, 'hold', { file })
+    const seen: string[] = []
+    for await (const { data } of (await follow(other, run)) ?? []) {
+      seen.push(data.type === 'log' ? data.message : data.type)
+      if (seen.at(-1) !== 'Holding') continue
+      const deleted = await installation.command('keys', 'delete', id, '--account', account.id)
+      expect(deleted).toMatchObject({ code: 0, stdout: 'Deleted. The key is refused from now on.\n' })
+      const refused = await other.getRun({ params: { path: { runId: run.id } } })
+      expect({ status: refused.response.status, error: refused.error }).toEqual({ status: 401, error: 'Unauthorized' })
+      // What happens from now on is not told to who holds the deleted key.
+      release()
+    }
+    expect(seen).toEqual(['status', 'status', 'Holding'])
+    await untilStatus(client, run, 'succeeded')
+  })
+
+  test('limits keys to scopes in an account that has them, and in no other', async () => {
+    const created = await installation.command('accounts', 'create', '--name', 'With scopes', '--scopes', '--json')
+    const { id } = JSON.parse(created.stdout)
+    const key = async (...args: string[]) =>
+      installation.command('keys', 'create', '--name', 'k', '--account', id, '--json', ...args)
+    const { value, scopes } = JSON.parse((await key('--scopes', 'runs:read,workflows:read')).stdout)
+    expect(scopes).toEqual(['runs:read', 'workflows:read'])
+    const client = clientOf(service, value)
+    expect((await client.listRuns()).response.status).toBe(200)
+    const body = { variableData: { name: 'Ada' } }
+    const refused = await client.queueRemoteRun({ params: { path: { workflowId: 'greet' } }, body })
+    expect({ status: refused.response.status, error: refused.error }).toEqual({ status: 403, error: 'Forbidden' })
+
+    const unknown = await key('--scopes', 'runs:fly')
+    expect(unknown).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^There is no scope "runs:fly"; choose from .*\.\n$/),
+    })
+    const { id: without } = await installation.createAccount({ scopesEnabled: false })
+    const args = ['keys', 'create', '--name', 'k', '--account', without, '--scopes', 'runs:read']
+    expect(await installation.command(...args)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: 'Scopes are not enabled for this account: create the key without them.\n',
+    })
+  })
+
+  test('creates five keys and not a sixth, however many commands try at once, and one more after a deletion', async () => {
+    const created = await installation.command('accounts', 'create', '--name', 'Full', '--json')
+    const { id } = JSON.parse(created.stdout)
+    const create = () => installation.command('keys', 'create', '--name', 'k', '--account', id, '--json')
+    const results = await Promise.all(Array.from({ length: 7 }, create))
+    const made = results.filter(({ code }) => code === 0)
+    const refused = results.filter(({ code }) => code === 1)
+    expect(made).toHaveLength(5)
+    expect(refused.map(({ stderr }) => stderr)).toEqual(
+      Array.from({ length: 2 }, () => 'This user holds 5 API keys, the most there can be: delete one first.\n'),
+    )
+    const listed = await installation.command('keys', 'list', '--account', id, '--json')
+    expect(JSON.parse(listed.stdout)).toHaveLength(5)
+    await installation.command('keys', 'delete', JSON.parse(made[0]?.stdout ?? '').id, '--account', id)
+    expect((await create()).code).toBe(0)
+  })
+
+  test('asks whether the service is alive and ready, and for its metrics', async () => {
+    const { client } = await newCaller()
+    await client.listRuns()
+    const get = async (path: string) => {
+      const response = await fetch(`${service.managementUrl}${path}`)
+      return { status: response.status, type: response.headers.get('Content-Type'), text: await response.text() }
+    }
+    expect(await get('/livez')).toEqual({ status: 200, type: 'text/plain; charset=utf-8', text: 'alive\n' })
+    expect(await get('/readyz')).toEqual({ status: 200, type: 'text/plain; charset=utf-8', text: 'ready\n' })
+    const metrics = await get('/metrics')
+    expect(metrics.status).toBe(200)
+    expect(metrics.text).toMatch(
+      /execution_service_request_duration_seconds_count\{surface="execution",operation="listRuns",status="200"\} [1-9]/,
+    )
+    expect(metrics.text).toMatch(/^execution_service_runs\{status="queued"\} \d+$/m)
+  })
+
+  test('sees a worker that was killed replaced, and its run finished by the new one', async () => {
+    const { client } = await newCaller()
+    const { file, release } = newFile()
+    const { run } = await queue(client, 'hold', { file })
+    await untilStatus(client, run, 'running')
+    const workers = () => service.log.filter(({ msg }) => msg === 'worker ready').map(({ pid }) => pid as number)
+    const before = workers()
+    process.kill(before.at(-1) as number, 'SIGKILL')
+    for (const path of ['/livez', '/readyz']) expect((await fetch(`${service.managementUrl}${path}`)).status).toBe(200)
+    const { run: meanwhile } = await queue(client, 'greet', { name: 'Ada' })
+    await until('another worker is ready', () => workers().length > before.length)
+    release()
+    await untilStatus(client, meanwhile, 'succeeded')
+    expect(await untilStatus(client, run, 'succeeded')).toMatchObject({ attempts: 2, output: 'released' })
+  })
+})
+
+/** How often the run has reached a final status, and which. */
+async function endings(client: Client, run: Pick<Run, 'id'>): Promise<string[]> {
+  const events = await collect(await follow(client, run))
+  const statuses = events.flatMap(({ data }) => (data.type === 'status' ? [data.status] : []))
+  return statuses.filter((status) => status !== 'queued' && status !== 'running')
+}
+
+describe('the service', () => {
+  test('keeps every run that it has acknowledged when it is killed, and finishes each of them once', async () => {
+    const { own, service: killed } = await ownService()
+    const account = await own.createAccount()
+    const acknowledged: string[] = []
+    const caller = async () => {
+      const client = clientOf(killed, account.key)
+      for (;;) {
+        const { run } = await queue(client, 'greet', { name: 'Ada' })
+        acknowledged.push(run.id)
+      }
+    }
+    const callers = Array.from({ length: 8 }, () => caller().catch(() => {}))
+    await until('60 runs are acknowledged', () => acknowledged.length >= 60)
+    await killed.killAll()
+    await Promise.all(callers)
+
+    const client = clientOf(await own.start(), account.key)
+    for (const id of acknowledged) {
+      const { status } = await untilStatus(client, { id } as Run, 'succeeded')
+      expect({ status, endings: await endings(client, { id }) }).toEqual({
+        status: 'succeeded',
+        endings: ['succeeded'],
+      })
+    }
+  })
+
+  test('leaves no process behind when it alone is killed', async () => {
+    const { own, service: killed } = await ownService()
+    const client = clientOf(killed, (await own.createAccount()).key)
+    await untilStatus(client, (await queue(client, 'hold', { file: newFile(own).file })).run, 'running')
+    process.kill(killed.pid, 'SIGKILL')
+    await until('its worker and the processes of its runs have ended', () => !killed.anyAlive())
+  })
+
+  test('answers what is under way when it is told to stop, and hands back what does not finish', async () => {
+    const { own, service: stopped } = await ownService({ SHUTDOWN_SECONDS: '1' })
+    const account = await own.createAccount()
+    const client = clientOf(stopped, account.key)
+    const { file, release } = newFile(own)
+    const wait = { Prefer: 'wait=30' }
+    const waiting = Array.from({ length: 10 }, () => queue(client, 'hold', { file }, {}, wait))
+    const listed = await until('every call has its run', async () => {
+      const runs = (await client.listRuns({ params: { query: { workflowId: 'hold' } } })).data?.data ?? []
+      return runs.length === 10 && runs.some(({ status }) => status === 'running') && runs
+    })
+    const running = listed.find(({ status }) => status === 'running') as Run
+    const stream = collect(await follow(client, running))
+
+    const ended = stopped.stop()
+    const isReady = async () => (await fetch(`${stopped.managementUrl}/readyz`)).status
+    await until('the service says that it is not ready', async () => (await isReady()) === 503)
+    for (const { run, response } of await Promise.all(waiting)) {
+      expect(response.status).toBe(202)
+      expect(['queued', 'running']).toContain(run.status)
+    }
+    // The stream ends as it should, and not by a reset.
+    expect((await stream).length).toBeGreaterThan(1)
+    expect(await ended).toEqual({ code: 0, signal: null })
+    expect(stopped.anyAlive()).toBe(false)
+
+    const again = clientOf(await own.start(), account.key)
+    expect(await read(again, running)).toMatchObject({ finishedAt: null })
+    release()
+    for (const run of listed) {
+      await untilStatus(again, run, 'succeeded')
+      expect(await endings(again, run)).toEqual(['succeeded'])
+    }
+  })
+
+  test('lets what it is doing finish when it is told to stop, as long as that does not take too long', async () => {
+    const { own, service: stopped } = await ownService({ SHUTDOWN_SECONDS: '10' })
+    const account = await own.createAccount()
+    const client = clientOf(stopped, account.key)
+    const { file, release } = newFile(own)
+    const { run } = await queue(client, 'hold', { file })
+    await untilStatus(client, run, 'running')
+    const ended = stopped.stop()
+    await until('the service is stopping', () => stopped.log.some(({ msg }) => msg === 'service stopping'))
+    release()
+    expect(await ended).toEqual({ code: 0, signal: null })
+    const again = clientOf(await own.start(), account.key)
+    expect(await read(again, run)).toMatchObject({ status: 'succeeded', attempts: 1, output: 'released' })
+  })
+
+  test('takes no port that another program has, and says so', async () => {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as { port: number }
+    const own = await newInstallation({ BROWSER_CONTEXT_PORT: String(port) })
+    onTestFinished(own.remove)
+    const stderr = `127.0.0.1:${port} is in use by another program: set BROWSER_CONTEXT_PORT to another port, or HOST to another address.\n`
+    expect(await own.command('start')).toEqual({ code: 1, stdout: '', stderr })
+  })
+
+  test.each([
+    [
+      'a port that is no number',
+      { EXECUTION_PORT: 'http' },
+      'EXECUTION_PORT is "http": set it to a whole number from 0 to 65535.',
+    ],
+    [
+      'a port that is too large',
+      { MANAGEMENT_PORT: '65536' },
+      'MANAGEMENT_PORT is "65536": set it to a whole number from 0 to 65535.',
+    ],
+    [
+      'one port for two surfaces',
+      { EXECUTION_PORT: '3001', BROWSER_CONTEXT_PORT: '3001' },
+      'EXECUTION_PORT and BROWSER_CONTEXT_PORT are both 3001: set them to different ports.',
+    ],
+    [
+      'an address of another machine',
+      { HOST: '192.0.2.1' },
+      /^192\.0\.2\.1:0 is not an address of this machine: set .*\bHOST\b/,
+    ],
+    ['a database that it does not have', { DATABASE_URL: 'postgres://x' }, /^DATABASE_URL is set, but .*: unset it/],
+    [
+      'a directory of workflows that is not there',
+      { WORKFLOWS_DIR: '/nonexistent' },
+      /^WORKFLOWS_DIR \(\/nonexistent\) /,
+    ],
+    ['a workflow that does not load', { WORKFLOWS_DIR: 'broken' }, /broken\.ts does not load: Error: No such luck\.$/],
+    [
+      'a key that is too short',
+      { ENCRYPTION_KEY: 'c2hvcnQ=' },
+      /^ENCRYPTION_KEY does not hold 32 bytes in base64: make one/,
+    ],
+    ['a level that does not exist', { LOG_LEVEL: 'loud' }, /^LOG_LEVEL is "loud": set it to one of /],
+    ['a data directory that is a file', { DATA_DIR: 'package.json' }, /^DATA_DIR /],
+  ])('does not start with %s, and says in one sentence what to set', async (_, changes, sentence) => {
+    const own = await newInstallation()
+    onTestFinished(own.remove)
+    writeFileSync(join(own.dataDirectory, 'broken.ts'), "throw new Error('No such luck')\n")
+    const directory = 'WORKFLOWS_DIR' in changes && changes.WORKFLOWS_DIR === 'broken' ? own.dataDirectory : undefined
+    const settings = { ...changes, ...(directory && { WORKFLOWS_DIR: directory }) } as Record<string, string>
+    const { code, stdout, stderr } = await command(['start'], { ...own.settings, ...settings })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    const [line, ...more] = stderr.split('\n')
+    expect(more).toEqual([''])
+    if (typeof sentence === 'string') expect(line).toBe(sentence)
+    else expect(line).toMatch(sentence)
+  })
+})
