@@ -17,6 +17,7 @@ import { RunFeed } from './runs/feed.ts'
 import { Runs } from './runs/runs.ts'
 import { Upkeep } from './runs/upkeep.ts'
 import { Cursors } from './storage/cursors.ts'
+import type { Encryption } from './storage/encryption.ts'
 import { type Store, StoreUnavailable } from './storage/store.ts'
 import { WorkerProcess } from './worker/worker-process.ts'
 import { describeWorkflows, Workflows } from './workflows/workflows.ts'
@@ -33,7 +34,7 @@ export interface Service {
 /** Serves both surfaces and the management address; resolves when they accept requests. */
 export async function startService(config: Config, log: Logger, command: string): Promise<Service> {
   const [workflows, store] = await Promise.all([describeWorkflows(config.WORKFLOWS_DIR), openStore(config)])
-  const domain = construct(config, store, new Workflows(workflows), log)
+  const domain = construct(store, new Workflows(workflows), await openEncryption(config), log)
   const firstAccount = await domain.accounts.createFirst()
   const worker = new WorkerProcess(command, log)
   const metrics = new Metrics(store.read)
@@ -81,8 +82,7 @@ export async function startService(config: Config, log: Logger, command: string)
   }
 }
 
-function construct(config: Config, store: Store, workflows: Workflows, log: Logger) {
-  const encryption = openEncryption(config)
+function construct(store: Store, workflows: Workflows, encryption: Encryption, log: Logger) {
   const cursors = new Cursors(encryption)
   return {
     workflows,

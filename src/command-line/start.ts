@@ -10,15 +10,16 @@ const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 export async function start(): Promise<void> {
   const config = readConfig(process.env)
   const log = openLog(config)
-  const service = await startService(config, log, main)
-  say(welcome(service, config.DATA_DIR))
-  log.info({ execution: service.executionUrl, browserContext: service.browserContextUrl }, 'service ready')
+  const starting = startService(config, log, main)
   onStopSignal(async () => {
     log.info('service stopping')
-    await service.stop()
+    await (await starting).stop()
     log.info('service stopped')
     log.flush()
   })
+  const service = await starting
+  say(welcome(service, config.DATA_DIR))
+  log.info({ execution: service.executionUrl, browserContext: service.browserContextUrl }, 'service ready')
 }
 
 function welcome({ firstAccount, executionUrl, browserContextUrl, managementUrl }: Service, dataDirectory: string): string {

@@ -16,6 +16,7 @@ export function onStopSignal(stop: () => Promise<void>): void {
   }
   process.on('SIGINT', onSignal)
   process.on('SIGTERM', onSignal)
-  // A worker that was started by the service ends with it.
+  // What was started by another process ends with it, also when that has ended already.
+  if (process.connected === false) return onSignal()
   process.once('disconnect', onSignal)
 }

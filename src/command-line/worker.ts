@@ -20,11 +20,13 @@ export async function worker(): Promise<void> {
     log.flush()
     process.exit(1)
   }
-  const running = new Worker(store, openEncryption(config), options, log, onFatal)
-  await running.start()
+  const running = new Worker(store, await openEncryption(config), options, log, onFatal)
+  const started = running.start()
   onStopSignal(async () => {
+    await started
     await running.stop(config.SHUTDOWN_SECONDS)
     await store.close()
     log.flush()
   })
+  await started
 }

@@ -92,7 +92,7 @@ function readOperation(
     path,
     parameters: readParameters(document, id, [...((shared as unknown[]) ?? []), ...(object.parameters ?? [])]),
     ...readSecurity(document, id, object.security ?? document.security),
-    body: readBody(document, object),
+    body: readBody(document, id, object),
     responses,
     successTypes: [...new Set(successes)],
   }
@@ -136,10 +136,13 @@ function readSecurity(document: Document, id: string, requirements: SecurityRequ
   throw new Error(`The security scheme ${name} of ${id} is neither bearer nor a key in a header.`)
 }
 
-function readBody(document: Document, object: OperationObject): Operation['body'] {
+function readBody(document: Document, id: string, object: OperationObject): Operation['body'] {
   if (!object.requestBody) return undefined
   const body = resolved<{ required?: boolean; content: Content }>(document, object.requestBody)
-  return { required: body.required ?? false, mediaTypes: Object.keys(body.content) }
+  const mediaTypes = Object.keys(body.content)
+  const other = mediaTypes.find((type) => !/^application\/([a-z.-]+\+)?json$/.test(type))
+  if (other) throw new Error(`The body of ${id} is ${other}; only JSON is served.`)
+  return { required: body.required ?? false, mediaTypes }
 }
 
 function readResponses(document: Document, id: string, object: OperationObject): Map<number, Response> {

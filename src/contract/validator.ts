@@ -46,6 +46,8 @@ export async function startValidator(document: Document, operations: Operation[]
     validateRequests: { allErrors: true, coerceTypes: false },
     validateResponses: { coerceTypes: false, removeAdditional: false },
     validateSecurity: false,
+    // Redocly lints the documents where they are written.
+    validateApiSpec: false,
     fileUploader: false,
     ajvFormats: { mode: 'full' },
     formats,

@@ -25,10 +25,11 @@ async function demonstrate(once: boolean, signal: AbortSignal, undo: Undo): Prom
   say(styleText('bold', 'The execution service, on this machine'))
   const { environment, notes, logPath } = await prepare(undo)
   for (const note of notes) say(styleText('dim', note))
-  const service = await startService(environment, logPath)
-  undo.push(() => service.stop())
   const [execution, browserContext, management] = addresses(environment)
-  await service.ready(`${management}/readyz`, signal)
+  const readyUrl = `${management}/readyz`
+  const service = await startService({ environment, logPath, readyUrl })
+  undo.push(() => service.stop())
+  await service.ready(signal)
 
   const site = await startSite(siteToken)
   undo.push(() => site.stop())
@@ -50,7 +51,7 @@ async function demonstrate(once: boolean, signal: AbortSignal, undo: Undo): Prom
   const places = {
     'Execution API': execution,
     'Browser Context API': browserContext,
-    Management: `${management}/readyz`,
+    Management: readyUrl,
     'The little website': site.url,
     "The service's log": logPath,
   }

@@ -2,7 +2,6 @@
 import { type ChildProcess, execFile, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { open, readFile } from 'node:fs/promises'
-import { text } from 'node:stream/consumers'
 import { setInterval, setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -20,16 +19,23 @@ const stopSecondsMax = 30
 export interface ServiceProcess {
   /** Rejects with the service's reason when it ends without having been told to. */
   ended: Promise<never>
-  /** Waits until `readyUrl` says that the service is ready. */
-  ready(readyUrl: string, signal: AbortSignal): Promise<void>
+  /** Waits until it says that it is ready. */
+  ready(signal: AbortSignal): Promise<void>
   /** The warnings and errors in its log since it was started. */
   complaints(): Promise<string[]>
   /** Leaves no process behind. */
   stop(): Promise<void>
 }
 
-/** @param environment complete; the service reads nothing else. */
-export async function startService(environment: NodeJS.ProcessEnv, logPath: string): Promise<ServiceProcess> {
+export interface StartOptions {
+  /** Complete: the service gets no other variable. */
+  environment: NodeJS.ProcessEnv
+  /** Where its log is appended to. */
+  logPath: string
+  readyUrl: string
+}
+
+export async function startService({ environment, logPath, readyUrl }: StartOptions): Promise<ServiceProcess> {
   const log = await open(logPath, 'a+', 0o600)
   const { size } = await log.stat()
   const child = fork(main, ['start'], {
@@ -41,26 +47,30 @@ export async function startService(environment: NodeJS.ProcessEnv, logPath: stri
     // The service stops when the channel closes, even when the demo was killed.
     stdio: ['ignore', log.fd, 'pipe', 'ipc'],
   })
-  const said = child.stderr ? text(child.stderr) : Promise.resolve('')
+  let said = ''
+  child.stderr?.setEncoding('utf8').on('data', (chunk) => {
+    said += chunk
+  })
   const exited = once(child, 'exit')
-  let started = false
+  const closed = once(child, 'close')
+  // Whoever answers on the port may be another program that was there first; its welcome is the service's own word.
+  const started = () => said.includes(`:${new URL(readyUrl).port}/readyz`)
   let stopping = false
   const ended = exited.then(async ([code, signal]) => {
     endGroup(child)
     if (stopping) return new Promise<never>(() => {})
-    // Once it has started, what it said was its welcome.
-    const reason = started ? '' : reasonIn(await said)
+    await closed
+    const reason = started() ? '' : reasonIn(said)
     throw new DemoFailed(reason || `The service has ended (${signal ?? `exit code ${code}`}).`)
   })
   // Whoever waits for it is told; nobody waiting is no reason to crash.
   ended.catch(() => {})
   return {
     ended,
-    async ready(readyUrl, signal) {
+    async ready(signal) {
       const over = new AbortController()
-      const ready = untilReady(readyUrl, AbortSignal.any([signal, over.signal]))
+      const ready = until(async () => started() && (await answers(readyUrl)), AbortSignal.any([signal, over.signal]))
       await Promise.race([ended, ready]).finally(() => over.abort())
-      started = true
     },
     complaints: async () => complaintsIn((await readFile(logPath)).subarray(size).toString()),
     async stop() {
@@ -91,20 +101,21 @@ export async function runCommand(
   }
 }
 
-async function untilReady(readyUrl: string, signal: AbortSignal): Promise<void> {
+async function until(isReady: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
   const inTime = AbortSignal.any([signal, AbortSignal.timeout(startSecondsMax * 1000)])
   try {
-    for await (const _ of setInterval(25, undefined, { signal: inTime })) {
-      const ready = await fetch(readyUrl, { signal: inTime }).then(
-        ({ ok }) => ok,
-        () => false,
-      )
-      if (ready) return
-    }
+    for await (const _ of setInterval(25, undefined, { signal: inTime })) if (await isReady()) return
   } catch {
     signal.throwIfAborted()
     throw new DemoFailed(`The service was not ready within ${startSecondsMax} s.`)
   }
+}
+
+async function answers(url: string): Promise<boolean> {
+  return fetch(url, { signal: AbortSignal.timeout(1000) }).then(
+    ({ ok }) => ok,
+    () => false,
+  )
 }
 
 /** What the service said before it ended, without the lines that only its authors need. */

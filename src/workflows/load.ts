@@ -4,7 +4,7 @@
  */
 import { readdir } from 'node:fs/promises'
 import { registerHooks } from 'node:module'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { WorkflowDefinition } from './define.ts'
 import { type Workflow, WorkflowRefused, workflowOf } from './workflow.ts'
@@ -46,7 +46,7 @@ async function load(path: string): Promise<unknown> {
     return (await import(pathToFileURL(path).href)).default
   } catch (error) {
     const { name, message } = error instanceof Error ? error : { name: 'Error', message: String(error) }
-    throw new WorkflowRefused(`${relative('.', path)} does not load: ${name}: ${message.split('\n')[0]}.`)
+    throw new WorkflowRefused(`${path} does not load: ${name}: ${message.split('\n')[0]}.`)
   }
 }
 

@@ -2,15 +2,19 @@
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { DatabaseSync } from 'node:sqlite'
+import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
 import { createExecutionV1Client } from '../../generated/execution.v1/client.ts'
 import type { components } from '../../generated/execution.v1/types.ts'
 import {
   command,
   type Installation,
   newInstallation,
+  removeDirectory,
   type ServiceProcess,
+  settingsOf,
   type TestAccount,
+  temporaryDirectory,
   until,
 } from '../support/service.ts'
 
@@ -27,11 +31,11 @@ beforeAll(async () => {
 })
 afterAll(() => installation.remove())
 
-/** A service of the test's own, for those that end it. */
-async function ownService(changes: Record<string, string> = {}) {
+/** An installation of the test's own, for those that end its service. */
+async function ownInstallation({ onTestFinished }: TestContext, changes: Record<string, string> = {}) {
   const own = await newInstallation({ LEASE_SECONDS: '3', ...changes })
   onTestFinished(own.remove)
-  return { own, service: await own.start() }
+  return own
 }
 
 function clientOf({ executionUrl }: Pick<ServiceProcess, 'executionUrl'>, apiKey: string): Client {
@@ -74,7 +78,7 @@ async function read(client: Client, { id }: Pick<Run, 'id'>): Promise<Run> {
   return data
 }
 
-function untilStatus(client: Client, run: Run, status: Run['status']): Promise<Run> {
+function untilStatus(client: Client, run: Pick<Run, 'id'>, status: Run['status']): Promise<Run> {
   return until(`run ${run.id} is ${status}`, async () => {
     const now = await read(client, run)
     return now.status === status && now
@@ -322,9 +326,11 @@ async function endings(client: Client, run: Pick<Run, 'id'>): Promise<string[]> 
   return statuses.filter((status) => status !== 'queued' && status !== 'running')
 }
 
-describe('the service', () => {
-  test('keeps every run that it has acknowledged when it is killed, and finishes each of them once', async () => {
-    const { own, service: killed } = await ownService()
+// At the same time, because most of their time they wait for leases and for processes to end.
+describe.concurrent('the service', { timeout: 40_000 }, () => {
+  test('keeps every run that it has acknowledged when it is killed, and finishes each of them once', async (context) => {
+    const own = await ownInstallation(context)
+    const killed = await own.start()
     const account = await own.createAccount()
     const acknowledged: string[] = []
     const caller = async () => {
@@ -341,29 +347,35 @@ describe('the service', () => {
 
     const client = clientOf(await own.start(), account.key)
     for (const id of acknowledged) {
-      const { status } = await untilStatus(client, { id } as Run, 'succeeded')
-      expect({ status, endings: await endings(client, { id }) }).toEqual({
-        status: 'succeeded',
-        endings: ['succeeded'],
-      })
+      await untilStatus(client, { id }, 'succeeded')
+      expect(await endings(client, { id })).toEqual(['succeeded'])
     }
   })
 
-  test('leaves no process behind when it alone is killed', async () => {
-    const { own, service: killed } = await ownService()
+  test('leaves no process behind when it alone is killed', async (context) => {
+    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '1' })
+    const killed = await own.start()
     const client = clientOf(killed, (await own.createAccount()).key)
-    await untilStatus(client, (await queue(client, 'hold', { file: newFile(own).file })).run, 'running')
+    const { run } = await queue(client, 'hold', { file: newFile(own).file })
+    await untilStatus(client, run, 'running')
     process.kill(killed.pid, 'SIGKILL')
     await until('its worker and the processes of its runs have ended', () => !killed.anyAlive())
   })
 
-  test('answers what is under way when it is told to stop, and hands back what does not finish', async () => {
-    const { own, service: stopped } = await ownService({ SHUTDOWN_SECONDS: '1' })
+  test('leaves no process behind when it is killed while its worker starts', async (context) => {
+    const own = await ownInstallation(context)
+    const killed = await own.start('service ready')
+    process.kill(killed.pid, 'SIGKILL')
+    await until('its worker has ended', () => !killed.anyAlive())
+  })
+
+  test('answers what is under way when it is told to stop, and hands back what does not finish', async (context) => {
+    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '1' })
+    const stopped = await own.start()
     const account = await own.createAccount()
     const client = clientOf(stopped, account.key)
     const { file, release } = newFile(own)
-    const wait = { Prefer: 'wait=30' }
-    const waiting = Array.from({ length: 10 }, () => queue(client, 'hold', { file }, {}, wait))
+    const waiting = Array.from({ length: 10 }, () => queue(client, 'hold', { file }, {}, { Prefer: 'wait=30' }))
     const listed = await until('every call has its run', async () => {
       const runs = (await client.listRuns({ params: { query: { workflowId: 'hold' } } })).data?.data ?? []
       return runs.length === 10 && runs.some(({ status }) => status === 'running') && runs
@@ -372,8 +384,8 @@ describe('the service', () => {
     const stream = collect(await follow(client, running))
 
     const ended = stopped.stop()
-    const isReady = async () => (await fetch(`${stopped.managementUrl}/readyz`)).status
-    await until('the service says that it is not ready', async () => (await isReady()) === 503)
+    const readiness = async () => (await fetch(`${stopped.managementUrl}/readyz`)).status
+    await until('the service says that it is not ready', async () => (await readiness()) === 503)
     for (const { run, response } of await Promise.all(waiting)) {
       expect(response.status).toBe(202)
       expect(['queued', 'running']).toContain(run.status)
@@ -381,7 +393,7 @@ describe('the service', () => {
     // The stream ends as it should, and not by a reset.
     expect((await stream).length).toBeGreaterThan(1)
     expect(await ended).toEqual({ code: 0, signal: null })
-    expect(stopped.anyAlive()).toBe(false)
+    await until('no process is left', () => !stopped.anyAlive())
 
     const again = clientOf(await own.start(), account.key)
     expect(await read(again, running)).toMatchObject({ finishedAt: null })
@@ -392,10 +404,10 @@ describe('the service', () => {
     }
   })
 
-  test('lets what it is doing finish when it is told to stop, as long as that does not take too long', async () => {
-    const { own, service: stopped } = await ownService({ SHUTDOWN_SECONDS: '10' })
-    const account = await own.createAccount()
-    const client = clientOf(stopped, account.key)
+  test('lets its runs finish when it is told to stop, as long as that does not take too long', async (context) => {
+    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '15' })
+    const stopped = await own.start()
+    const client = clientOf(stopped, (await own.createAccount()).key)
     const { file, release } = newFile(own)
     const { run } = await queue(client, 'hold', { file })
     await untilStatus(client, run, 'running')
@@ -403,49 +415,46 @@ describe('the service', () => {
     await until('the service is stopping', () => stopped.log.some(({ msg }) => msg === 'service stopping'))
     release()
     expect(await ended).toEqual({ code: 0, signal: null })
-    const again = clientOf(await own.start(), account.key)
-    expect(await read(again, run)).toMatchObject({ status: 'succeeded', attempts: 1, output: 'released' })
+    const store = new DatabaseSync(join(own.dataDirectory, 'service.db'), { readOnly: true })
+    const rows = store.prepare('SELECT id, status, attempts, output FROM runs').all()
+    store.close()
+    expect(rows).toEqual([{ id: run.id, status: 'succeeded', attempts: 1, output: '"released"' }])
   })
 
-  test('takes no port that another program has, and says so', async () => {
+  test('takes no port that another program has, and says so', async (context) => {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => void server.close())
+    context.onTestFinished(() => void server.close())
     const { port } = server.address() as { port: number }
-    const own = await newInstallation({ BROWSER_CONTEXT_PORT: String(port) })
-    onTestFinished(own.remove)
-    const stderr = `127.0.0.1:${port} is in use by another program: set BROWSER_CONTEXT_PORT to another port, or HOST to another address.\n`
-    expect(await own.command('start')).toEqual({ code: 1, stdout: '', stderr })
+    const sentence = `127.0.0.1:${port} is in use by another program: set BROWSER_CONTEXT_PORT to another port`
+    expect(await sentenceAtStart({ BROWSER_CONTEXT_PORT: String(port) })).toContain(sentence)
   })
 
-  test.each([
-    [
-      'a port that is no number',
-      { EXECUTION_PORT: 'http' },
-      'EXECUTION_PORT is "http": set it to a whole number from 0 to 65535.',
-    ],
-    [
-      'a port that is too large',
-      { MANAGEMENT_PORT: '65536' },
-      'MANAGEMENT_PORT is "65536": set it to a whole number from 0 to 65535.',
-    ],
+  test('does not start with a workflow that does not load, and says in one sentence which', async (context) => {
+    const directory = temporaryDirectory()
+    context.onTestFinished(() => removeDirectory(directory))
+    writeFileSync(join(directory, 'broken.ts'), "throw new Error('No such luck')\n")
+    const sentence = await sentenceAtStart({ WORKFLOWS_DIR: directory })
+    expect(sentence).toMatch(/broken\.ts does not load: Error: No such luck\.$/)
+  })
+
+  const wholeNumber = 'set it to a whole number from 0 to 65535.'
+
+  test.each<[what: string, changes: Record<string, string>, sentence: string | RegExp]>([
+    ['a port that is no number', { EXECUTION_PORT: 'http' }, `EXECUTION_PORT is "http": ${wholeNumber}`],
+    ['a port that is too large', { MANAGEMENT_PORT: '65536' }, `MANAGEMENT_PORT is "65536": ${wholeNumber}`],
     [
       'one port for two surfaces',
       { EXECUTION_PORT: '3001', BROWSER_CONTEXT_PORT: '3001' },
       'EXECUTION_PORT and BROWSER_CONTEXT_PORT are both 3001: set them to different ports.',
     ],
-    [
-      'an address of another machine',
-      { HOST: '192.0.2.1' },
-      /^192\.0\.2\.1:0 is not an address of this machine: set .*\bHOST\b/,
-    ],
+    ['an address of another machine', { HOST: '192.0.2.1' }, /^192\.0\.2\.1:0 is not an address .*: set .*\bHOST\b/],
     ['a database that it does not have', { DATABASE_URL: 'postgres://x' }, /^DATABASE_URL is set, but .*: unset it/],
     [
       'a directory of workflows that is not there',
       { WORKFLOWS_DIR: '/nonexistent' },
       /^WORKFLOWS_DIR \(\/nonexistent\) /,
     ],
-    ['a workflow that does not load', { WORKFLOWS_DIR: 'broken' }, /broken\.ts does not load: Error: No such luck\.$/],
     [
       'a key that is too short',
       { ENCRYPTION_KEY: 'c2hvcnQ=' },
@@ -454,16 +463,17 @@ describe('the service', () => {
     ['a level that does not exist', { LOG_LEVEL: 'loud' }, /^LOG_LEVEL is "loud": set it to one of /],
     ['a data directory that is a file', { DATA_DIR: 'package.json' }, /^DATA_DIR /],
   ])('does not start with %s, and says in one sentence what to set', async (_, changes, sentence) => {
-    const own = await newInstallation()
-    onTestFinished(own.remove)
-    writeFileSync(join(own.dataDirectory, 'broken.ts'), "throw new Error('No such luck')\n")
-    const directory = 'WORKFLOWS_DIR' in changes && changes.WORKFLOWS_DIR === 'broken' ? own.dataDirectory : undefined
-    const settings = { ...changes, ...(directory && { WORKFLOWS_DIR: directory }) } as Record<string, string>
-    const { code, stdout, stderr } = await command(['start'], { ...own.settings, ...settings })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    const [line, ...more] = stderr.split('\n')
-    expect(more).toEqual([''])
-    if (typeof sentence === 'string') expect(line).toBe(sentence)
-    else expect(line).toMatch(sentence)
+    expect(await sentenceAtStart(changes)).toMatch(sentence)
   })
 })
+
+/** What the service says when it does not start, which must be one sentence. */
+async function sentenceAtStart(changes: Record<string, string>): Promise<string> {
+  const directory = temporaryDirectory()
+  const { code, stdout, stderr } = await command(['start'], { ...settingsOf(directory), ...changes })
+  removeDirectory(directory)
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  const [sentence = '', ...more] = stderr.split('\n')
+  expect(more).toEqual([''])
+  return sentence
+}

@@ -166,10 +166,10 @@ export interface Installation {
   dataDirectory: string
   settings: Environment
   createAccount: CreateAccount
-  /** Resolves when the service serves and its worker is ready. */
-  start(changes?: Environment): Promise<ServiceProcess>
+  /** Resolves when the service serves and its worker is ready, or as soon as it has logged something else. */
+  start(untilLogged?: string): Promise<ServiceProcess>
   /** Calls the command line, and waits until it has ended. */
-  command(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }>
+  command(...args: string[]): ReturnType<typeof command>
   /** Ends everything, and removes the directory. */
   remove(): Promise<void>
 }
@@ -183,8 +183,8 @@ export async function newInstallation(changes: Environment = {}): Promise<Instal
     dataDirectory,
     settings,
     createAccount: administration.createAccount,
-    async start(more = {}) {
-      const service = await spawnService({ ...settings, ...more })
+    async start(untilLogged) {
+      const service = await spawnService(settings, untilLogged)
       services.push(service)
       return service
     },
@@ -209,14 +209,15 @@ export interface ServiceProcess extends Addresses {
   output(): string
   log: LogLine[]
   ended: Promise<Ended>
+  /** Whether any process of the service, its worker or its runs exists. */
+  anyAlive(): boolean
   /** Ends every process of the service at the same moment. */
   killAll(): Promise<void>
   /** Tells the service to stop, and waits until it has. */
   stop(): Promise<Ended>
 }
 
-/** Starts the service as a process; resolves when it serves and its worker is ready. */
-export async function spawnService(environment: Environment): Promise<ServiceProcess> {
+async function spawnService(environment: Environment, untilLogged = 'worker ready'): Promise<ServiceProcess> {
   const child = spawn(process.execPath, [main, 'start'], { env: withoutOwn(environment), detached: true })
   const pid = child.pid as number
   const log: LogLine[] = []
@@ -229,18 +230,26 @@ export async function spawnService(environment: Environment): Promise<ServicePro
     hasEnded = true
   })
   const banner = () => (hasEnded ? `${written()}(ended)` : addressesIn(written()))
-  await until('the service is ready', () => banner() && (hasEnded || log.some(({ msg }) => msg === 'worker ready')))
+  await until('the service is ready', () => banner() && (hasEnded || log.some(({ msg }) => msg === untilLogged)))
   const addresses = addressesIn(written())
   if (hasEnded || !addresses) throw new Error(`The service ended at its start:\n${written()}`)
+  const anyAlive = () => {
+    try {
+      // The group of the processes that the service has started, and itself.
+      return process.kill(-pid, 0)
+    } catch {
+      return false
+    }
+  }
   const killAll = async () => {
-    if (!hasEnded) process.kill(-pid, 'SIGKILL')
+    if (anyAlive()) process.kill(-pid, 'SIGKILL')
     await ended
   }
   const stop = () => {
     child.kill('SIGTERM')
     return ended
   }
-  return { ...addresses, pid, output: written, log, ended, killAll, stop }
+  return { ...addresses, pid, output: written, log, ended, anyAlive, killAll, stop }
 }
 
 /** Calls the command line, and waits until it has ended. */

@@ -1,0 +1,138 @@
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import { describe, expect, test } from 'vitest'
+import type { ServerSentEvent } from '../../src/contract/handler.ts'
+import { key, serve } from './served.ts'
+
+const page = (number: number): ServerSentEvent => ({ id: String(number), event: 'turned', data: { page: number } })
+
+/** A server whose stream has these events. */
+function streaming(events: (request: { signal: AbortSignal }) => AsyncIterable<ServerSentEvent>) {
+  const readBook = async (request: object) => ({ status: 200, events: events(request as { signal: AbortSignal }) })
+  return serve({ handlers: { readBook } })
+}
+
+/** The answer as soon as its head has arrived. */
+async function follow(port: number): Promise<IncomingMessage> {
+  const request = get({ port, path: '/books/a/pages', headers: Object.fromEntries([key]), agent: false })
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
+  return response.setEncoding('utf8')
+}
+
+async function* each<T>(...items: T[]) {
+  yield* items
+}
+
+describe('server-sent events', () => {
+  test('are sent with id, name and data; a heartbeat is a comment', async () => {
+    const { call } = await streaming(() => each(page(1), null, page(2)))
+    const answer = await call('GET', '/books/a/pages')
+    expect(answer.headers['content-type']).toBe('text/event-stream')
+    expect(answer.headers['cache-control']).toBe('no-store')
+    expect(answer.text).toBe(
+      'id: 1\nevent: turned\ndata: {"page":1}\n\n: heartbeat\n\nid: 2\nevent: turned\ndata: {"page":2}\n\n',
+    )
+  })
+
+  test('have their head sent before there is an event, and each event as it comes', async () => {
+    const news = Promise.withResolvers<ServerSentEvent>()
+    const { port } = await streaming(async function* () {
+      yield await news.promise
+    })
+    const response = await follow(port)
+    news.resolve(page(1))
+    expect(await once(response, 'data')).toEqual(['id: 1\nevent: turned\ndata: {"page":1}\n\n'])
+  })
+
+  test('are taken from the handler no faster than the client takes them', async () => {
+    let made = 0
+    const { port } = await streaming(async function* () {
+      for (; made < 10_000; made++) yield { id: '1', event: 'x', data: { page: 1, text: 'x'.repeat(10_000) } }
+    })
+    const response = await follow(port)
+    response.pause()
+    let before = -1
+    await expect
+      .poll(
+        () => {
+          const isStill = made === before
+          before = made
+          return isStill
+        },
+        { interval: 100 },
+      )
+      .toBe(true)
+    expect(made).toBeLessThan(10_000)
+    response.resume()
+    await once(response, 'end')
+    expect(made).toBe(10_000)
+  })
+})
+
+describe('a stream is ended', () => {
+  test('when the client goes: the handler’s signal is aborted and its iterator returned', async () => {
+    const seen = { aborted: false, returned: false }
+    const { port, logged } = await streaming(async function* ({ signal }) {
+      try {
+        yield page(1)
+        await once(signal, 'abort')
+        seen.aborted = true
+      } finally {
+        seen.returned = true
+      }
+    })
+    const response = await follow(port)
+    await once(response, 'data')
+    response.destroy()
+    await expect.poll(() => seen).toEqual({ aborted: true, returned: true })
+    await expect.poll(() => logged).toMatchObject([{ operationId: 'readBook', status: 200 }])
+  })
+
+  test('properly when the service stops, though the handler waits for more', async () => {
+    const { port, listener } = await streaming(async function* ({ signal }) {
+      yield page(1)
+      await once(signal, 'abort')
+    })
+    const response = await follow(port)
+    await once(response, 'data')
+    await Promise.all([once(response, 'end'), listener.stop(60)])
+    expect(response.complete).toBe(true)
+  })
+
+  test('when the service stops, though the handler does not listen', async () => {
+    const { port, listener } = await streaming(async function* () {
+      yield page(1)
+      await new Promise(() => {})
+    })
+    const response = await follow(port)
+    await once(response, 'data')
+    await Promise.all([once(response, 'end'), listener.stop(60)])
+  })
+
+  test.each([
+    ['the handler fails', () => Promise.reject(new Error('no more')), 'no more'],
+    [
+      'an event does not fit the document',
+      async () => ({ ...page(2), data: { page: 'canary' } }),
+      'data/page must be integer',
+    ],
+    ['an event would be two', async () => ({ ...page(2), id: '1\ndata: x' }), 'line break'],
+  ] as [string, () => Promise<ServerSentEvent>, string][])(
+    'by cutting the connection, and a line in the log, when %s',
+    async (_when, next, message) => {
+      const { port, logged } = await streaming(async function* () {
+        yield page(1)
+        yield await next()
+      })
+      const response = await follow(port)
+      const failed = once(response, 'error').catch((error: unknown) => [error])
+      await once(response, 'data')
+      await failed
+      expect(response.complete).toBe(false)
+      await expect
+        .poll(() => logged)
+        .toMatchObject([{ level: 50, err: { message: expect.stringContaining(message) } }, { level: 30 }])
+      expect(JSON.stringify(logged)).not.toContain('canary')
+    },
+  )
+})

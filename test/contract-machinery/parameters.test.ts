@@ -1,0 +1,141 @@
+import { describe, expect, test } from 'vitest'
+import { key, serve } from './served.ts'
+
+interface Given {
+  path: Record<string, unknown>
+  query: Record<string, unknown>
+  header: Record<string, unknown>
+}
+
+/** What a handler is given of the parameters, or else the members at fault. */
+async function given(path: string, headers: [string, string][] = []) {
+  let seen: Given | undefined
+  const take = (answer: object) => async (request: object) => {
+    seen = request as Given
+    return { status: 200, ...answer }
+  }
+  const { call } = await serve({ handlers: { listBooks: take({ body: [] }), getBook: take({ body: { title: 'A' } }) } })
+  const answer = await call('GET', path, { headers: [key, ...headers] })
+  if (answer.status === 200 && seen) return { path: seen.path, query: seen.query, header: seen.header }
+  return { status: answer.status, errors: answer.json.errors }
+}
+
+const query = async (search: string) => {
+  const seen = await given(`/books?${search}`)
+  return 'query' in seen ? seen.query : seen.errors
+}
+
+describe('query parameters', () => {
+  test('have the type and the default of their schema', async () => {
+    expect(await query('')).toEqual({ limit: 20 })
+    expect(await query('limit=7')).toEqual({ limit: 7 })
+  })
+
+  test('that are arrays are given once for each item, and are an array also with one', async () => {
+    expect(await query('tag=new')).toMatchObject({ tag: ['new'] })
+    expect(await query('tag=new&tag=old')).toMatchObject({ tag: ['new', 'old'] })
+    expect(await query('tag=new&tag=rare')).toEqual([{ parameter: 'tag', detail: expect.stringContaining('new, old') }])
+  })
+
+  test('are percent-decoded, and need not be encoded where RFC 3986 does not ask for it', async () => {
+    const since = '2026-11-20T09:30:00.000Z'
+    expect(await query(`since=${since}`)).toMatchObject({ since })
+    expect(await query(`s%69nce=${encodeURIComponent(since)}&`)).toMatchObject({ since })
+  })
+
+  test.each([
+    ['is unknown', 'nothing=1', 'nothing', 'is not a parameter of this operation'],
+    [
+      'is unknown, though a property of every object',
+      'constructor=1',
+      'constructor',
+      'is not a parameter of this operation',
+    ],
+    ['is __proto__', '__proto__=1', '__proto__', 'is not a parameter of this operation'],
+    ['has brackets', 'limit[]=1', 'limit[]', 'is not a parameter of this operation'],
+    ['has a bracket that opens', 'limit[=1', 'limit[', 'is not a parameter of this operation'],
+    ['is in another case', 'Limit=1', 'Limit', 'is not a parameter of this operation'],
+    ['is repeated', 'limit=1&limit=1', 'limit', 'is given more than once'],
+    ['is not percent-encoded correctly', 'since=%zz', 'since', 'is not percent-encoded correctly'],
+    ['has NUL', 'since=%00', 'since', 'must not contain U+0000'],
+    ['is below its bound', 'limit=0', 'limit', 'must be >= 1'],
+    ['is no integer', 'limit=1.5', 'limit', 'must be integer'],
+    ['is a number only to JavaScript', 'limit=0x10', 'limit', 'must be integer'],
+    ['is a number with a space', 'limit=+5', 'limit', 'must be integer'],
+    ['is beyond all numbers', 'limit=1e400', 'limit', 'must be integer'],
+    ['is an empty number', 'limit=', 'limit', 'must be integer'],
+    ['is empty', 'since=', 'since', "Empty value found for query parameter 'since'"],
+    [
+      'is a UUID only as a URN',
+      'owner=urn:uuid:3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11',
+      'owner',
+      'must match format "uuid"',
+    ],
+  ])('one that %s is refused by its name', async (_what, search, parameter, detail) => {
+    expect(await query(search)).toEqual([{ parameter, detail }])
+  })
+
+  test.each([
+    '2026-02-30T00:00:00Z',
+    '2026-11-20T09:30:60Z',
+    '2026-11-20T09:30:00%2B01',
+    '2026-11-20%2009:30:00Z',
+    '2026-11-20',
+  ])('a moment that no Date can represent is refused: %s', async (since) => {
+    expect(await query(`since=${since}`)).toEqual([{ parameter: 'since', detail: 'must match format "date-time"' }])
+  })
+
+  test('all that are at fault are named together', async () => {
+    const errors = await query('limit=0&owner=x&nothing=1')
+    expect(errors).toHaveLength(3)
+    expect(errors.map((it: { parameter: string }) => it.parameter).toSorted()).toEqual(['limit', 'nothing', 'owner'])
+  })
+
+  test('no answer names more than twenty', async () => {
+    expect(await query(Array.from({ length: 99 }, (_, index) => `x${index}=1`).join('&'))).toHaveLength(20)
+  })
+})
+
+describe('path parameters', () => {
+  test('are percent-decoded after the path is taken apart', async () => {
+    expect(await given('/books/a%2fb')).toMatchObject({ path: { bookId: 'a/b' } })
+  })
+
+  test.each([
+    ['/books/%zz', 'is not percent-encoded correctly'],
+    ['/books/%ff', 'is not percent-encoded correctly'],
+    ['/books/%00', 'must not contain U+0000'],
+    ['/books/A', 'must match pattern "^[a-z0-9/]+$"'],
+  ])('%s is refused by the name of its parameter', async (path, detail) => {
+    expect(await given(path)).toEqual({ status: 400, errors: [{ parameter: 'bookId', detail }] })
+  })
+})
+
+describe('header parameters', () => {
+  test('are named as in the document, however they are sent', async () => {
+    expect(await given('/books', [['BOOK-NOTE', 'torn']])).toMatchObject({ header: { 'Book-Note': 'torn' } })
+  })
+
+  test('others are not given', async () => {
+    expect(await given('/books', [['Other', '1']])).toMatchObject({ header: {} })
+  })
+
+  test.each([
+    ['that does not fit', [['Book-Note', '1']]],
+    [
+      'that is sent twice',
+      [
+        ['Book-Note', 'torn'],
+        ['Book-Note', 'old'],
+      ],
+    ],
+  ] as [string, [string, string][]][])(
+    'one %s is refused by the name that it has in the document',
+    async (_what, headers) => {
+      expect(await given('/books', headers)).toEqual({
+        status: 400,
+        errors: [{ header: 'Book-Note', detail: 'must match pattern "^[a-z]+$"' }],
+      })
+    },
+  )
+})

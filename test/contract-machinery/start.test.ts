@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest'
+import { library } from './library.ts'
+import { mount } from './served.ts'
+
+type Library = ReturnType<typeof library>
+
+/** The error with which the start ends when the document has been changed so. */
+async function refusal(change: (document: Library) => unknown): Promise<string> {
+  const document = library()
+  change(document)
+  return mount({ document }).then(
+    () => 'started',
+    (error: Error) => error.message,
+  )
+}
+
+const at = (document: Library) => document.paths['/books/{bookId}'].get as Record<string, unknown>
+const responses = (document: Library) => document.paths['/books/{bookId}'].get.responses as Record<string, unknown>
+const parameter = (more: object) => ({ name: 'x', in: 'query', schema: { type: 'string' }, ...more })
+const bodyOf = (schema: object) => ({ requestBody: { content: { 'application/json': { schema } } } })
+
+test('a document that is whole starts', async () => {
+  expect(await refusal(() => {})).toBe('started')
+})
+
+test.each<[string, (document: Library) => unknown, string]>([
+  ['an operation has no operationId', (it) => delete at(it).operationId, 'GET /books/{bookId} has no operationId.'],
+  ['an operationId is used twice', (it) => (at(it).operationId = 'getBest'), 'The operationId getBest is used twice.'],
+  ['an operation has no handler', (it) => (at(it).operationId = 'takeBook'), 'The operation takeBook has no handler.'],
+  [
+    'a handler has no operation',
+    (it) => Reflect.deleteProperty(it.paths, '/books/best'),
+    'The handler getBest has no operation.',
+  ],
+  [
+    'a secured operation has no 401',
+    (it) => delete responses(it)[401],
+    'getBook does not document 401, which it can answer.',
+  ],
+  [
+    'a secured operation has no 403',
+    (it) => delete responses(it)[403],
+    'getBook does not document 403, which it can answer.',
+  ],
+  ['an operation has no 503', (it) => delete responses(it)[503], 'getBook does not document 503, which it can answer.'],
+  [
+    'an operation is open to everybody',
+    (it) => (at(it).security = []),
+    'getBook must have exactly one security requirement.',
+  ],
+  [
+    'a status is not named',
+    (it) => (responses(it).default = {}),
+    'getBook documents the answer default; name each status.',
+  ],
+  [
+    'a $ref leads nowhere',
+    (it) => (responses(it)[200] = { $ref: '#/components/responses/No' }),
+    'does not have #/components/responses/No.',
+  ],
+  [
+    'a path parameter is not documented',
+    (it) => (it.paths['/books/{bookId}'].parameters = []),
+    'does not document its path parameter bookId.',
+  ],
+  [
+    'a parameter is in a cookie',
+    (it) => (at(it).parameters = [parameter({ in: 'cookie' })]),
+    'is in cookie, which is not served.',
+  ],
+  [
+    'a parameter is an object',
+    (it) => (at(it).parameters = [parameter({ schema: { type: 'object' } })]),
+    'is of type object',
+  ],
+  [
+    'a parameter has a style',
+    (it) => (at(it).parameters = [parameter({ style: 'pipeDelimited' })]),
+    'is not in the default style',
+  ],
+  [
+    'the text of 401 is left open',
+    (it) => (it.components.responses.Unauthorized.content['text/plain'].schema.const = undefined as never),
+    'The answer 401 of listBooks must be a text/plain const.',
+  ],
+  [
+    'a problem lacks what is sent',
+    (it) => (it.components.schemas.Problem.required = ['hint']),
+    "The answer 400 of listBooks is not the one that is sent: data must have required property 'hint'.",
+  ],
+  [
+    'a body is not JSON',
+    (it) => Object.assign(at(it), { requestBody: { content: { 'text/csv': {} } } }),
+    'The body of getBook is text/csv; only JSON is served.',
+  ],
+  // Constructs on which express-openapi-validator answers 500 to every request.
+  [
+    'a body refers into $defs of another schema',
+    (it) => Object.assign(at(it), bodyOf({ $ref: '#/components/schemas/Book/$defs/no' })),
+    'Book/$defs/no',
+  ],
+  [
+    'a body has a tuple without minItems',
+    (it) => Object.assign(at(it), bodyOf({ type: 'array', prefixItems: [{}], items: false })),
+    'The request of getBook cannot be validated',
+  ],
+  [
+    'an answer has a tuple without minItems',
+    (it) => Object.assign(it.components.schemas.Shelf, { prefixItems: [{}], items: false }),
+    '"prefixItems" is 1-tuple',
+  ],
+  ['it is not OpenAPI', (it) => (it.openapi = '3.2.0'), 'The document of the library cannot be served.'],
+])('the start fails with one sentence when %s', async (_what, change, sentence) => {
+  const message = await refusal(change)
+  expect(message).toContain('The document of the library cannot be served. ')
+  expect(message).toContain(sentence)
+})

@@ -1,0 +1,160 @@
+/** Loading workflows: what cannot be loaded refuses the start with one sentence that says where and what to mend. */
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import type { Worker } from '../../src/worker/worker.ts'
+import { WorkflowRefused } from '../../src/workflows/workflow.ts'
+import { describeWorkflows } from '../../src/workflows/workflows.ts'
+import { newAccount, newPlace, openDomain, queueRun, type Test } from '../support/store.ts'
+import { finished, moduleText, startWorker, writeModules } from '../support/worker.ts'
+
+/** How many processes there are that were started for the folder. */
+function processesFor(folder: string): number {
+  return execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).split(folder).length - 1
+}
+
+/** Why neither the service nor a worker starts with the folder. */
+async function refusals(test: Test, folder: string, loadSecondsMax = 20): Promise<unknown[]> {
+  const domain = await openDomain(test)
+  const reason = (promise: Promise<unknown>) =>
+    promise.then(
+      () => 'started',
+      (error) => error,
+    )
+  return Promise.all([
+    reason(describeWorkflows(folder, loadSecondsMax)),
+    reason(startWorker(test, domain, { workflowsDirectory: folder, loadSecondsMax })),
+  ])
+}
+
+const refused: [string, Record<string, string>, RegExp][] = [
+  ['is no JavaScript', { 'a.mjs': 'export default {' }, /^\S*a\.mjs does not load: SyntaxError: .+\.$/],
+  ['throws', { 'a.mjs': 'throw new Error("no network\\nhere")' }, /^\S*a\.mjs does not load: Error: no network\.$/],
+  ['imports what is not there', { 'a.mjs': 'import "./b.js"' }, /^\S*a\.mjs does not load: Error: Cannot find module .+\.$/],
+  ['exports nothing', { 'a.mjs': '' }, /^\S*a\.mjs is not a workflow: its default export is to be what defineWorkflow returns\.$/],
+  [
+    'breaks a rule',
+    { 'a.mjs': moduleText('a', 'run: () => null, concurrencyLimit: 0') },
+    /^\S*a\.mjs is not a workflow: its concurrencyLimit is to be a whole number from 1 on\.$/,
+  ],
+  [
+    'has the id of another',
+    { 'a.mjs': moduleText('same'), 'b.mjs': moduleText('same') },
+    /^\S*a\.mjs and \S*b\.mjs have the same id "same": rename one of them\.$/,
+  ],
+  ['ends its process', { 'a.mjs': 'process.exit(3)' }, /^A module of WORKFLOWS_DIR \(\S+\) ended its process while it was loaded \(exit code 3\)\.$/],
+]
+
+describe.concurrent('a folder of workflows', { timeout: 20_000 }, () => {
+  test.for(refused)('is refused when a module %s', async ([, modules, sentence], test) => {
+    const folder = await writeModules(test, modules)
+    for (const error of await refusals(test, folder)) {
+      expect(error).toBeInstanceOf(WorkflowRefused)
+      expect((error as Error).message).toMatch(sentence)
+    }
+    await vi.waitUntil(() => processesFor(folder) === 0, { timeout: 5000 })
+  })
+
+  test('is refused when a schema is not valid, and no process is left of it', async (test) => {
+    const folder = await writeModules(test, { 'a.mjs': moduleText('a', "output: { type: 'strnig' }, run: () => null") })
+    const [, error] = await refusals(test, folder)
+    expect(error).toBeInstanceOf(WorkflowRefused)
+    expect((error as Error).message).toMatch(/^The output schema of workflow "a" is not valid: .+\.$/)
+    await vi.waitUntil(() => processesFor(folder) === 0, { timeout: 5000 })
+  })
+
+  test('is refused when a module waits for what never comes', async (test) => {
+    const folder = await writeModules(test, { 'a.mjs': 'await new Promise(() => {})' })
+    const sentence = `A module of WORKFLOWS_DIR (${folder}) ended its process while it was loaded (exit code 13).`
+    await expect(describeWorkflows(folder)).rejects.toThrow(new WorkflowRefused(sentence))
+  })
+
+  test.for([
+    ['waits and keeps its process alive', 'setInterval(() => {}, 1000); await new Promise(() => {})'],
+    ['is in a loop', 'for (;;);'],
+  ] as const)('is refused when a module %s for longer than it may take', async ([, text], test) => {
+    const folder = await writeModules(test, { 'a.mjs': text })
+    for (const error of await refusals(test, folder, 0.5)) {
+      expect(error).toBeInstanceOf(WorkflowRefused)
+      expect((error as Error).message).toBe(
+        `The modules of WORKFLOWS_DIR (${folder}) have not loaded within 0.5 seconds: look for a top-level await or a loop that does not end.`,
+      )
+    }
+    await vi.waitUntil(() => processesFor(folder) === 0, { timeout: 5000 })
+  })
+
+  test('is refused when it is not there', async (test) => {
+    const folder = join(await newPlace(test), 'missing')
+    for (const error of await refusals(test, folder)) {
+      expect(error).toBeInstanceOf(WorkflowRefused)
+      expect((error as Error).message).toMatch(/^WORKFLOWS_DIR \(\S+missing\) cannot be read: .+\.$/)
+    }
+  })
+
+  test('holds a workflow in each module, whatever it imports, and nothing else', async (test) => {
+    const folder = await writeModules(test, {
+      'one.ts': `import { defineWorkflow } from 'execution-service/workflow'
+        const id: string = 'one'
+        export default defineWorkflow({ id, version: '1', title: 'One', variables: { type: 'object' }, output: {}, run: () => 1 })`,
+      'two.mjs': moduleText('two'),
+      'two.test.ts': 'throw new Error("a test is no workflow")',
+      'types.d.ts': 'throw new Error("nor are types")',
+      'README.md': 'Nor is this.',
+    })
+    expect((await describeWorkflows(folder)).map(({ id }) => id)).toEqual(['one', 'two'])
+  })
+
+  test('may be large', async (test) => {
+    const description = `description: '${'x'.repeat(1_000_000)}', run: () => null`
+    const folder = await writeModules(test, { 'a.mjs': moduleText('a', description), 'b.mjs': moduleText('b', description) })
+    expect(await describeWorkflows(folder)).toHaveLength(2)
+  })
+})
+
+describe.concurrent('a worker', { timeout: 20_000 }, () => {
+  const secret = "variables: { type: 'object', properties: { password: { type: 'string', writeOnly: true } } }"
+
+  async function openFolder(test: Test, modules: Record<string, string>) {
+    const folder = await writeModules(test, modules)
+    const domain = await openDomain(test, { workflows: await describeWorkflows(folder) })
+    return { folder, domain, principal: (await newAccount(domain)).principal }
+  }
+
+  async function startHere(test: Test, { folder, domain }: Awaited<ReturnType<typeof openFolder>>) {
+    return startWorker(test, domain, { workflowsDirectory: folder, slots: 1 })
+  }
+
+  async function stopAndCount(worker: Worker, folder: string): Promise<void> {
+    await worker.stop(0)
+    await vi.waitUntil(() => processesFor(folder) === 0, { timeout: 5000 })
+  }
+
+  test('fails a run whose secrets do not open, keeps no lease of it, and no process when it stops', async (test) => {
+    const here = await openFolder(test, { 'a.mjs': moduleText('a', `${secret}, run: ({ variables }) => variables.password.length`) })
+    const { domain, principal, folder } = here
+    const queue = (password: string) => queueRun(domain, principal, { workflowId: 'a', variables: { password } })
+    const [damaged, whole] = [await queue('first'), await queue('second')]
+    const secrets = Buffer.from('not what was sealed')
+    await domain.store.write(({ query }) => query.updateTable('runs').set({ secrets }).where('id', '=', damaged.id).execute())
+    const { worker } = await startHere(test, here)
+    expect(await finished(domain, whole)).toMatchObject({ status: 'succeeded', output: 6 })
+    expect(await finished(domain, damaged)).toMatchObject({ status: 'failed', reason: 'workerLost', startedAt: expect.any(Number) })
+    await stopAndCount(worker, folder)
+  })
+
+  test('whose workflows do not load any more hands its runs back and says that it is of no use', async (test) => {
+    const here = await openFolder(test, { 'a.mjs': moduleText('a', 'run: () => process.exit()') })
+    const { domain, principal, folder } = here
+    const { worker, fatal } = await startHere(test, here)
+    writeFileSync(join(folder, 'a.mjs'), 'throw new Error("broken since")')
+    const first = await queueRun(domain, principal, { workflowId: 'a' })
+    expect(await finished(domain, first)).toMatchObject({ status: 'failed', reason: 'workflowExited' })
+    const second = await queueRun(domain, principal, { workflowId: 'a' })
+    await vi.waitUntil(() => fatal.mock.calls.length > 0, { timeout: 10_000 })
+    expect(fatal).toHaveBeenCalledWith(expect.any(WorkflowRefused))
+    const back = { status: 'queued', reason: 'workerStopped' }
+    expect(await domain.runs.get(principal.accountId, second.id)).toMatchObject(back)
+    await stopAndCount(worker, folder)
+  })
+})

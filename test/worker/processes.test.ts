@@ -1,0 +1,79 @@
+/** Worker processes that die, freeze or are told to stop: their runs are completed once, and nothing is left of them. */
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { describe, expect, test, vi } from 'vitest'
+import { eventsAfter } from '../../src/runs/store.ts'
+import { isAlive } from '../support/processes.ts'
+import { newPlace, queueRun } from '../support/store.ts'
+import { finished, history, openInstallation, started, startWorker, startWorkerProcess } from '../support/worker.ts'
+
+describe.concurrent('a worker process', { timeout: 30_000 }, () => {
+  test.for(['patiently', 'blocking'])('that is killed leaves no process behind, and another worker completes its run (%s)', async (how, test) => {
+    const { domain, principal, file } = await openInstallation(test)
+    const killed = await startWorkerProcess(test, domain)
+    const variables = { started: file('started'), until: file('until'), how }
+    const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+    const pid = await started(variables.started)
+    killed.kill('SIGKILL')
+    await vi.waitUntil(() => !isAlive(pid), { timeout: 2000 })
+    await startWorker(test, domain)
+    await started(variables.started, 2)
+    writeFileSync(variables.until, '')
+    expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 2, output: { attempt: 2 } })
+    expect((await history(domain, run)).filter((line) => !line.startsWith('info'))).toEqual([
+      'queued (0)',
+      'running (1)',
+      'queued (1, workerLost)',
+      'running (2)',
+      'succeeded (2)',
+    ])
+  })
+
+  test('that is killed leaves no process behind where no program can see to it', async (test) => {
+    const { domain, principal, file } = await openInstallation(test)
+    // Without setpriv on the path, the process has to look after itself.
+    const killed = await startWorkerProcess(test, domain, { PATH: await newPlace(test) })
+    const variables = { started: file('started'), until: file('until'), how: 'blocking' }
+    await queueRun(domain, principal, { workflowId: 'wait', variables })
+    const pid = await started(variables.started)
+    killed.kill('SIGKILL')
+    await vi.waitUntil(() => !isAlive(pid), { timeout: 3000 })
+  })
+
+  test('that freezes beyond its lease and goes on later changes nothing of the run that another has completed', async (test) => {
+    const { domain, principal, file } = await openInstallation(test)
+    const frozen = await startWorkerProcess(test, domain)
+    const variables = { started: file('started'), until: file('until') }
+    const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+    await started(variables.started)
+    frozen.kill('SIGSTOP')
+    const { worker } = await startWorker(test, domain)
+    await started(variables.started, 2)
+    // Both attempts return now; the first one to a worker that does not hear it yet.
+    writeFileSync(variables.until, '')
+    const completed = await finished(domain, run)
+    expect(completed).toMatchObject({ status: 'succeeded', attempts: 2, output: { attempt: 2 } })
+    const before = await eventsAfter(domain.store.read, run.id, 0, 100)
+    await worker.stop(0)
+    frozen.kill('SIGCONT')
+    // It has heard what it missed, and is of use again, when it has executed another run.
+    const next = await queueRun(domain, principal, { workflowId: 'talk' })
+    expect(await finished(domain, next)).toMatchObject({ status: 'succeeded', attempts: 1 })
+    expect(await eventsAfter(domain.store.read, run.id, 0, 100)).toEqual(before)
+    expect(await domain.runs.get(principal.accountId, run.id)).toEqual(completed)
+  })
+
+  test.for(['SIGTERM', 'SIGINT'] as const)('that is told to stop by %s hands its run back and ends in order', async (signal, test) => {
+    const { domain, principal, file } = await openInstallation(test)
+    const stopped = await startWorkerProcess(test, domain)
+    const variables = { started: file('started'), until: file('until'), how: 'blocking' }
+    const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+    const pid = await started(variables.started)
+    const exit = once(stopped, 'exit')
+    stopped.kill(signal)
+    expect(await exit).toEqual([0, null])
+    const back = { status: 'queued', reason: 'workerStopped', attempts: 1 }
+    expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(back)
+    await vi.waitUntil(() => !isAlive(pid))
+  })
+})

@@ -1,0 +1,17 @@
+/** Takes longer than it may, whether it is told to end or not. */
+import { defineWorkflow } from 'execution-service/workflow'
+
+export default defineWorkflow({
+  id: 'limited',
+  version: '1.0.0',
+  title: 'Limited',
+  variables: { type: 'object', properties: { blocking: { type: 'boolean', default: false } } },
+  output: {},
+  timeLimitSeconds: 0.3,
+  async run({ variables, signal }) {
+    while (variables.blocking);
+    // Even a result that comes after all is too late.
+    await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    return 'too late'
+  },
+})

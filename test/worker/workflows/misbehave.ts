@@ -1,0 +1,52 @@
+/** Does to its process what a workflow should not. */
+import { appendFileSync } from 'node:fs'
+import { defineWorkflow } from 'execution-service/workflow'
+
+const bytes: unknown[] = []
+
+const ways = {
+  exit: () => process.exit(0),
+  exhaust: () => {
+    for (;;) bytes.push(new Array(100_000).fill(Math.random()).map(String))
+  },
+  throwLater: async () => {
+    setTimeout(() => {
+      throw new Error('thrown when nobody was listening')
+    }, 5)
+    await new Promise(() => setInterval(() => {}, 1000))
+  },
+  rejectUnheard: () => {
+    Promise.reject(new Error('rejected when nobody was listening'))
+    return 'as if nothing had happened'
+  },
+  throwNoError: () => {
+    throw { code: 7 }
+  },
+  returnNoJson: () => 10n,
+  disconnect: async () => {
+    process.disconnect()
+    await new Promise(() => setInterval(() => {}, 1000))
+  },
+  /** Returns, while something goes on that would disturb whoever comes next. */
+  leaveBehind: (file: string) => {
+    setInterval(() => {
+      // biome-ignore lint/suspicious/noConsole: it is to be found in no other run's log.
+      console.log('said by one that has returned')
+      appendFileSync(file, `${process.pid}\n`)
+    }, 5)
+    return 'gone'
+  },
+} satisfies Record<string, (file: string) => unknown>
+
+export default defineWorkflow({
+  id: 'misbehave',
+  version: '1.0.0',
+  title: 'Misbehave',
+  variables: {
+    type: 'object',
+    required: ['how'],
+    properties: { how: { enum: Object.keys(ways) }, file: { type: 'string', default: '' } },
+  },
+  output: {},
+  run: ({ variables }) => ways[variables.how as keyof typeof ways](variables.file ?? ''),
+})

@@ -1,0 +1,16 @@
+/** Writes lines to the process's own streams. */
+import { defineWorkflow } from 'execution-service/workflow'
+
+export default defineWorkflow({
+  id: 'write-past-the-console',
+  version: '1.0.0',
+  title: 'Write past the console',
+  variables: { type: 'object' },
+  output: {},
+  async run() {
+    await new Promise((resolve) => process.stdout.write('on standard output\n', resolve))
+    await new Promise((resolve) => process.stderr.write('on standard error\n', resolve))
+    // Long enough for pipes that are not the channel of what else is said.
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  },
+})
