@@ -54,7 +54,8 @@ async function compare(subjects: Subject[], connections: number): Promise<string
   for (let round = 0; round < rounds; round += 1) {
     for (const subject of subjects) samples.get(subject.kind)?.push(await load(subject, connections, seconds))
   }
-  const figure = (kind: string, member: keyof Sample) => median((samples.get(kind) ?? []).map((sample) => sample[member]))
+  const figure = (kind: string, member: keyof Sample) =>
+    median((samples.get(kind) ?? []).map((sample) => sample[member]))
   const ratio = (kind: string, to: string) => (figure(kind, 'rate') / figure(to, 'rate')).toFixed(2)
   const rows = kinds.map((kind) => [
     kind,
@@ -64,7 +65,14 @@ async function compare(subjects: Subject[], connections: number): Promise<string
     `${Math.round(figure(kind, 'cpuMicroseconds'))} µs`,
     `${figure(kind, 'p99').toFixed(0)} ms`,
   ])
-  const head = [`${connections} connection${connections > 1 ? 's' : ''}`, '202/s', '÷ node:http', '÷ Express', 'CPU each', 'p99']
+  const head = [
+    `${connections} connection${connections > 1 ? 's' : ''}`,
+    '202/s',
+    '÷ node:http',
+    '÷ Express',
+    'CPU each',
+    'p99',
+  ]
   return table([head, ...rows])
 }
 

@@ -37,7 +37,11 @@ export async function starting(): Promise<void> {
       await stop(running)
     }
     const running = await start(env)
-    const { stdout } = await promisify(execFile)(process.execPath, [main, 'keys', 'create', '--name', 'bench', '--json'], { env })
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      [main, 'keys', 'create', '--name', 'bench', '--json'],
+      { env },
+    )
     const latencies = await measureLatencies(running.baseUrl, JSON.parse(stdout).value)
     await new Promise((resolve) => setTimeout(resolve, 5000))
     const memory = memoryOf(running.child.pid ?? 0)
@@ -45,8 +49,16 @@ export async function starting(): Promise<void> {
     print(
       table([
         ['', 'median', 'p99'],
-        ['from start to ready, on an existing store', `${median(ready).toFixed(0)} ms`, `${percentile(ready, 99).toFixed(0)} ms`],
-        ["from the 202 to the workflow's first line", `${median(latencies).toFixed(1)} ms`, `${percentile(latencies, 99).toFixed(1)} ms`],
+        [
+          'from start to ready, on an existing store',
+          `${median(ready).toFixed(0)} ms`,
+          `${percentile(ready, 99).toFixed(0)} ms`,
+        ],
+        [
+          "from the 202 to the workflow's first line",
+          `${median(latencies).toFixed(1)} ms`,
+          `${percentile(latencies, 99).toFixed(1)} ms`,
+        ],
       ]),
     )
     print(table([['idle memory', 'resident', 'proportional'], ...memory]))
@@ -57,7 +69,10 @@ export async function starting(): Promise<void> {
 
 async function start(env: NodeJS.ProcessEnv): Promise<Running> {
   const startedAt = performance.now()
-  const child = spawn(process.execPath, ['--max-semi-space-size=4', main, 'start'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+  const child = spawn(process.execPath, ['--max-semi-space-size=4', main, 'start'], {
+    env,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
   const baseUrl = await new Promise<string>((resolve, reject) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
       if (line.includes('"service ready"')) resolve(JSON.parse(line).execution)
@@ -101,7 +116,9 @@ function memoryOf(root: number): string[][] {
       .filter((name) => /^\d+$/.test(name))
       .flatMap((pid) => {
         try {
-          return [[Number(pid), Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1])] as const]
+          return [
+            [Number(pid), Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1])] as const,
+          ]
         } catch {
           return []
         }
@@ -113,9 +130,16 @@ function memoryOf(root: number): string[][] {
     const kilobytes = (name: string) => Number(rollup.match(new RegExp(`^${name}:\\s+(\\d+)`, 'm'))?.[1])
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(1)
     const name = command.find((word) => word.endsWith('.ts'))?.replace(/.*\/src\//, '') ?? ''
-    return { name: `${name} ${command.at(-2)?.startsWith('/') ? '' : command.at(-2)}`.trim(), rss: kilobytes('Rss'), pss: kilobytes('Pss') }
+    return {
+      name: `${name} ${command.at(-2)?.startsWith('/') ? '' : command.at(-2)}`.trim(),
+      rss: kilobytes('Rss'),
+      pss: kilobytes('Pss'),
+    }
   })
   const megabytes = (value: number) => `${(value / 1024).toFixed(0)} MB`
   const sum = (member: 'rss' | 'pss') => megabytes(rows.reduce((total, row) => total + row[member], 0))
-  return [...rows.map(({ name, rss, pss }) => [name, megabytes(rss), megabytes(pss)]), ['together', sum('rss'), sum('pss')]]
+  return [
+    ...rows.map(({ name, rss, pss }) => [name, megabytes(rss), megabytes(pss)]),
+    ['together', sum('rss'), sum('pss')],
+  ]
 }

@@ -36,7 +36,15 @@ async function insert(store: Store, variables: unknown): Promise<object> {
   const at = Date.now()
   const unset = { secrets: null, availableAt: null, expiresAt: null }
   const workflow = { workflowId: 'first-line', workflowVersion: '1.0.0', priority: 0 }
-  const run: NewRun = { id, accountId: account, apiKeyId: key.id, ...workflow, ...unset, variables: JSON.stringify(variables), createdAt: at }
+  const run: NewRun = {
+    id,
+    accountId: account,
+    apiKeyId: key.id,
+    ...workflow,
+    ...unset,
+    variables: JSON.stringify(variables),
+    createdAt: at,
+  }
   await store.write((session) => insertRun(session, run))
   store.ring('queue')
   const state = { status: 'queued', reason: null, waitingFor: 'worker', cancelRequested: false, attempts: 0 }
@@ -52,7 +60,9 @@ const servers: Record<string, () => RequestListener | Promise<RequestListener>> 
     request.on('end', async () => {
       const { variableData } = JSON.parse(Buffer.concat(chunks).toString())
       const text = JSON.stringify(await insert(store, variableData))
-      response.writeHead(202, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) }).end(text)
+      response
+        .writeHead(202, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) })
+        .end(text)
     })
   },
   Express: () => {

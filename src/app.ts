@@ -73,7 +73,9 @@ export async function startService(config: Config, log: Logger, command: string)
     async stop() {
       stopping = true
       domain.feed.close()
-      const surfaces = [executionListener, browserContextListener].map((listener) => listener.stop(config.SHUTDOWN_SECONDS))
+      const surfaces = [executionListener, browserContextListener].map((listener) =>
+        listener.stop(config.SHUTDOWN_SECONDS),
+      )
       await Promise.all([...surfaces, worker.stop(), domain.upkeep.stop()])
       await domain.apiKeys.close()
       await managementListener.stop(0)

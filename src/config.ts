@@ -26,7 +26,11 @@ const count = (meaning: string, fallback: string, min: number, max: number): Set
   read: (text, name) => wholeNumber(text, name, min, max),
 })
 
-const directory = (meaning: string, fallback: string): Setting<string> => ({ meaning, fallback, read: (text) => resolve(text) })
+const directory = (meaning: string, fallback: string): Setting<string> => ({
+  meaning,
+  fallback,
+  read: (text) => resolve(text),
+})
 
 const publicUrl = (meaning: string): Setting<string | undefined> => ({
   meaning,
@@ -71,7 +75,9 @@ export const settings = {
     read: (text: string, name: string): Buffer | undefined => {
       const key = Buffer.from(text, 'base64')
       if (key.length === keyBytes) return key
-      throw new ConfigRefused(`${name} does not hold ${keyBytes} bytes in base64: make one with \`openssl rand -base64 ${keyBytes}\`.`)
+      throw new ConfigRefused(
+        `${name} does not hold ${keyBytes} bytes in base64: make one with \`openssl rand -base64 ${keyBytes}\`.`,
+      )
     },
   },
   LOG_LEVEL: {
@@ -99,7 +105,9 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     return [name, text === undefined ? undefined : setting.read(text, name)]
   })
   if (environment.DATABASE_URL) {
-    throw new ConfigRefused('DATABASE_URL is set, but this version has the embedded store alone: unset it, and set DATA_DIR.')
+    throw new ConfigRefused(
+      'DATABASE_URL is set, but this version has the embedded store alone: unset it, and set DATA_DIR.',
+    )
   }
   const config = Object.freeze(Object.fromEntries(entries)) as Config
   refuseSamePorts(config)

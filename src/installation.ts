@@ -29,6 +29,8 @@ async function inDataDirectory<Result>({ DATA_DIR }: Config, act: () => Promise<
     const { syscall, message } = error as NodeJS.ErrnoException
     const ofDirectory = syscall !== undefined || error instanceof StoreUnavailable
     if (!ofDirectory) throw error
-    throw new ConfigRefused(`DATA_DIR (${DATA_DIR}) cannot be used: ${message}. Set it to a directory that can be written to.`)
+    throw new ConfigRefused(
+      `DATA_DIR (${DATA_DIR}) cannot be used: ${message}. Set it to a directory that can be written to.`,
+    )
   }
 }

@@ -7,46 +7,46 @@ export function createBrowserContextAlphaClient({ apiKey, ...options }: ClientOp
   const headers = mergeHeaders(options.headers, { 'x-service-api-key': apiKey })
   const client = createClient<paths>({ ...options, headers })
   return {
-  /**
-   * List browser contexts, newest first.
-   *
-   * Lists the account's browser contexts, newest first, in pages.
-   *
-   * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 406, 500, 503
-   */
+    /**
+     * List browser contexts, newest first.
+     *
+     * Lists the account's browser contexts, newest first, in pages.
+     *
+     * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 406, 500, 503
+     */
     listBrowserContexts: (init?: MaybeOptionalInit<paths['/alpha/browser-contexts'], 'get'>) => client.GET('/alpha/browser-contexts', init ?? {}),
-  /**
-   * Create a browser context.
-   *
-   * Makes an empty browser context. The body may be absent, also with `Content-Type: application/json`, as the
-   * specification shows it; the context then gets a name made from its id.
-   *
-   * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · answers: 201, 400, 401, 403, 406, 409, 413, 415, 500, 503
-   */
+    /**
+     * Create a browser context.
+     *
+     * Makes an empty browser context. The body may be absent, also with `Content-Type: application/json`, as the
+     * specification shows it; the context then gets a name made from its id.
+     *
+     * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · answers: 201, 400, 401, 403, 406, 409, 413, 415, 500, 503
+     */
     createBrowserContext: (init?: MaybeOptionalInit<paths['/alpha/browser-contexts'], 'post'>) => client.POST('/alpha/browser-contexts', init ?? {}),
-  /**
-   * Get a browser context.
-   *
-   * Reads one browser context of the account.
-   *
-   * `GET /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 404, 406, 500, 503
-   */
+    /**
+     * Get a browser context.
+     *
+     * Reads one browser context of the account.
+     *
+     * `GET /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 404, 406, 500, 503
+     */
     getBrowserContext: (init: MaybeOptionalInit<paths['/alpha/browser-contexts/{browserContextId}'], 'get'>) => client.GET('/alpha/browser-contexts/{browserContextId}', init),
-  /**
-   * Delete a browser context.
-   *
-   * Erases a browser context. It cannot be brought back.
-   *
-   * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 204, 400, 401, 403, 404, 500, 503
-   */
+    /**
+     * Delete a browser context.
+     *
+     * Erases a browser context. It cannot be brought back.
+     *
+     * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 204, 400, 401, 403, 404, 500, 503
+     */
     deleteBrowserContext: (init: MaybeOptionalInit<paths['/alpha/browser-contexts/{browserContextId}'], 'delete'>) => client.DELETE('/alpha/browser-contexts/{browserContextId}', init),
-  /**
-   * Rename a browser context.
-   *
-   * Gives a browser context another name.
-   *
-   * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 500, 503
-   */
+    /**
+     * Rename a browser context.
+     *
+     * Gives a browser context another name.
+     *
+     * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 500, 503
+     */
     updateBrowserContext: (init: MaybeOptionalInit<paths['/alpha/browser-contexts/{browserContextId}'], 'patch'>) => client.PATCH('/alpha/browser-contexts/{browserContextId}', init),
   }
 }

@@ -48,7 +48,12 @@ export class Accounts {
 
 async function insert(session: Session, account: { name: string; scopesEnabled: boolean }): Promise<Account> {
   const made = { ...account, id: uuid(), createdAt: Date.now() }
-  const row = { id: made.id, name: made.name, scopes_enabled: made.scopesEnabled ? 1 : 0, created_at: made.createdAt } as const
+  const row = {
+    id: made.id,
+    name: made.name,
+    scopes_enabled: made.scopesEnabled ? 1 : 0,
+    created_at: made.createdAt,
+  } as const
   await session.query.insertInto('accounts').values(row).execute()
   const owner = { id: uuid(), account_id: made.id, name: 'Owner', created_at: made.createdAt }
   await session.query.insertInto('users').values(owner).execute()

@@ -1,8 +1,16 @@
 /** Creating, listing, deleting and authenticating API keys. */
 import { v7 as uuid } from 'uuid'
 import type { Session, Store } from '../storage/store.ts'
-import { type ApiKey, ApiKeyRefused, hashOf, newValue, type Principal, prefixOf } from './api-key.ts'
-import { activeInAccountMax, heldByUserMax } from './api-key.ts'
+import {
+  type ApiKey,
+  ApiKeyRefused,
+  activeInAccountMax,
+  hashOf,
+  heldByUserMax,
+  newValue,
+  type Principal,
+  prefixOf,
+} from './api-key.ts'
 import * as rows from './store.ts'
 
 export interface NewApiKey {
@@ -98,7 +106,9 @@ export class ApiKeys {
     const unknown = scopes.find((scope) => !this.#knownScopes.has(scope))
     if (unknown === undefined && scopes.length > 0) return
     const known = [...this.#knownScopes].join(', ')
-    throw new ApiKeyRefused(`${unknown === undefined ? 'No scope is given' : `There is no scope "${unknown}"`}; choose from ${known}.`)
+    throw new ApiKeyRefused(
+      `${unknown === undefined ? 'No scope is given' : `There is no scope "${unknown}"`}; choose from ${known}.`,
+    )
   }
 
   async #refuseBeyondLimits(session: Session, { accountId, userId }: NewApiKey, now: number): Promise<void> {

@@ -105,7 +105,12 @@ export async function markDeleted({ query }: Session, accountId: string, id: str
 }
 
 export async function markExpired({ query }: Session, id: string, now: number): Promise<void> {
-  await query.updateTable('api_keys').set({ expired_at: now }).where('id', '=', id).where('expired_at', 'is', null).execute()
+  await query
+    .updateTable('api_keys')
+    .set({ expired_at: now })
+    .where('id', '=', id)
+    .where('expired_at', 'is', null)
+    .execute()
 }
 
 /** Writes down every expiry of the account that has come: what has been counted as expired never counts as active again. */
@@ -115,5 +120,6 @@ export async function markAllExpired({ query }: Session, accountId: string, now:
 }
 
 export async function markUsed({ query }: Session, uses: [id: string, at: number][]): Promise<void> {
-  for (const [id, at] of uses) await query.updateTable('api_keys').set({ last_used_at: at }).where('id', '=', id).execute()
+  for (const [id, at] of uses)
+    await query.updateTable('api_keys').set({ last_used_at: at }).where('id', '=', id).execute()
 }

@@ -45,7 +45,10 @@ export class BrowserContexts {
     if (cursor !== undefined && after === undefined) return undefined
     let rows = this.#store.read.query.selectFrom('browser_contexts').selectAll().where('account_id', '=', accountId)
     if (after !== undefined) rows = rows.where('id', '<', after)
-    const found = await rows.orderBy('id', 'desc').limit(limit + 1).execute()
+    const found = await rows
+      .orderBy('id', 'desc')
+      .limit(limit + 1)
+      .execute()
     const page = found.slice(0, limit)
     const last = found.length > limit ? page.at(-1) : undefined
     return { contexts: page.map(contextOf), nextCursor: last ? this.#cursors.write(list, last.id) : null }

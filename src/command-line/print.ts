@@ -9,6 +9,10 @@ export function table(rows: Record<string, unknown>[]): string {
   const names = Object.keys(rows[0] ?? {})
   const text = (value: unknown) => (value === null ? '-' : String(value))
   const widths = names.map((name) => Math.max(name.length, ...rows.map((row) => text(row[name]).length)))
-  const line = (cells: string[]) => cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ').trimEnd()
+  const line = (cells: string[]) =>
+    cells
+      .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+      .join('  ')
+      .trimEnd()
   return [line(names), ...rows.map((row) => line(names.map((name) => text(row[name]))))].join('\n')
 }

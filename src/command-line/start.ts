@@ -22,7 +22,10 @@ export async function start(): Promise<void> {
   log.info({ execution: service.executionUrl, browserContext: service.browserContextUrl }, 'service ready')
 }
 
-function welcome({ firstAccount, executionUrl, browserContextUrl, managementUrl }: Service, dataDirectory: string): string {
+function welcome(
+  { firstAccount, executionUrl, browserContextUrl, managementUrl }: Service,
+  dataDirectory: string,
+): string {
   const addresses = [
     `Execution API        ${executionUrl}`,
     `Browser Context API  ${browserContextUrl}`,

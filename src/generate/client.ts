@@ -14,7 +14,7 @@ export function writeClient(document: Document, name: DocumentName): string {
     const required = it.parameters.some((each) => each.required) || operation.requestBody?.required === true
     const init = `init${required ? '' : '?'}: MaybeOptionalInit<paths['${path}'], '${method}'>`
     const call = `client.${method.toUpperCase()}('${path}', init${required ? '' : ' ?? {}'})`
-    return `${docComment(it)}\n    ${operation.operationId}: (${init}) => ${call},`
+    return `${docComment(it, '    ')}\n    ${operation.operationId}: (${init}) => ${call},`
   })
   const schemes = Object.values(document.components.securitySchemes)
   return `// Written by \`npm run generate\` from openapi/${name}.yaml. Do not edit.

@@ -89,7 +89,7 @@ export function typeName(name: DocumentName): string {
 }
 
 /** The operation's summary, description, address and scopes as the text of a doc comment. */
-export function docComment({ path, method, operation }: OperationOfPath): string {
+export function docComment({ path, method, operation }: OperationOfPath, indent: string): string {
   const scopes = operation.security.flatMap((requirement) => Object.values(requirement).flat())
   const lines = [
     `${operation.summary}.`,
@@ -98,5 +98,5 @@ export function docComment({ path, method, operation }: OperationOfPath): string
     '',
     `\`${method.toUpperCase()} ${path}\` · scopes: ${scopes.join(', ')} · answers: ${Object.keys(operation.responses).join(', ')}`,
   ]
-  return ['  /**', ...lines.map((line) => `   * ${line}`.trimEnd()), '   */'].join('\n')
+  return ['/**', ...lines.map((line) => ` * ${line}`.trimEnd()), ' */'].map((line) => indent + line).join('\n')
 }

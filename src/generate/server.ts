@@ -6,7 +6,7 @@ export function writeServer(document: Document, name: DocumentName): string {
     const id = it.operation.operationId
     const defaults = it.parameters.filter((each) => each.in === 'query' && each.schema.default !== undefined)
     const filled = defaults.map((each) => `'${each.name}'`).join(' | ') || 'never'
-    return `${docComment(it)}\n  ${id}: Handler<operations['${id}'], ${filled}, Principal>`
+    return `${docComment(it, '  ')}\n  ${id}: Handler<operations['${id}'], ${filled}, Principal>`
   })
   return `// Written by \`npm run generate\` from openapi/${name}.yaml. Do not edit.
 import type { Handler } from '../../src/contract/handler.ts'

@@ -61,7 +61,12 @@ export class RunQueue {
   }
 
   /** Claims up to `slots` runs, highest priority first, then oldest, within the workflows' concurrency limits. */
-  async claim(workerId: string, workflows: readonly Claimable[], slots: number, leaseSeconds: number): Promise<Claim[]> {
+  async claim(
+    workerId: string,
+    workflows: readonly Claimable[],
+    slots: number,
+    leaseSeconds: number,
+  ): Promise<Claim[]> {
     // Most wake-ups find nothing; reading first spares them a write transaction.
     if (!(await this.#best(this.#store.read, workflows))) return []
     const claims = await this.#store.write(async (session) => {
@@ -210,7 +215,8 @@ export async function settleRow(
       finished_at: again ? null : at,
       ...(delayed && { available_at: at + Math.round(next.delaySeconds * 1000) }),
       ...(outcome.kind === 'failed' && { error: JSON.stringify(outcome.error) }),
-      ...(next.status === 'succeeded' && outcome.kind === 'succeeded' && { output: JSON.stringify(outcome.output), error: null }),
+      ...(next.status === 'succeeded' &&
+        outcome.kind === 'succeeded' && { output: JSON.stringify(outcome.output), error: null }),
     })
     .where('id', '=', row.id)
     .execute()

@@ -69,7 +69,9 @@ export class Runs {
       workflowVersion: workflow.version,
       priority: request.priority,
       variables: JSON.stringify(checked.masked),
-      secrets: hasSecrets ? this.#encryption.seal(JSON.stringify(checked.secrets), secretsOwner(principal.accountId, id)) : null,
+      secrets: hasSecrets
+        ? this.#encryption.seal(JSON.stringify(checked.secrets), secretsOwner(principal.accountId, id))
+        : null,
       createdAt,
       availableAt: request.delaySeconds === 0 ? null : createdAt + request.delaySeconds * 1000,
       expiresAt: request.expiresInSeconds === undefined ? null : createdAt + request.expiresInSeconds * 1000,
@@ -108,7 +110,10 @@ export class Runs {
     const page = found.slice(0, limit)
     const last = found.length > limit ? page.at(-1) : undefined
     const atLimit = await this.#limits(page)
-    return { runs: page.map((row) => runOf(row, atLimit)), nextCursor: last ? this.#cursors.write(list, last.id) : null }
+    return {
+      runs: page.map((row) => runOf(row, atLimit)),
+      nextCursor: last ? this.#cursors.write(list, last.id) : null,
+    }
   }
 
   /** Cancels a run that has not finished; a running one is asked to end. */
@@ -147,7 +152,8 @@ export class Runs {
 
   /** Tells which workflows are at their concurrency limit; asks the store only when a row depends on it. */
   async #limits(found: { status: string; workflow_id: string }[]): Promise<(workflowId: string) => boolean> {
-    const limitOf = (workflowId: string) => this.#workflows.get(workflowId)?.concurrencyLimit ?? Number.POSITIVE_INFINITY
+    const limitOf = (workflowId: string) =>
+      this.#workflows.get(workflowId)?.concurrencyLimit ?? Number.POSITIVE_INFINITY
     const depends = found.some((row) => row.status === 'queued' && Number.isFinite(limitOf(row.workflow_id)))
     if (!depends) return () => false
     const running = await rows.countRunning(this.#store.read)
@@ -186,7 +192,9 @@ function queuedRun(run: rows.NewRun, masked: Record<string, unknown>): Run {
 
 /** The least UUID of version 7 of a moment: its first 48 bits are milliseconds (RFC 9562, section 5.7). */
 function firstIdAt(milliseconds: number): string {
-  const time = Math.min(Math.max(0, milliseconds), 2 ** 48 - 1).toString(16).padStart(12, '0')
+  const time = Math.min(Math.max(0, milliseconds), 2 ** 48 - 1)
+    .toString(16)
+    .padStart(12, '0')
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`
 }
 

@@ -124,7 +124,12 @@ const eventsAfterSql = `SELECT sequence, at, type, data FROM run_events
   WHERE run_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`
 
 /** The run's events after a sequence number, oldest first. */
-export async function eventsAfter(session: Session, runId: string, sequence: number, limit: number): Promise<RunEvent[]> {
+export async function eventsAfter(
+  session: Session,
+  runId: string,
+  sequence: number,
+  limit: number,
+): Promise<RunEvent[]> {
   type Row = { sequence: number; at: number; type: RunEvent['type']; data: string }
   const rows = await session.all<Row>(eventsAfterSql, [runId, sequence, limit])
   return rows.map((row) => ({ ...row, data: JSON.parse(row.data) }))

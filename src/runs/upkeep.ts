@@ -37,10 +37,13 @@ export class Upkeep {
   /** Does it now and from then on; any number of processes may. */
   start(): void {
     this.#working = this.once()
-      .then((due) => due, (error) => {
-        this.#onError(error)
-        return intervalMilliseconds
-      })
+      .then(
+        (due) => due,
+        (error) => {
+          this.#onError(error)
+          return intervalMilliseconds
+        },
+      )
       .then((milliseconds) => {
         if (!this.#stopped) this.#timer = setTimeout(() => this.start(), milliseconds)
       })

@@ -35,7 +35,9 @@ export class Encryption {
     const nonce = sealed.subarray(1, 1 + nonceBytes)
     const decipher = createDecipheriv('aes-256-gcm', this.#encryptionKey, nonce, { authTagLength: tagBytes })
     decipher.setAAD(Buffer.from(owner)).setAuthTag(sealed.subarray(-tagBytes))
-    return Buffer.concat([decipher.update(sealed.subarray(1 + nonceBytes, -tagBytes)), decipher.final()]).toString('utf8')
+    return Buffer.concat([decipher.update(sealed.subarray(1 + nonceBytes, -tagBytes)), decipher.final()]).toString(
+      'utf8',
+    )
   }
 
   /** A keyed hash of `text`, which tells nothing of it to whoever lacks the key. `purpose` keeps uses apart. */
@@ -60,7 +62,8 @@ export function installationKey(dataDirectory: string, configured: Buffer | unde
   mkdirSync(dataDirectory, { recursive: true, mode: 0o700 })
   if (!existsSync(path)) makeKey(path)
   const key = Buffer.from(readFileSync(path, 'utf8'), 'base64')
-  if (key.length !== keyBytes) throw new Error(`${path} does not hold a key of ${keyBytes} bytes: restore it from a backup.`)
+  if (key.length !== keyBytes)
+    throw new Error(`${path} does not hold a key of ${keyBytes} bytes: restore it from a backup.`)
   return key
 }
 

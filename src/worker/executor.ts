@@ -3,8 +3,8 @@
  * exhaust it, end it) is done to no other.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { setImmediate as turn } from 'node:timers/promises'
 import { flushCompileCache } from 'node:module'
+import { setImmediate as turn } from 'node:timers/promises'
 import { format } from 'node:util'
 import type { RunContext } from '../workflows/define.ts'
 import { type LoadedWorkflow, loadWorkflows } from '../workflows/load.ts'
@@ -44,7 +44,8 @@ async function execute(workflow: LoadedWorkflow, start: Start): Promise<void> {
     const output = toJson(returned, 'The output')
     // What it left to itself and fails at once, ends this process now and not in the next attempt.
     await turn()
-    const reusable = process.getActiveResourcesInfo().length <= activeBefore && process.memoryUsage.rss() < reusableBytesMax
+    const reusable =
+      process.getActiveResourcesInfo().length <= activeBefore && process.memoryUsage.rss() < reusableBytesMax
     say(attempt, { type: 'returned', output, reusable })
   } catch (error) {
     say(attempt, { type: 'threw', ...described(error) })
@@ -67,7 +68,8 @@ function contextOf(start: Start, { attempt, abort, keeping }: Current): RunConte
       say(attempt, { type: 'progress', percent: bounded, message: message === undefined ? null : String(message) })
     },
     step: async (name, fn) => {
-      if (names.has(name)) throw new Error(`Two steps of this run are named "${name}": their results would be mixed up.`)
+      if (names.has(name))
+        throw new Error(`Two steps of this run are named "${name}": their results would be mixed up.`)
       names.add(name)
       const finished = Object.hasOwn(start.steps, name) ? start.steps[name] : undefined
       if (finished !== undefined) {
@@ -126,7 +128,8 @@ function listen(workflows: Map<string, LoadedWorkflow>): void {
     if (message.type === 'start') {
       const workflow = workflows.get(message.workflowId)
       if (workflow) void execute(workflow, message)
-      else say(message.attempt, { type: 'threw', name: 'Error', message: `There is no workflow ${message.workflowId}.` })
+      else
+        say(message.attempt, { type: 'threw', name: 'Error', message: `There is no workflow ${message.workflowId}.` })
       return
     }
     if (message.attempt !== current?.attempt) return

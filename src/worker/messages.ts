@@ -17,9 +17,7 @@ export type ToExecutor =
 
 export type FromExecutor =
   /** The loaded workflows as JSON. */
-  | { type: 'ready'; workflows: string }
-  | { type: 'refused'; message: string }
-  | ({ attempt: number; at: number } & Word)
+  { type: 'ready'; workflows: string } | { type: 'refused'; message: string } | ({ attempt: number; at: number } & Word)
 
 /** What an executing attempt says. Values are JSON text. */
 export type Word =

@@ -38,7 +38,8 @@ export class Reporter {
   report(at: number, type: Report['type'], data: Record<string, unknown>): Report {
     const masked = this.#redact(data)
     const { message } = masked
-    if (typeof message === 'string' && message.length > messageLengthMax) masked.message = `${message.slice(0, messageLengthMax)}…`
+    if (typeof message === 'string' && message.length > messageLengthMax)
+      masked.message = `${message.slice(0, messageLengthMax)}…`
     return { at, type, data: { attempt: this.#lease.attempt, ...masked } }
   }
 

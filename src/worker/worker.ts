@@ -120,7 +120,12 @@ export class Worker {
       const slots = this.#options.slots - this.#ended.size
       if (slots === 0) break
       try {
-        const claims = await this.#queue.claim(this.#id, this.#parts.workflows.list(), slots, this.#options.leaseSeconds)
+        const claims = await this.#queue.claim(
+          this.#id,
+          this.#parts.workflows.list(),
+          slots,
+          this.#options.leaseSeconds,
+        )
         for (const claim of claims) this.#begin(claim, this.#parts)
       } catch (error) {
         // The store is unavailable; the next ring of the bell tries again.

@@ -35,7 +35,10 @@ export async function loadWorkflows(directory: string): Promise<Map<string, Load
 async function modulesIn(directory: string): Promise<string[]> {
   try {
     const files = await readdir(directory)
-    return files.filter((file) => modulePattern.test(file)).sort().map((file) => join(directory, file))
+    return files
+      .filter((file) => modulePattern.test(file))
+      .sort()
+      .map((file) => join(directory, file))
   } catch (error) {
     throw new WorkflowRefused(`WORKFLOWS_DIR (${directory}) cannot be read: ${(error as Error).message}.`)
   }

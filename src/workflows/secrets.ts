@@ -38,13 +38,13 @@ function placeOf(root: Json, pointer: string): { holder: Json; key: string } | u
   let holder: unknown = root
   for (const key of keys) {
     if (typeof holder !== 'object' || holder === null) return undefined
-    holder = (holder as Json)[unescape(key)]
+    holder = (holder as Json)[unescaped(key)]
   }
   if (typeof holder !== 'object' || holder === null) return undefined
-  return Object.hasOwn(holder, unescape(last)) ? { holder: holder as Json, key: unescape(last) } : undefined
+  return Object.hasOwn(holder, unescaped(last)) ? { holder: holder as Json, key: unescaped(last) } : undefined
 }
 
-function unescape(key: string): string {
+function unescaped(key: string): string {
   return key.replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
@@ -53,7 +53,9 @@ const maskedLengthMin = 4
 
 /** A function that masks every occurrence of a secret in the strings of a JSON value. */
 export function redactor(secrets: Secrets): <Value>(value: Value) => Value {
-  const values = Object.values(secrets).flatMap(stringsOf).filter((word) => word.length >= maskedLengthMin)
+  const values = Object.values(secrets)
+    .flatMap(stringsOf)
+    .filter((word) => word.length >= maskedLengthMin)
   const words = [...new Set(values.flatMap(spellingsOf))]
   if (words.length === 0) return (value) => value
   // The longest first, so that a secret which contains another is masked whole.

@@ -86,7 +86,10 @@ export class Workflows {
     this.#secretPointers = []
     if (!check(output)) return { misfits: misfits(check.errors) }
     if (this.#secretPointers.length === 0) return { masked: output }
-    const { masked } = takeSecrets({ output }, this.#secretPointers.map((pointer) => `/output${pointer}`))
+    const { masked } = takeSecrets(
+      { output },
+      this.#secretPointers.map((pointer) => `/output${pointer}`),
+    )
     return { masked: masked.output }
   }
 

@@ -93,12 +93,7 @@ async function runParts(db: Kysely<unknown>): Promise<void> {
     type TEXT NOT NULL,
     data TEXT NOT NULL
   )`.execute(db)
-  await db.schema
-    .createIndex('run_events_by_run')
-    .unique()
-    .on('run_events')
-    .columns(['run_id', 'sequence'])
-    .execute()
+  await db.schema.createIndex('run_events_by_run').unique().on('run_events').columns(['run_id', 'sequence']).execute()
   await db.schema
     .createTable('run_steps')
     .addColumn('run_id', 'text', (it) => it.notNull().references('runs.id'))
@@ -128,5 +123,9 @@ async function browserContexts(db: Kysely<unknown>): Promise<void> {
     .addColumn('updated_at', 'bigint', (it) => it.notNull())
     .addUniqueConstraint('browser_contexts_name', ['account_id', 'name'])
     .execute()
-  await db.schema.createIndex('browser_contexts_by_account').on('browser_contexts').columns(['account_id', 'id']).execute()
+  await db.schema
+    .createIndex('browser_contexts_by_account')
+    .on('browser_contexts')
+    .columns(['account_id', 'id'])
+    .execute()
 }

@@ -14,7 +14,9 @@ export async function migrate<Tables>(db: Kysely<Tables>): Promise<void> {
   if (!error) return
   const message = error instanceof Error ? error.message : String(error)
   if (/corrupted migrations/.test(message)) {
-    throw new Error('The store was written by a newer version of this service: start that version, or restore a backup.')
+    throw new Error(
+      'The store was written by a newer version of this service: start that version, or restore a backup.',
+    )
   }
   throw error
 }
