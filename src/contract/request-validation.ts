@@ -48,7 +48,9 @@ export async function requestValidation(validator: Validator, operation: Operati
     validator.validateRequest(request(parameters, mediaType, body), undefined, (error) => {
       if (error !== undefined && !(error instanceof eovErrors.BadRequest)) return done(error)
       if (!error && parameters.errors.length === 0) return done()
-      const found = ((error?.errors ?? []) as EovError[]).map((it) => memberAtFault(operation, it, body))
+      // A body of 1 MiB can have 100,000 errors; there are enough distinct ones among the first.
+      const first = ((error?.errors ?? []) as EovError[]).slice(0, 10 * errorsMax)
+      const found = first.map((it) => memberAtFault(operation, it, body))
       // What was refused before is missing now.
       const isRefused = (it: ProblemMember) =>
         'parameter' in it && parameters.errors.some(({ parameter }) => parameter === it.parameter)

@@ -15,7 +15,7 @@ export class RunFeed {
   readonly #followers = new Map<string, Set<() => void>>()
   /** The last event that followers know of. */
   #seen = 0
-  #reading: Promise<void> | undefined
+  #isReading = false
   #again = false
   #closed = false
   readonly #stopListening: () => void
@@ -73,7 +73,8 @@ export class RunFeed {
           if (event.type === 'status' && isFinal(event.data.status as RunStatus)) return
         }
         if (events.length > 0) continue
-        if (!(await changes.next(heartbeatSeconds * 1000, signal))) yield null
+        const changed = await changes.next(heartbeatSeconds * 1000, signal)
+        if (!changed && !signal.aborted) yield null
       }
     } finally {
       changes.end()
@@ -102,12 +103,11 @@ export class RunFeed {
   #read(): void {
     if (this.#followers.size === 0) return
     this.#again = true
-    this.#reading ??= this.#readAll().finally(() => {
-      this.#reading = undefined
-    })
+    if (!this.#isReading) void this.#readAll()
   }
 
   async #readAll(): Promise<void> {
+    this.#isReading = true
     while (this.#again) {
       this.#again = false
       try {
@@ -120,6 +120,8 @@ export class RunFeed {
         // The store is unavailable; the next ring tries again, and readers learn of it by their own reads.
       }
     }
+    // In the turn of the last look at `#again`: a ring between the two would not be heard.
+    this.#isReading = false
   }
 }
 

@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import type { LooseAnswer } from '../../src/contract/exchange.ts'
 import { Problem } from '../../src/contract/problem.ts'
@@ -201,7 +202,8 @@ describe('each request is told of once', () => {
         },
       },
     })
-    const socket = await opened(port, `GET /books/a HTTP/1.1\r\nHost: x\r\n${key.join(': ')}\r\n\r\n`)
+    const socket = connect(port, '127.0.0.1')
+    socket.write(`GET /books/a HTTP/1.1\r\nHost: x\r\n${key.join(': ')}\r\n\r\n`)
     await expect.poll(() => signal).toBeDefined()
     socket.destroy()
     await expect.poll(() => signal?.aborted).toBe(true)
@@ -209,10 +211,3 @@ describe('each request is told of once', () => {
     await expect.poll(() => logged).toMatchObject([{ level: 30, status: 499 }])
   })
 })
-
-async function opened(port: number, bytes: string) {
-  const { connect } = await import('node:net')
-  const socket = connect(port, '127.0.0.1')
-  socket.write(bytes)
-  return socket
-}

@@ -185,8 +185,17 @@ export function expectDocumented({ id, surface, responses }: DocumentedOperation
   expect(mediaTypes).toContain(mediaType)
   const body = mediaType.endsWith('json') ? JSON.parse(text) : text
   expectToFit(surface, response.schemas[mediaType] as string, body)
+  if (mediaType === 'application/problem+json') {
+    // The examples show each kind of problem that the operation has.
+    const kinds = response.examples.map(([, , example]) => pick(example as Json, 'type', 'title', 'status'))
+    expect(kinds).toContainEqual(pick(body, 'type', 'title', 'status'))
+  }
   if (mediaType === 'text/event-stream') for (const event of eventsIn(text)) expectToFit(surface, runEvent, event.data)
   return body
+}
+
+function pick(value: Json, ...names: string[]): Json {
+  return Object.fromEntries(names.map((name) => [name, value[name]]))
 }
 
 const runEvent = '/components/schemas/RunEvent'

@@ -272,13 +272,12 @@ describe('an operator', () => {
     const created = await installation.command('accounts', 'create', '--name', 'Full', '--json')
     const { id } = JSON.parse(created.stdout)
     const create = () => installation.command('keys', 'create', '--name', 'k', '--account', id, '--json')
-    const results = await Promise.all(Array.from({ length: 7 }, create))
+    const results = await Promise.all(Array.from({ length: 6 }, create))
     const made = results.filter(({ code }) => code === 0)
     const refused = results.filter(({ code }) => code === 1)
     expect(made).toHaveLength(5)
-    expect(refused.map(({ stderr }) => stderr)).toEqual(
-      Array.from({ length: 2 }, () => 'This user holds 5 API keys, the most there can be: delete one first.\n'),
-    )
+    const sentence = 'This user holds 5 API keys, the most there can be: delete one first.\n'
+    expect(refused.map(({ stderr }) => stderr)).toEqual([sentence])
     const listed = await installation.command('keys', 'list', '--account', id, '--json')
     expect(JSON.parse(listed.stdout)).toHaveLength(5)
     await installation.command('keys', 'delete', JSON.parse(made[0]?.stdout ?? '').id, '--account', id)
@@ -438,29 +437,19 @@ describe.concurrent('the service', { timeout: 40_000 }, () => {
     expect(sentence).toMatch(/broken\.ts does not load: Error: No such luck\.$/)
   })
 
-  const wholeNumber = 'set it to a whole number from 0 to 65535.'
-
   test.each<[what: string, changes: Record<string, string>, sentence: string | RegExp]>([
-    ['a port that is no number', { EXECUTION_PORT: 'http' }, `EXECUTION_PORT is "http": ${wholeNumber}`],
-    ['a port that is too large', { MANAGEMENT_PORT: '65536' }, `MANAGEMENT_PORT is "65536": ${wholeNumber}`],
+    ['a port that is no number', { EXECUTION_PORT: 'http' }, /^EXECUTION_PORT is "http": set it to a whole number/],
     [
       'one port for two surfaces',
       { EXECUTION_PORT: '3001', BROWSER_CONTEXT_PORT: '3001' },
       'EXECUTION_PORT and BROWSER_CONTEXT_PORT are both 3001: set them to different ports.',
     ],
-    ['an address of another machine', { HOST: '192.0.2.1' }, /^192\.0\.2\.1:0 is not an address .*: set .*\bHOST\b/],
     ['a database that it does not have', { DATABASE_URL: 'postgres://x' }, /^DATABASE_URL is set, but .*: unset it/],
     [
       'a directory of workflows that is not there',
       { WORKFLOWS_DIR: '/nonexistent' },
       /^WORKFLOWS_DIR \(\/nonexistent\) /,
     ],
-    [
-      'a key that is too short',
-      { ENCRYPTION_KEY: 'c2hvcnQ=' },
-      /^ENCRYPTION_KEY does not hold 32 bytes in base64: make one/,
-    ],
-    ['a level that does not exist', { LOG_LEVEL: 'loud' }, /^LOG_LEVEL is "loud": set it to one of /],
     ['a data directory that is a file', { DATA_DIR: 'package.json' }, /^DATA_DIR /],
   ])('does not start with %s, and says in one sentence what to set', async (_, changes, sentence) => {
     expect(await sentenceAtStart(changes)).toMatch(sentence)

@@ -134,16 +134,19 @@ describe.each(stores)('API keys ($name)', (kind) => {
   })
 
   describe('are never more than five', () => {
-    test.for([1, 2, 3, 4, 5])('held by a user, however many are asked for at the same time (round %i)', async (_, test) => {
-      const { domain, accountId, key } = await openAccount(test, kind)
-      const other = await openDomain(test, { kind, place: domain.place })
-      const keys = Array.from({ length: 30 }, () => key)
-      expect(await createMany([domain, other], keys)).toBe(5)
-      const [first] = await domain.apiKeys.list(accountId)
-      expect(await domain.apiKeys.delete(accountId, first?.id ?? '')).toBe(true)
-      expect(await createMany([domain, other], keys)).toBe(1)
-      expect(await domain.apiKeys.list(accountId)).toHaveLength(5)
-    })
+    test.for([1, 2, 3, 4, 5])(
+      'held by a user, however many are asked for at the same time (round %i)',
+      async (_, test) => {
+        const { domain, accountId, key } = await openAccount(test, kind)
+        const other = await openDomain(test, { kind, place: domain.place })
+        const keys = Array.from({ length: 30 }, () => key)
+        expect(await createMany([domain, other], keys)).toBe(5)
+        const [first] = await domain.apiKeys.list(accountId)
+        expect(await domain.apiKeys.delete(accountId, first?.id ?? '')).toBe(true)
+        expect(await createMany([domain, other], keys)).toBe(1)
+        expect(await domain.apiKeys.list(accountId)).toHaveLength(5)
+      },
+    )
 
     test.for([1, 2, 3, 4, 5])('active in an account, whoever of its users asks (round %i)', async (_, test) => {
       const { domain, accountId, userId, key } = await openAccount(test, kind)
@@ -156,7 +159,12 @@ describe.each(stores)('API keys ($name)', (kind) => {
 
     test('in one account, whatever other accounts have', async (test) => {
       const { domain, key } = await openAccount(test, kind)
-      expect(await createMany([domain], Array.from({ length: 6 }, () => key))).toBe(5)
+      expect(
+        await createMany(
+          [domain],
+          Array.from({ length: 6 }, () => key),
+        ),
+      ).toBe(5)
       await newAccount(domain)
     })
   })
@@ -182,7 +190,9 @@ describe.each(stores)('API keys ($name)', (kind) => {
       const create = (scopes: string[]) => domain.apiKeys.create({ ...key, scopes })
       const known = knownScopes()
       const choose = `choose from ${known.join(', ')}.`
-      await expect(create([known[0] ?? '', 'runs:delete'])).rejects.toThrow(`There is no scope "runs:delete"; ${choose}`)
+      await expect(create([known[0] ?? '', 'runs:delete'])).rejects.toThrow(
+        `There is no scope "runs:delete"; ${choose}`,
+      )
       await expect(create([''])).rejects.toThrow(`There is no scope ""; ${choose}`)
       await expect(create([])).rejects.toThrow(`No scope is given; ${choose}`)
       expect(await domain.apiKeys.list(accountId)).toEqual([])

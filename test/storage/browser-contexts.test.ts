@@ -19,7 +19,10 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
   test('have a name of their own when none is given', async (test) => {
     const { browserContexts, ...domain } = await openDomain(test, { kind })
     const { accountId } = await newAccount({ browserContexts, ...domain })
-    const [one, two] = [await browserContexts.create(accountId, undefined), await browserContexts.create(accountId, undefined)]
+    const [one, two] = [
+      await browserContexts.create(accountId, undefined),
+      await browserContexts.create(accountId, undefined),
+    ]
     expect(one?.name).toMatch(/^context-[0-9a-f]{12}$/)
     expect(two?.name).not.toBe(one?.name)
   })

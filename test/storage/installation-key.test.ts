@@ -25,15 +25,18 @@ test('that is configured is taken, and no file is made', async (test) => {
   expect(readdirSync(directory)).toEqual([])
 })
 
-test.for(['', 'bm90IGEgd2hvbGUga2V5\n'])('that is not whole (%j) is refused, and left as it is', async (content, test) => {
-  const directory = await newPlace(test)
-  const path = join(directory, 'encryption.key')
-  writeFileSync(path, content)
-  expect(() => installationKey(directory, undefined)).toThrow(
-    `${path} does not hold a key of 32 bytes: restore it from a backup.`,
-  )
-  expect(readFileSync(path, 'utf8')).toBe(content)
-})
+test.for(['', 'bm90IGEgd2hvbGUga2V5\n'])(
+  'that is not whole (%j) is refused, and left as it is',
+  async (content, test) => {
+    const directory = await newPlace(test)
+    const path = join(directory, 'encryption.key')
+    writeFileSync(path, content)
+    expect(() => installationKey(directory, undefined)).toThrow(
+      `${path} does not hold a key of 32 bytes: restore it from a backup.`,
+    )
+    expect(readFileSync(path, 'utf8')).toBe(content)
+  },
+)
 
 test('is one, for all processes that start at the same time', async (test) => {
   const place = await newPlace(test)

@@ -201,7 +201,8 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
         expect(await claimOne(domain)).toMatchObject({ runId: run.id, attempt: loss })
         clock.advance(leaseSeconds)
         await domain.upkeep.once()
-        const lost = loss < lossesMax ? { status: 'queued', finishedAt: null } : { status: 'failed', finishedAt: clock.now() }
+        const lost =
+          loss < lossesMax ? { status: 'queued', finishedAt: null } : { status: 'failed', finishedAt: clock.now() }
         const now = await domain.runs.get(principal.accountId, run.id)
         expect(now).toMatchObject({ ...lost, reason: 'workerLost', attempts: loss })
       }

@@ -49,7 +49,9 @@ describe.each(stores)('runs ($name)', (kind) => {
         expiresInSeconds: undefined,
         priority: 0,
       }
-      expect(await domain.runs.queue(principal, { ...request, workflowId: 'other' })).toEqual({ kind: 'noSuchWorkflow' })
+      expect(await domain.runs.queue(principal, { ...request, workflowId: 'other' })).toEqual({
+        kind: 'noSuchWorkflow',
+      })
       const misfits = [{ pointer: '/path', detail: 'is required' }]
       expect(await domain.runs.queue(principal, request)).toEqual({ kind: 'variablesMisfit', misfits })
       expect(await domain.runs.list(accountId, { limit: 10 })).toEqual({ runs: [], nextCursor: null })
@@ -66,7 +68,13 @@ describe.each(stores)('runs ($name)', (kind) => {
       const domain = await openDomain(test, { kind })
       const other = await openDomain(test, { kind, place: domain.place })
       const { accountId, principal } = await newAccount(domain)
-      const request = { workflowId: 'anything', delaySeconds: 0, expiresInSeconds: undefined, priority: 0, idempotencyKey }
+      const request = {
+        workflowId: 'anything',
+        delaySeconds: 0,
+        expiresInSeconds: undefined,
+        priority: 0,
+        idempotencyKey,
+      }
       const queue = ({ runs }: Domain) => runs.queue(principal, { ...request, variables: { a: 1 } })
       const answers = await Promise.all(Array.from({ length: 100 }, (_, index) => queue(index % 2 ? domain : other)))
       const runs = answers.map((answer) => (answer.kind === 'queued' ? answer : undefined))
@@ -193,7 +201,8 @@ describe.each(stores)('runs ($name)', (kind) => {
       ]
       await domain.runs.cancel(accountId, two.id)
       await domain.runs.cancel(accountId, four.id)
-      const list = async (filters: Partial<ListRequest>) => (await walk(domain, accountId, { limit: 1, ...filters })).flat()
+      const list = async (filters: Partial<ListRequest>) =>
+        (await walk(domain, accountId, { limit: 1, ...filters })).flat()
       expect(await list({})).toEqual([four.id, three.id, two.id, one.id])
       expect(await list({ workflowId: 'other' })).toEqual([four.id, three.id])
       expect(await list({ status: 'cancelled' })).toEqual([four.id, two.id])
@@ -214,7 +223,8 @@ describe.each(stores)('runs ($name)', (kind) => {
       }
       const [first, second, third] = made.map(({ id }) => id)
       const at = made.map(({ createdAt }) => createdAt) as [number, number, number]
-      const list = async (filters: Partial<ListRequest>) => (await walk(domain, accountId, { limit: 1, ...filters })).flat()
+      const list = async (filters: Partial<ListRequest>) =>
+        (await walk(domain, accountId, { limit: 1, ...filters })).flat()
       expect(await list({ createdAfter: at[1] })).toEqual([third, second])
       expect(await list({ createdAfter: at[1] + 1 })).toEqual([third])
       expect(await list({ createdBefore: at[1] })).toEqual([first])

@@ -22,7 +22,11 @@ describe.each(stores)('secret variables ($name)', (kind) => {
     const variables = { password: canary.password, login: { codes: [1, canary.code] }, other: canary.plain }
     const run = await queueRun(domain, principal, { variables, idempotencyKey: 'key' })
     await queueRun(domain, principal, { variables, idempotencyKey: 'key' })
-    expect(run.variables).toEqual({ password: '********', login: { codes: ['********', '********'] }, other: canary.plain })
+    expect(run.variables).toEqual({
+      password: '********',
+      login: { codes: ['********', '********'] },
+      other: canary.plain,
+    })
     const contents = await kind.contents(domain.place)
     expect(contents.includes(canary.plain)).toBe(true)
     expect(contents.includes(canary.password)).toBe(false)
@@ -50,7 +54,8 @@ describe.each(stores)('secret variables ($name)', (kind) => {
     const blobs = await domain.store.read.query.selectFrom('runs').select(['id', 'secrets']).orderBy('id').execute()
     const moved = blobs.map(({ id }, index) => ({ id, secrets: blobs[(index + 1) % blobs.length]?.secrets ?? null }))
     await domain.store.write(async ({ query }) => {
-      for (const { id, secrets } of moved) await query.updateTable('runs').set({ secrets }).where('id', '=', id).execute()
+      for (const { id, secrets } of moved)
+        await query.updateTable('runs').set({ secrets }).where('id', '=', id).execute()
     })
     const claims = await domain.queue.claim('worker', [withSecret], 10, 15)
     expect(claims.map(({ runId }) => runId)).toEqual(runs.map(({ id }) => id))

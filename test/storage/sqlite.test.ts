@@ -11,9 +11,11 @@ import { newPlace, openStore, type Test } from '../support/store.ts'
 const insertSql = 'INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)'
 
 /** Writes an account whose name takes this many bytes. */
-const insert = (id: string, bytes = 1) => async (session: Session) => {
-  await session.all(insertSql, [id, 'x'.repeat(bytes)])
-}
+const insert =
+  (id: string, bytes = 1) =>
+  async (session: Session) => {
+    await session.all(insertSql, [id, 'x'.repeat(bytes)])
+  }
 
 async function ids({ read }: Store): Promise<string[]> {
   return (await read.all<{ id: string }>('SELECT id FROM accounts ORDER BY id', [])).map(({ id }) => id)

@@ -56,10 +56,20 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     expect(await domain.runs.get(principal.accountId, ready.id)).toMatchObject({ status: 'queued' })
     await until(expiresAt)
     for (const { id } of [ready, delayed]) {
-      const expired = { status: 'expired', reason: 'notStartedInTime', finishedAt: expiresAt, startedAt: null, attempts: 0 }
+      const expired = {
+        status: 'expired',
+        reason: 'notStartedInTime',
+        finishedAt: expiresAt,
+        startedAt: null,
+        attempts: 0,
+      }
       expect(await domain.runs.get(principal.accountId, id)).toMatchObject(expired)
       const last = (await eventsAfter(domain.store.read, id, 0, 10)).at(-1)
-      expect(last).toMatchObject({ sequence: 2, at: expiresAt, data: { status: 'expired', reason: 'notStartedInTime' } })
+      expect(last).toMatchObject({
+        sequence: 2,
+        at: expiresAt,
+        data: { status: 'expired', reason: 'notStartedInTime' },
+      })
     }
     expect(await claimed(domain)).toEqual([lasting.id])
   })

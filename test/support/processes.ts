@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url'
 import type { Test } from './store.ts'
 import type { StoreKind } from './stores.ts'
 
-
 /** A process with a store of its own (store-process.ts), which goes on when it is sent a message. */
 export async function startStoreProcess(
   test: Test,

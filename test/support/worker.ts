@@ -50,8 +50,9 @@ export async function startWorker(test: Test, { store, encryption }: Domain, cha
     memoryMegabytesMax: 64,
     ...changes,
   }
-  const fatal = vi.fn()
-  const worker = new Worker(store, encryption, options, pino({ level: 'silent' }), fatal)
+  // No mock: those of all tests are cleared whenever one begins, and tests of workers run at the same time.
+  const fatal: unknown[] = []
+  const worker = new Worker(store, encryption, options, pino({ level: 'silent' }), (error) => fatal.push(error))
   test.onTestFinished(() => worker.stop(0))
   await worker.start()
   return { worker, fatal }
@@ -107,7 +108,8 @@ export async function started(path: string, attempt = 1): Promise<number> {
 export async function history({ store }: Domain, { id }: Run): Promise<string[]> {
   const events = await eventsAfter(store.read, id, 0, 10_000)
   return events.map(({ type, data }) => {
-    if (type === 'status') return `${data.status} (${[data.attempt, data.reason].filter((each) => each !== null).join(', ')})`
+    if (type === 'status')
+      return `${data.status} (${[data.attempt, data.reason].filter((each) => each !== null).join(', ')})`
     if (type === 'step') return `step ${data.name} ${data.state}`
     if (type === 'progress') return `${data.percent} %: ${data.message}`
     return `${data.level}: ${data.message}`

@@ -94,7 +94,10 @@ test('two addresses on one port are refused by a sentence that names both', () =
   )
   expect(() => readConfig({ EXECUTION_PORT: '3002' })).toThrow(/^EXECUTION_PORT and BROWSER_CONTEXT_PORT are both 3002/)
   // The system chooses a free port for each.
-  expect(readConfig({ EXECUTION_PORT: '0', MANAGEMENT_PORT: '0' })).toMatchObject({ EXECUTION_PORT: 0, MANAGEMENT_PORT: 0 })
+  expect(readConfig({ EXECUTION_PORT: '0', MANAGEMENT_PORT: '0' })).toMatchObject({
+    EXECUTION_PORT: 0,
+    MANAGEMENT_PORT: 0,
+  })
 })
 
 test('a DATABASE_URL is refused rather than ignored', () => {
@@ -102,5 +105,6 @@ test('a DATABASE_URL is refused rather than ignored', () => {
 })
 
 test('every variable says what it means', () => {
-  for (const [name, { meaning }] of Object.entries(settings)) expect(meaning, name).toMatch(/^[A-Z`].*\.$|\(\d+ to \d+\)$/s)
+  for (const [name, { meaning }] of Object.entries(settings))
+    expect(meaning, name).toMatch(/^[A-Z`].*\.$|\(\d+ to \d+\)$/s)
 })

@@ -28,7 +28,9 @@ const rooms = [
 ]
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) =>
+  file.endsWith('.ts'),
+)
 
 interface Import {
   /** Below src. */

@@ -7,7 +7,12 @@ test.each([
   ['a nested member', { a: { b: { c: 's', d: 2 } } }, ['/a/b/c'], { a: { b: { c: mask, d: 2 } } }],
   ['members of arrays', { a: [{ b: 's' }, { b: 't' }] }, ['/a/0/b', '/a/1/b'], { a: [{ b: mask }, { b: mask }] }],
   ['an element of an array', { a: ['x', 's'] }, ['/a/1'], { a: ['x', mask] }],
-  ['names that a pointer escapes', { 'a/b': { '~c': 's', 'd~1': 't' } }, ['/a~1b/~0c', '/a~1b/d~01'], { 'a/b': { '~c': mask, 'd~1': mask } }],
+  [
+    'names that a pointer escapes',
+    { 'a/b': { '~c': 's', 'd~1': 't' } },
+    ['/a~1b/~0c', '/a~1b/d~01'],
+    { 'a/b': { '~c': mask, 'd~1': mask } },
+  ],
   ['the empty name', { '': 's' }, ['/'], { '': mask }],
   ['an object whole', { a: { user: 'u', password: 's' } }, ['/a'], { a: mask }],
   ['an object and what is in it', { a: { b: 's' } }, ['/a', '/a/b'], { a: mask }],
@@ -42,7 +47,12 @@ test('names that objects inherit are names like any other', () => {
 test('every occurrence of a secret is masked in strings and names, at any depth', () => {
   const redact = redactor({ '/password': 'hunter22' })
   expect(redact('hunter22, and hunter22 again')).toBe(`${mask}, and ${mask} again`)
-  const value = { message: 'it is hunter22', list: ['hunter22', { hunter22: 22, deep: { x: 'xhunter22x' } }], n: 22, no: null }
+  const value = {
+    message: 'it is hunter22',
+    list: ['hunter22', { hunter22: 22, deep: { x: 'xhunter22x' } }],
+    n: 22,
+    no: null,
+  }
   expect(redact(value)).toEqual({
     message: `it is ${mask}`,
     list: [mask, { [mask]: 22, deep: { x: `x${mask}x` } }],

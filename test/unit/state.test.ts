@@ -43,10 +43,19 @@ const error = { name: 'Error', message: 'no' }
 const failed: Outcome = { kind: 'failed', reason: 'workflowFailed', error }
 
 test.each<[Outcome, object]>([
-  [{ kind: 'succeeded', output: 1 }, { status: 'succeeded', reason: null }],
+  [
+    { kind: 'succeeded', output: 1 },
+    { status: 'succeeded', reason: null },
+  ],
   [failed, { status: 'failed', reason: 'workflowFailed' }],
-  [{ ...failed, reason: 'workflowExited' }, { status: 'failed', reason: 'workflowExited' }],
-  [{ ...failed, reason: 'outputInvalid' }, { status: 'failed', reason: 'outputInvalid' }],
+  [
+    { ...failed, reason: 'workflowExited' },
+    { status: 'failed', reason: 'workflowExited' },
+  ],
+  [
+    { ...failed, reason: 'outputInvalid' },
+    { status: 'failed', reason: 'outputInvalid' },
+  ],
   [{ kind: 'timedOut' }, { status: 'timedOut', reason: 'timeLimit' }],
   [{ kind: 'cancelled' }, { status: 'cancelled', reason: 'cancelRequested' }],
   [{ kind: 'workerStopped' }, { status: 'queued', reason: 'workerStopped', delaySeconds: 0 }],

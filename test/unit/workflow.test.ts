@@ -83,8 +83,11 @@ test.each<[string, object]>([
   expect(read).toThrow(new WorkflowRefused(`folder/example.ts is not a workflow: ${rule}.`))
 })
 
-test.each([undefined, null, 'text', [], () => definition])('a default export that is no definition (%o) is refused', (it) => {
-  expect(() => workflowOf('example.ts', it)).toThrow(
-    'example.ts is not a workflow: its default export is to be what defineWorkflow returns.',
-  )
-})
+test.each([undefined, null, 'text', [], () => definition])(
+  'a default export that is no definition (%o) is refused',
+  (it) => {
+    expect(() => workflowOf('example.ts', it)).toThrow(
+      'example.ts is not a workflow: its default export is to be what defineWorkflow returns.',
+    )
+  },
+)

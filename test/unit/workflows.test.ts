@@ -53,8 +53,18 @@ test.each<[string, JsonSchema, Record<string, unknown>, object]>([
     { a: 'y' },
     { pointer: '/a', detail: 'must be equal to one of the allowed values: "x", 7' },
   ],
-  ['a wrong format', object({ a: { type: 'string', format: 'uri' } }), { a: 'x' }, { pointer: '/a', detail: 'must match format "uri"' }],
-  ['too few members', { type: 'object', minProperties: 1 }, {}, { pointer: '', detail: 'must NOT have fewer than 1 properties' }],
+  [
+    'a wrong format',
+    object({ a: { type: 'string', format: 'uri' } }),
+    { a: 'x' },
+    { pointer: '/a', detail: 'must match format "uri"' },
+  ],
+  [
+    'too few members',
+    { type: 'object', minProperties: 1 },
+    {},
+    { pointer: '', detail: 'must NOT have fewer than 1 properties' },
+  ],
 ])('%s is named by its pointer, with the reason', (_, schema, value, misfit) => {
   expect(checkVariables(schema, value)).toEqual({ misfits: [misfit] })
 })
@@ -80,7 +90,12 @@ test.each<[string, JsonSchema, Record<string, unknown>, Record<string, unknown>]
   ['a property', object({ a: secret }), { a: 's', b: 1 }, { '/a': 's' }],
   ['a nested property', object({ a: object({ b: secret }) }), { a: { b: 's', c: 1 } }, { '/a/b': 's' }],
   ['items', object({ a: { type: 'array', items: secret } }), { a: ['s', 't'] }, { '/a/0': 's', '/a/1': 't' }],
-  ['an item in its place', object({ a: { type: 'array', prefixItems: [{}, secret], minItems: 2, items: false } }), { a: ['x', 's'] }, { '/a/1': 's' }],
+  [
+    'an item in its place',
+    object({ a: { type: 'array', prefixItems: [{}, secret], minItems: 2, items: false } }),
+    { a: ['x', 's'] },
+    { '/a/1': 's' },
+  ],
   ['a $ref', object({ a: { $ref: '#/$defs/s' } }, { $defs: { s: secret } }), { a: 's' }, { '/a': 's' }],
   [
     'a $ref to a schema that refers to itself',
@@ -93,7 +108,12 @@ test.each<[string, JsonSchema, Record<string, unknown>, Record<string, unknown>]
   ['the last of anyOf', { type: 'object', anyOf: [object({}), object({ a: secret })] }, { a: 's' }, { '/a': 's' }],
   [
     'the last of anyOf where nothing else is allowed',
-    { ...object({ a: {} }), anyOf: [{}, object({ a: secret })], additionalProperties: false, unevaluatedProperties: false },
+    {
+      ...object({ a: {} }),
+      anyOf: [{}, object({ a: secret })],
+      additionalProperties: false,
+      unevaluatedProperties: false,
+    },
     { a: 's' },
     { '/a': 's' },
   ],
@@ -109,9 +129,19 @@ test.each<[string, JsonSchema, Record<string, unknown>, Record<string, unknown>]
     { kind: 'x', a: 's' },
     { '/a': 's' },
   ],
-  ['a pattern of names', { type: 'object', patternProperties: { '^secret': secret } }, { secretA: 's', b: 1 }, { '/secretA': 's' }],
+  [
+    'a pattern of names',
+    { type: 'object', patternProperties: { '^secret': secret } },
+    { secretA: 's', b: 1 },
+    { '/secretA': 's' },
+  ],
   ['all other members', object({ a: {} }, { additionalProperties: secret }), { a: 1, b: 's' }, { '/b': 's' }],
-  ['a dependent schema', { type: 'object', dependentSchemas: { a: object({ b: secret }) } }, { a: 1, b: 's' }, { '/b': 's' }],
+  [
+    'a dependent schema',
+    { type: 'object', dependentSchemas: { a: object({ b: secret }) } },
+    { a: 1, b: 's' },
+    { '/b': 's' },
+  ],
   ['a default', object({ a: { ...secret, default: 'from the schema' } }), {}, { '/a': 'from the schema' }],
   ['a number', object({ a: { type: 'number', writeOnly: true } }), { a: 1234 }, { '/a': 1234 }],
   ['an object whole', object({ a: { type: 'object', writeOnly: true } }), { a: { b: 1 } }, { '/a': { b: 1 } }],
@@ -141,7 +171,11 @@ test('the secrets of one check are not those of the next', () => {
 
 test('an output is checked, and its secrets are masked for good', () => {
   const output = object({ token: secret, words: { type: 'integer' } }, { required: ['words'] })
-  const workflows = new Workflows([workflow({ output }), workflow({ id: 'token', output: secret }), workflow({ id: 'any' })])
+  const workflows = new Workflows([
+    workflow({ output }),
+    workflow({ id: 'token', output: secret }),
+    workflow({ id: 'any' }),
+  ])
   expect(workflows.checkOutput('anything', { words: 3 })).toEqual({ masked: { words: 3 } })
   expect(workflows.checkOutput('anything', { words: 3, token: 's' })).toEqual({ masked: { words: 3, token: mask } })
   const misfits = [{ pointer: '/words', detail: 'must be integer' }]

@@ -31,8 +31,16 @@ async function refusals(test: Test, folder: string, loadSecondsMax = 20): Promis
 const refused: [string, Record<string, string>, RegExp][] = [
   ['is no JavaScript', { 'a.mjs': 'export default {' }, /^\S*a\.mjs does not load: SyntaxError: .+\.$/],
   ['throws', { 'a.mjs': 'throw new Error("no network\\nhere")' }, /^\S*a\.mjs does not load: Error: no network\.$/],
-  ['imports what is not there', { 'a.mjs': 'import "./b.js"' }, /^\S*a\.mjs does not load: Error: Cannot find module .+\.$/],
-  ['exports nothing', { 'a.mjs': '' }, /^\S*a\.mjs is not a workflow: its default export is to be what defineWorkflow returns\.$/],
+  [
+    'imports what is not there',
+    { 'a.mjs': 'import "./b.js"' },
+    /^\S*a\.mjs does not load: Error: Cannot find module .+\.$/,
+  ],
+  [
+    'exports nothing',
+    { 'a.mjs': '' },
+    /^\S*a\.mjs is not a workflow: its default export is to be what defineWorkflow returns\.$/,
+  ],
   [
     'breaks a rule',
     { 'a.mjs': moduleText('a', 'run: () => null, concurrencyLimit: 0') },
@@ -43,7 +51,11 @@ const refused: [string, Record<string, string>, RegExp][] = [
     { 'a.mjs': moduleText('same'), 'b.mjs': moduleText('same') },
     /^\S*a\.mjs and \S*b\.mjs have the same id "same": rename one of them\.$/,
   ],
-  ['ends its process', { 'a.mjs': 'process.exit(3)' }, /^A module of WORKFLOWS_DIR \(\S+\) ended its process while it was loaded \(exit code 3\)\.$/],
+  [
+    'ends its process',
+    { 'a.mjs': 'process.exit(3)' },
+    /^A module of WORKFLOWS_DIR \(\S+\) ended its process while it was loaded \(exit code 3\)\.$/,
+  ],
 ]
 
 describe.concurrent('a folder of workflows', { timeout: 20_000 }, () => {
@@ -107,7 +119,10 @@ describe.concurrent('a folder of workflows', { timeout: 20_000 }, () => {
 
   test('may be large', async (test) => {
     const description = `description: '${'x'.repeat(1_000_000)}', run: () => null`
-    const folder = await writeModules(test, { 'a.mjs': moduleText('a', description), 'b.mjs': moduleText('b', description) })
+    const folder = await writeModules(test, {
+      'a.mjs': moduleText('a', description),
+      'b.mjs': moduleText('b', description),
+    })
     expect(await describeWorkflows(folder)).toHaveLength(2)
   })
 })
@@ -131,15 +146,23 @@ describe.concurrent('a worker', { timeout: 20_000 }, () => {
   }
 
   test('fails a run whose secrets do not open, keeps no lease of it, and no process when it stops', async (test) => {
-    const here = await openFolder(test, { 'a.mjs': moduleText('a', `${secret}, run: ({ variables }) => variables.password.length`) })
+    const here = await openFolder(test, {
+      'a.mjs': moduleText('a', `${secret}, run: ({ variables }) => variables.password.length`),
+    })
     const { domain, principal, folder } = here
     const queue = (password: string) => queueRun(domain, principal, { workflowId: 'a', variables: { password } })
     const [damaged, whole] = [await queue('first'), await queue('second')]
     const secrets = Buffer.from('not what was sealed')
-    await domain.store.write(({ query }) => query.updateTable('runs').set({ secrets }).where('id', '=', damaged.id).execute())
+    await domain.store.write(({ query }) =>
+      query.updateTable('runs').set({ secrets }).where('id', '=', damaged.id).execute(),
+    )
     const { worker } = await startHere(test, here)
     expect(await finished(domain, whole)).toMatchObject({ status: 'succeeded', output: 6 })
-    expect(await finished(domain, damaged)).toMatchObject({ status: 'failed', reason: 'workerLost', startedAt: expect.any(Number) })
+    expect(await finished(domain, damaged)).toMatchObject({
+      status: 'failed',
+      reason: 'workerLost',
+      startedAt: expect.any(Number),
+    })
     await stopAndCount(worker, folder)
   })
 
@@ -151,8 +174,8 @@ describe.concurrent('a worker', { timeout: 20_000 }, () => {
     const first = await queueRun(domain, principal, { workflowId: 'a' })
     expect(await finished(domain, first)).toMatchObject({ status: 'failed', reason: 'workflowExited' })
     const second = await queueRun(domain, principal, { workflowId: 'a' })
-    await vi.waitUntil(() => fatal.mock.calls.length > 0, { timeout: 10_000 })
-    expect(fatal).toHaveBeenCalledWith(expect.any(WorkflowRefused))
+    await vi.waitUntil(() => fatal.length > 0, { timeout: 10_000 })
+    expect(fatal).toEqual([expect.any(WorkflowRefused)])
     const back = { status: 'queued', reason: 'workerStopped' }
     expect(await domain.runs.get(principal.accountId, second.id)).toMatchObject(back)
     await stopAndCount(worker, folder)

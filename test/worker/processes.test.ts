@@ -8,26 +8,29 @@ import { newPlace, queueRun } from '../support/store.ts'
 import { finished, history, openInstallation, started, startWorker, startWorkerProcess } from '../support/worker.ts'
 
 describe.concurrent('a worker process', { timeout: 30_000 }, () => {
-  test.for(['patiently', 'blocking'])('that is killed leaves no process behind, and another worker completes its run (%s)', async (how, test) => {
-    const { domain, principal, file } = await openInstallation(test)
-    const killed = await startWorkerProcess(test, domain)
-    const variables = { started: file('started'), until: file('until'), how }
-    const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-    const pid = await started(variables.started)
-    killed.kill('SIGKILL')
-    await vi.waitUntil(() => !isAlive(pid), { timeout: 2000 })
-    await startWorker(test, domain)
-    await started(variables.started, 2)
-    writeFileSync(variables.until, '')
-    expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 2, output: { attempt: 2 } })
-    expect((await history(domain, run)).filter((line) => !line.startsWith('info'))).toEqual([
-      'queued (0)',
-      'running (1)',
-      'queued (1, workerLost)',
-      'running (2)',
-      'succeeded (2)',
-    ])
-  })
+  test.for(['patiently', 'blocking'])(
+    'that is killed leaves no process behind, and another worker completes its run (%s)',
+    async (how, test) => {
+      const { domain, principal, file } = await openInstallation(test)
+      const killed = await startWorkerProcess(test, domain)
+      const variables = { started: file('started'), until: file('until'), how }
+      const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+      const pid = await started(variables.started)
+      killed.kill('SIGKILL')
+      await vi.waitUntil(() => !isAlive(pid), { timeout: 2000 })
+      await startWorker(test, domain)
+      await started(variables.started, 2)
+      writeFileSync(variables.until, '')
+      expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 2, output: { attempt: 2 } })
+      expect((await history(domain, run)).filter((line) => !line.startsWith('info'))).toEqual([
+        'queued (0)',
+        'running (1)',
+        'queued (1, workerLost)',
+        'running (2)',
+        'succeeded (2)',
+      ])
+    },
+  )
 
   test('that is killed leaves no process behind where no program can see to it', async (test) => {
     const { domain, principal, file } = await openInstallation(test)
@@ -63,17 +66,20 @@ describe.concurrent('a worker process', { timeout: 30_000 }, () => {
     expect(await domain.runs.get(principal.accountId, run.id)).toEqual(completed)
   })
 
-  test.for(['SIGTERM', 'SIGINT'] as const)('that is told to stop by %s hands its run back and ends in order', async (signal, test) => {
-    const { domain, principal, file } = await openInstallation(test)
-    const stopped = await startWorkerProcess(test, domain)
-    const variables = { started: file('started'), until: file('until'), how: 'blocking' }
-    const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-    const pid = await started(variables.started)
-    const exit = once(stopped, 'exit')
-    stopped.kill(signal)
-    expect(await exit).toEqual([0, null])
-    const back = { status: 'queued', reason: 'workerStopped', attempts: 1 }
-    expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(back)
-    await vi.waitUntil(() => !isAlive(pid))
-  })
+  test.for(['SIGTERM', 'SIGINT'] as const)(
+    'that is told to stop by %s hands its run back and ends in order',
+    async (signal, test) => {
+      const { domain, principal, file } = await openInstallation(test)
+      const stopped = await startWorkerProcess(test, domain)
+      const variables = { started: file('started'), until: file('until'), how: 'blocking' }
+      const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+      const pid = await started(variables.started)
+      const exit = once(stopped, 'exit')
+      stopped.kill(signal)
+      expect(await exit).toEqual([0, null])
+      const back = { status: 'queued', reason: 'workerStopped', attempts: 1 }
+      expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(back)
+      await vi.waitUntil(() => !isAlive(pid))
+    },
+  )
 })

@@ -9,21 +9,20 @@ export interface Connection {
   database: DatabaseSync
 }
 
-export interface ConnectOptions {
-  readOnly: boolean
-  waitMilliseconds: number
-}
+/** Readers wait for nothing in WAL but the moment in which another process recovers or removes the log. */
+const readWaitMilliseconds = 1000
 
 /**
  * Opens the file. `synchronous=FULL` makes every commit wait for the disk: with NORMAL, a power cut lost
- * acknowledged rows. Processes that start or end at the same time take turns; later, a connection that writes waits
- * for no lock itself: SQLite would sleep with the whole process.
+ * acknowledged rows. Locks are waited for elsewhere: SQLite would sleep with the whole process.
  */
-export function connect(path: string, { readOnly, waitMilliseconds }: ConnectOptions): Connection {
-  const database = new DatabaseSync(path, { readOnly, timeout: waitMilliseconds })
-  if (!readOnly) {
-    database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
-    database.exec('PRAGMA busy_timeout = 0')
+export function connect(path: string, { readOnly }: { readOnly: boolean }): Connection {
+  const database = new DatabaseSync(path, { readOnly, timeout: readOnly ? readWaitMilliseconds : 0 })
+  try {
+    if (!readOnly) database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
+  } catch (error) {
+    database.close()
+    throw error
   }
   const statements = new Map<string, StatementSync>()
   const prepared = (sql: string): StatementSync => {

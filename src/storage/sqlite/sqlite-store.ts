@@ -1,7 +1,7 @@
 /** The embedded store: one SQLite file in the data directory, shared by the processes of one machine. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DatabaseSync } from 'node:sqlite'
+import { setTimeout as delay } from 'node:timers/promises'
 import { migrate } from '../migrations/migrations.ts'
 import type { Store } from '../store.ts'
 import { Bells } from './bells.ts'
@@ -23,19 +23,17 @@ const defaults: SqliteOptions = {
   fallbackRingMilliseconds: 1000,
 }
 
-/** Readers wait for nothing in WAL but the moment in which another process recovers or removes the log. */
-const readWaitMilliseconds = 1000
-
 /** Opens the store in `directory`, making and migrating it first where needed. */
 export async function openSqliteStore(directory: string, options: Partial<SqliteOptions> = {}): Promise<Store> {
   const { openWaitMillisecondsMax, lockWaitMillisecondsMax, fallbackRingMilliseconds } = { ...defaults, ...options }
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const path = join(directory, 'service.db')
-  const waitMilliseconds = openWaitMillisecondsMax
-  await migrateFile(path, waitMilliseconds)
-  const writer = connect(path, { readOnly: false, waitMilliseconds })
+  const writer = await patiently(path, openWaitMillisecondsMax, async () => {
+    await migrateFile(path)
+    return connect(path, { readOnly: false })
+  })
   // A connection of its own, so that reads never see what is not committed yet.
-  const reader = connect(path, { readOnly: true, waitMilliseconds: readWaitMilliseconds })
+  const reader = connect(path, { readOnly: true })
   const commits = new Commits(writer, lockWaitMillisecondsMax)
   const bells = new Bells(join(directory, 'bells'), fallbackRingMilliseconds)
   return {
@@ -56,20 +54,34 @@ export async function openSqliteStore(directory: string, options: Partial<Sqlite
   }
 }
 
-/** Migrates on a connection that waits for the lock, so that processes that start together take turns. */
-async function migrateFile(path: string, waitMilliseconds: number): Promise<void> {
-  let database: DatabaseSync | undefined
+/** Processes that start together take turns: each migrates in a transaction of its own. */
+async function migrateFile(path: string): Promise<void> {
+  const { database, session } = connect(path, { readOnly: false })
   try {
-    const connection = connect(path, { readOnly: false, waitMilliseconds })
-    database = connection.database
-    database.exec(`PRAGMA busy_timeout = ${waitMilliseconds}; BEGIN IMMEDIATE`)
-    await migrate(connection.session.query)
+    database.exec('BEGIN IMMEDIATE')
+    await migrate(session.query)
     database.exec('COMMIT')
   } catch (error) {
-    if (database?.isTransaction) database.exec('ROLLBACK')
-    if (isBusy(error)) throw new Error(`${path} is locked by another program.`, { cause: error })
+    if (database.isTransaction) database.exec('ROLLBACK')
     throw error
   } finally {
-    database?.close()
+    database.close()
+  }
+}
+
+/**
+ * Does it again for as long as another process that opens, migrates or closes the file has it locked. SQLite's own
+ * way of waiting does not do: it refuses at once to wait for some of these locks.
+ */
+async function patiently<Result>(path: string, milliseconds: number, open: () => Promise<Result>): Promise<Result> {
+  const deadline = performance.now() + milliseconds
+  for (;;) {
+    try {
+      return await open()
+    } catch (error) {
+      if (!isBusy(error)) throw error
+      if (performance.now() > deadline) throw new Error(`${path} is locked by another program.`, { cause: error })
+      await delay(5)
+    }
   }
 }

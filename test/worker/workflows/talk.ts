@@ -5,7 +5,11 @@ export default defineWorkflow({
   id: 'talk',
   version: '1.2.3',
   title: 'Talk',
-  variables: { type: 'object', additionalProperties: false, properties: { greeting: { type: 'string', default: 'Hello' } } },
+  variables: {
+    type: 'object',
+    additionalProperties: false,
+    properties: { greeting: { type: 'string', default: 'Hello' } },
+  },
   output: { type: 'object', required: ['said'], properties: { said: { type: 'string' } } },
   async run({ variables, log, progress, step }) {
     log(`${variables.greeting} from log`)

@@ -1,0 +1,171 @@
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import express from 'express'
+import { describe, expect, test } from 'vitest'
+import { ListenRefused, listen } from '../../src/contract/listener.ts'
+import { jsonType, key, serve } from './served.ts'
+
+const host = 'Host: x'
+const good = key.join(': ')
+const getBook = `GET /books/a HTTP/1.1\r\n${host}\r\n${good}\r\n`
+const soon = { headersTimeout: 300, requestTimeout: 600, connectionsCheckingInterval: 50, keepAliveTimeout: 200 }
+
+/** The parts of an answer in bytes. */
+function parts(answer: string) {
+  const [head = '', body = ''] = answer.split('\r\n\r\n')
+  return { head, problem: JSON.parse(body) as Record<string, unknown> }
+}
+
+describe('what is not HTTP is answered with a problem, and its connection closed', () => {
+  test.each([
+    ['no request', 'nonsense\r\n\r\n', 400],
+    ['a header without a name', `GET / HTTP/1.1\r\n${host}\r\n: x\r\n\r\n`, 400],
+    ['a header with a line break of its own', `${getBook}a: b\n c\u0001\r\n\r\n`, 400],
+    [
+      'two different lengths',
+      `PUT /books/a HTTP/1.1\r\n${host}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab`,
+      400,
+    ],
+    [
+      'a length and chunks',
+      `PUT /books/a HTTP/1.1\r\n${host}\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+      400,
+    ],
+    ['no Host', 'GET / HTTP/1.1\r\n\r\n', 400],
+    ['headers beyond 16 KiB', `${getBook}A: ${'x'.repeat(17_000)}\r\n\r\n`, 431],
+    ['a path beyond 16 KiB', `GET /${'x'.repeat(17_000)} HTTP/1.1\r\n${host}\r\n\r\n`, 431],
+  ])('%s', async (_what, bytes, status) => {
+    const { send } = await serve()
+    const { head, problem } = parts(await send(bytes))
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} .+`))
+    expect(head).toContain('Content-Type: application/problem+json')
+    expect(head).toContain(`X-Request-Id: ${problem.requestId}`)
+    expect(head).toContain('Connection: close')
+    expect(problem).toMatchObject({ status })
+  })
+
+  test('chunks that are broken after the head of their request', async () => {
+    const { send } = await serve()
+    const head = `PUT /books/a HTTP/1.1\r\n${host}\r\n${good}\r\n${jsonType.join(': ')}\r\nTransfer-Encoding: chunked`
+    expect(await send(`${head}\r\n\r\nnonsense\r\n`)).toMatch(/^HTTP\/1.1 400 /)
+  })
+})
+
+describe('requests that Node would answer by itself', () => {
+  const close = 'Connection: close\r\n\r\n'
+
+  test.each([
+    ['an absolute target', `GET http://library/books/a HTTP/1.1\r\n${host}\r\n${good}\r\n${close}`, 200],
+    ['an absolute target that is none', `GET http://a:b:c HTTP/1.1\r\n${host}\r\n${close}`, 404],
+    ['an expectation that nobody knows', `${getBook}Expect: miracles\r\n${close}`, 200],
+    ['an upgrade', `${getBook}Upgrade: websocket\r\n${close}`, 200],
+    ['OPTIONS *', `OPTIONS * HTTP/1.1\r\n${host}\r\n${close}`, 404],
+    ['HTTP/1.0 without Host', `GET /books/a HTTP/1.0\r\n${good}\r\n\r\n`, 200],
+  ])('%s', async (_what, bytes, status) => {
+    const { send } = await serve()
+    const answer = await send(bytes)
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(answer).toMatch(/X-Request-Id: /)
+  })
+})
+
+describe('slow clients are cut off', () => {
+  test.each([
+    ['who send nothing', ''],
+    ['who do not end their headers', 'GET / HTTP/1.1\r\n'],
+    [
+      'who do not end their body',
+      `PUT /books/a HTTP/1.1\r\n${host}\r\n${good}\r\n${jsonType.join(': ')}\r\nContent-Length: 10\r\n\r\n{`,
+    ],
+  ])('%s', async (_who, bytes) => {
+    const { send } = await serve({ limits: soon })
+    const { head, problem } = parts(await send(bytes))
+    expect(head).toMatch(/^HTTP\/1.1 408 /)
+    expect(problem).toMatchObject({ status: 408, type: '/docs/errors#request-timeout' })
+  })
+
+  test('after an answer, a connection that stays idle is closed without a word', async () => {
+    const { send } = await serve({ limits: { ...soon, keepAliveTimeoutBuffer: 100 } as never })
+    expect((await send(`${getBook}\r\n`)).match(/HTTP\/1.1/g)).toHaveLength(1)
+  })
+})
+
+test('a port that is in use is told of with what it is for', async () => {
+  const { port } = await serve()
+  const refused = listen(express(), { host: '127.0.0.1', port, name: 'LIBRARY_PORT' })
+  await expect(refused).rejects.toThrow(ListenRefused)
+  await expect(refused).rejects.toThrow(
+    `127.0.0.1:${port} is in use by another program: set LIBRARY_PORT to another port`,
+  )
+})
+
+describe('stopping', () => {
+  /** A server whose answer waits until it is let go, and a request in flight. */
+  async function inFlight() {
+    const arrived = Promise.withResolvers<void>()
+    const go = Promise.withResolvers<void>()
+    const served = await serve({
+      handlers: {
+        getBook: async () => {
+          arrived.resolve()
+          await go.promise
+          return { status: 200, body: { title: 'A' } }
+        },
+      },
+    })
+    const agent = new Agent({ keepAlive: true })
+    const request = get({ port: served.port, path: '/books/a', headers: Object.fromEntries([key]), agent })
+    const response = once(request, 'response').then(([it]) => it as IncomingMessage)
+    await arrived.promise
+    return { ...served, go, response }
+  }
+
+  test('waits for requests in flight, whose answers close their connections', async () => {
+    const { listener, go, response, port } = await inFlight()
+    const stopped = listener.stop(60)
+    await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toThrow('ECONNREFUSED')
+    go.resolve()
+    const answer = await response
+    expect(answer.statusCode).toBe(200)
+    expect(answer.headers.connection).toBe('close')
+    expect(JSON.parse(await text(answer))).toEqual({ title: 'A' })
+    await stopped
+  })
+
+  test('cuts what remains at the end of its time', async () => {
+    const { listener, response } = await inFlight()
+    await Promise.all([expect(response).rejects.toThrow('socket hang up'), listener.stop(0.1)])
+  })
+
+  test('closes connections between two requests at once', async () => {
+    const { listener, port } = await serve()
+    const socket = connect(port, '127.0.0.1')
+    socket.write(`${getBook}\r\n`)
+    await once(socket, 'data')
+    socket.resume()
+    await Promise.all([once(socket, 'end'), listener.stop(60)])
+  })
+
+  test('still answers the first request of a connection that was open before', async () => {
+    const { listener, port } = await serve()
+    const socket = connect(port, '127.0.0.1')
+    socket.write('GET /books/a')
+    await once(socket, 'connect')
+    await expect.poll(() => socket.bytesWritten).toBeGreaterThan(0)
+    const stopped = listener.stop(60)
+    socket.write(` HTTP/1.1\r\n${host}\r\n${good}\r\n\r\n`)
+    const answer = await text(socket)
+    expect(answer).toMatch(/^HTTP\/1.1 200 /)
+    expect(answer).toContain('Connection: close')
+    await stopped
+  })
+
+  test('does not wait for connections that never had a request', async () => {
+    const { listener, port } = await serve()
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    await Promise.all([once(socket.resume(), 'end'), listener.stop(60)])
+  })
+})

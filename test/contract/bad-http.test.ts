@@ -1,0 +1,200 @@
+/** Paths and methods that do not exist, sizes beyond the limits, and what is not HTTP are answered as documented; nothing is stored. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startTestService, type TestService } from '../support/service.ts'
+import { type Answer, expectProblem, operationOf } from './document.ts'
+import { sendText } from './http.ts'
+import { bearer, good, invalid, json, queueRequest, wrongRequests } from './wrong-requests.ts'
+
+let service: TestService
+/** Half a request, and nothing more; it is answered while the other tests run. */
+let slow: { answer: Promise<Answer>; startedAt: number }
+
+const runs = 'GET /v1/execution/runs HTTP/1.1\r\nHost: x\r\n'
+const put = 'PUT /v1/execution/queue-remote/greet HTTP/1.1\r\nHost: x\r\n'
+
+beforeAll(async () => {
+  service = await startTestService({ worker: false })
+  slow = { startedAt: performance.now(), answer: sendText(service.executionUrl, runs) }
+})
+afterAll(() => service.stop())
+
+const queueRemoteRun = operationOf('queueRemoteRun')
+const { storingNothing, unstored, expectQueued } = wrongRequests(() => service)
+const mebibyte = 1024 * 1024
+
+describe('a path that does not exist', () => {
+  const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
+  const above = ['/', '/v1', '/v1/execution', '/v1/execution/queue-remote']
+  const slashes = [
+    '/v1/execution/runs/',
+    `/v1/execution/runs/${id}/`,
+    `/v1/execution/runs/${id}/events/`,
+    '/v1/execution/queue-remote/',
+  ]
+  const empty = ['//v1/execution/runs', '/v1//execution/runs', '/v1/execution/runs//events']
+  const dots = ['/v1/execution/./runs', '/v1/execution/x/../runs', '/v1/execution/runs%2F', '/v1/execution/%72uns']
+  const others = ['/V1/execution/runs', '/v1/Execution/runs', '/v2/execution/runs', '/v1/execution/queue-remote/a/b']
+  const elsewhere = ['/alpha/browser-contexts', '/metrics', '/livez', '/docs/errors']
+  const notFound = { kind: 'not-found', title: 'Not found', status: 404, detail: 'There is no such path.' }
+
+  test.each([...above, ...slashes, ...empty, ...dots, ...others, ...elsewhere])(
+    '%s is answered with 404',
+    async (path) => {
+      for (const method of ['GET', 'PUT']) {
+        expectProblem(undefined, await unstored(service.executionUrl, { method, path }), notFound)
+      }
+    },
+  )
+
+  test('of the other surface is answered with 404', async () => {
+    const answer = await unstored(service.browserContextUrl, { method: 'GET', path: '/v1/execution/runs' })
+    expectProblem(undefined, answer, notFound)
+  })
+})
+
+describe('a method that a path does not have', () => {
+  const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
+
+  test.each([
+    ['POST', '/v1/execution/queue-remote/greet', 'PUT'],
+    ['GET', '/v1/execution/queue-remote/greet', 'PUT'],
+    ['OPTIONS', '/v1/execution/queue-remote/greet', 'PUT'],
+    ['POST', '/v1/execution/runs', 'GET'],
+    ['DELETE', `/v1/execution/runs/${id}`, 'GET'],
+    ['GET', `/v1/execution/runs/${id}/cancel`, 'POST'],
+    ['POST', `/v1/execution/runs/${id}/events`, 'GET'],
+    ['PATCH', '/v1/execution/workflows', 'GET'],
+    ['TRACE', '/v1/execution/workflows', 'GET'],
+    ['PROPFIND', '/v1/execution/workflows', 'GET'],
+    ['QUERY', '/v1/execution/workflows/greet', 'GET'],
+    ['PUT', '/alpha/browser-contexts', 'GET, POST'],
+    ['OPTIONS', '/alpha/browser-contexts', 'GET, POST'],
+    ['POST', `/alpha/browser-contexts/${id}`, 'GET, PATCH, DELETE'],
+  ])('(%s %s) is answered with 405 and Allow: %s', async (method, path, allow) => {
+    const url = path.startsWith('/alpha') ? service.browserContextUrl : service.executionUrl
+    const answer = await unstored(url, { method, path })
+    expectProblem(undefined, answer, { kind: 'method-not-allowed', title: 'Method not allowed', status: 405 })
+    expect(String(answer.headers.allow).split(', ').sort()).toEqual(allow.split(', ').sort())
+  })
+
+  test('(HEAD) is answered so too, without a body', async () => {
+    const answer = await unstored(service.executionUrl, { method: 'HEAD', path: '/v1/execution/runs' })
+    const headers = { allow: 'GET', 'content-type': 'application/problem+json' }
+    expect(answer).toMatchObject({ status: 405, text: '', headers })
+    const unknown = await unstored(service.executionUrl, { method: 'HEAD', path: '/nothing' })
+    expect(unknown).toMatchObject({ status: 404, text: '' })
+  })
+})
+
+describe('a body', () => {
+  const tooLarge = { kind: 'content-too-large', title: 'Content too large', status: 413 }
+  const sizes = [mebibyte + 1, 2 * mebibyte]
+
+  test.each(sizes.flatMap((bytes) => [false, true].map((chunked) => ({ bytes, chunked }))))(
+    'of $bytes bytes is refused (in chunks: $chunked), and the connection is closed',
+    async ({ bytes, chunked }) => {
+      const request = queueRequest(await service.createAccount(), { body: good.padEnd(bytes), chunked })
+      const answer = await unstored(service.executionUrl, request)
+      expectProblem(queueRemoteRun, answer, tooLarge)
+      expect(answer.headers.connection).toBe('close')
+    },
+  )
+
+  test.each([false, true])('of exactly 1 MiB is accepted (in chunks: %s)', async (chunked) => {
+    await expectQueued({ body: good.padEnd(mebibyte), chunked })
+  })
+
+  test('that is announced as too large is refused before it is sent, by one answer', async () => {
+    const { key } = await service.createAccount()
+    const head = `${put}Authorization: Bearer ${key}\r\nContent-Type: application/json\r\n`
+    const announced = `${head}Content-Length: ${2 * mebibyte}\r\n\r\n`
+    expectProblem(queueRemoteRun, await sendText(service.executionUrl, announced, 413), tooLarge)
+  })
+
+  test('that is too large is not looked at before the credential', async () => {
+    const request = { method: 'PUT', path: '/v1/execution/queue-remote/greet', headers: json }
+    const answer = await unstored(service.executionUrl, { ...request, body: good.padEnd(2 * mebibyte) })
+    expect(answer).toMatchObject({ status: 401, text: 'Unauthorized' })
+  })
+
+  test('that ends before its length stores nothing, and the service goes on', async () => {
+    const { key } = await service.createAccount()
+    const head = `${put}Authorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n`
+    await storingNothing(() => sendText(service.executionUrl, head + good, 'end'))
+    await expectQueued({ body: good })
+  })
+
+  test('with a chunk of no known size stores nothing', async () => {
+    const { key } = await service.createAccount()
+    const head = `${put}Authorization: Bearer ${key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`
+    const answer = await storingNothing(() => sendText(service.executionUrl, `${head}zz\r\n`))
+    expectProblem(undefined, answer, invalid)
+  })
+
+  test('that is refused is not taken for another request', async () => {
+    const { key } = await service.createAccount()
+    const inner = `GET /v1/execution/workflows HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`
+    const head = `${runs}Authorization: Bearer ${key}\r\nConnection: close\r\nContent-Length: ${inner.length}\r\n\r\n`
+    const answer = await sendText(service.executionUrl, head + inner)
+    expect(answer.status).toBe(400)
+    expect(answer.text).not.toContain('HTTP/1.1')
+  })
+})
+
+describe('headers', () => {
+  const headerFieldsTooLarge = { kind: 'header-fields-too-large', title: 'Header fields too large', status: 431 }
+  const one = ['X-Large', 'a'.repeat(20_480)]
+  const many = Array.from({ length: 1280 }, (_, index) => [`X-${index}`, 'a'.repeat(8)]).flat()
+
+  test.each([
+    ['one header', { path: '/v1/execution/runs', headers: one }],
+    ['many headers', { path: '/v1/execution/runs', headers: many }],
+    ['the path', { path: `/${'a'.repeat(20_480)}`, headers: [] }],
+  ])('of more than 16 KiB in %s are refused', async (_, request) => {
+    const answer = await unstored(service.executionUrl, { method: 'GET', ...request })
+    expectProblem(undefined, answer, headerFieldsTooLarge)
+  })
+
+  test('of less than 16 KiB are accepted', async () => {
+    const headers = [...bearer(await service.createAccount()), 'X-Large', 'a'.repeat(15_000)]
+    const answer = await unstored(service.executionUrl, { method: 'GET', path: '/v1/execution/runs', headers })
+    expect(answer.status).toBe(200)
+  })
+})
+
+describe('what is not HTTP', () => {
+  test.each<[what: string, text: string]>([
+    ['words', 'Good morning!\r\n\r\n'],
+    ['a TLS handshake', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
+    ['an unknown method', 'BREW /v1/execution/runs HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['a method in lower case', 'get /v1/execution/runs HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['an unknown version', 'GET /v1/execution/runs HTTP/9.9\r\nHost: x\r\n\r\n'],
+    ['a request without Host', 'GET /v1/execution/runs HTTP/1.1\r\n\r\n'],
+    ['a space in the path', 'GET /v1/execution/runs x HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['a letter in the path that ASCII does not have', 'GET /v1/execution/workflows/\xe4 HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['a header without a colon', `${runs}Nonsense\r\n\r\n`],
+    ['a space before the colon', `${runs}X-Y : z\r\n\r\n`],
+    ['the byte 0 in a header', `${runs}X-Y: a\0b\r\n\r\n`],
+    ['a folded header', `${runs}X-Y: a\r\n b\r\n\r\n`],
+    ['a length that is no number', `${put}Content-Length: five\r\n\r\n`],
+    ['a length below 0', `${put}Content-Length: -1\r\n\r\n`],
+    ['two lengths', `${put}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`],
+    ['a length beside chunks', `${put}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
+    ['chunks and something else', `${put}Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n`],
+  ])('(%s) is answered with 400, and the connection is closed', async (_, text) => {
+    const answer = await storingNothing(() => sendText(service.executionUrl, text))
+    expectProblem(undefined, answer, invalid)
+  })
+
+  test('but an expectation that is not known is: it is ignored (RFC 9110, section 10.1.1)', async () => {
+    const answer = await sendText(service.executionUrl, `${runs}Expect: miracles\r\nConnection: close\r\n\r\n`)
+    expect(answer).toMatchObject({ status: 401, text: 'Unauthorized' })
+    expect(answer.headers['x-request-id']).toBeDefined()
+  })
+})
+
+test('a request that does not arrive whole within 10 seconds is answered with 408, and the connection is closed', async () => {
+  const answer = await slow.answer
+  expectProblem(undefined, answer, { kind: 'request-timeout', title: 'Request timeout', status: 408 })
+  expect(performance.now() - slow.startedAt).toBeLessThan(13_000)
+})

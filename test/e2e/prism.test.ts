@@ -1,0 +1,165 @@
+/** Prism, which has read the documents by itself, stands between the client and the service, and finds no fault with either. */
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createBrowserContextAlphaClient } from '../../generated/browser-context.alpha/client.ts'
+import { createExecutionV1Client } from '../../generated/execution.v1/client.ts'
+import { operations, type Surface } from '../contract/document.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+const prism = fileURLToPath(new URL('./index.js', import.meta.resolve('@stoplight/prism-cli')))
+
+interface Proxy {
+  url: string
+  stop(): void
+}
+
+/** Starts Prism before the service's address; resolves when it listens. */
+function startProxy(document: string, upstream: string): Promise<Proxy> {
+  const args = [prism, 'proxy', `generated/${document}/document.json`, upstream, '--port', '0']
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  return new Promise((resolve, reject) => {
+    let written = ''
+    child.once('exit', () => reject(new Error(`Prism ended:\n${written}`)))
+    child.stderr.on('data', (part) => {
+      written += part
+    })
+    child.stdout.on('data', (part) => {
+      written += part
+      const url = /Prism is listening on (http:\/\/[0-9.:]+)/.exec(written)?.[1]
+      if (url) resolve({ url, stop: () => void child.kill() })
+    })
+  })
+}
+
+let service: TestService
+let proxies: Record<Surface, Proxy>
+
+beforeAll(async () => {
+  service = await startTestService()
+  const [execution, browserContext] = await Promise.all([
+    startProxy('execution.v1', service.executionUrl),
+    startProxy('browser-context.alpha', service.browserContextUrl),
+  ])
+  proxies = { execution, browserContext }
+})
+afterAll(async () => {
+  for (const proxy of Object.values(proxies ?? {})) proxy.stop()
+  await service.stop()
+})
+
+interface Violation {
+  location: string[]
+  severity: string
+  message: string
+}
+
+/** What Prism has found in each exchange. */
+function recorder() {
+  const statuses: number[] = []
+  const violations: Violation[] = []
+  const recordingFetch = async (request: Request) => {
+    const response = await fetch(request)
+    statuses.push(response.status)
+    violations.push(...JSON.parse(response.headers.get('sl-violations') ?? '[]'))
+    return response
+  }
+  return { statuses, violations, fetch: recordingFetch }
+}
+
+/** The client, and which of its operations have been called. */
+function noting<Client extends object>(client: Client): { client: Client; called: Set<string> } {
+  const called = new Set<string>()
+  const get = (target: Client, name: string | symbol) => {
+    called.add(String(name))
+    return Reflect.get(target, name)
+  }
+  return { client: new Proxy(client, { get }), called }
+}
+
+function operationIds(surface: Surface): string[] {
+  return operations.filter((operation) => operation.surface === surface).map(({ id }) => id)
+}
+
+describe('Prism finds no fault', () => {
+  test('with a journey over every operation of the Execution API', async () => {
+    const { key: apiKey } = await service.createAccount()
+    const { statuses, violations, fetch } = recorder()
+    const { client, called } = noting(createExecutionV1Client({ apiKey, baseUrl: proxies.execution.url, fetch }))
+
+    const workflows = await client.listWorkflows()
+    const workflowId = workflows.data?.data.find(({ id }) => id === 'greet')?.id ?? ''
+    await client.getWorkflow({ params: { path: { workflowId } } })
+    const body = { variableData: { name: 'Ada', token: 'very secret' } }
+    const header = { Prefer: 'wait=10', 'Idempotency-Key': 'once' }
+    const finished = await client.queueRemoteRun({ params: { path: { workflowId }, header }, body })
+    await client.queueRemoteRun({ params: { path: { workflowId }, header }, body })
+    const query = { delaySeconds: 3600, expiresInSeconds: 7200, priority: -10 }
+    const queued = await client.queueRemoteRun({ params: { path: { workflowId }, query }, body })
+    const [finishedId, queuedId] = [finished.data?.id ?? '', queued.data?.id ?? '']
+    for (const runId of [finishedId, queuedId]) await client.getRun({ params: { path: { runId } } })
+    await client.cancelRun({ params: { path: { runId: queuedId } } })
+    await client.streamRunEvents({ params: { path: { runId: finishedId } }, parseAs: 'text' })
+    await client.streamRunEvents({ params: { path: { runId: finishedId }, header: { 'Last-Event-ID': '99' } } })
+    const page = await client.listRuns({
+      params: { query: { limit: 1, workflowId, createdAfter: '2020-01-01T00:00:00Z' } },
+    })
+    const cursor = page.data?.nextCursor ?? ''
+    await client.listRuns({ params: { query: { limit: 1, workflowId, createdAfter: '2020-01-01T00:00:00Z', cursor } } })
+
+    expect(violations).toEqual([])
+    expect(statuses).toEqual([200, 200, 200, 200, 202, 200, 200, 200, 200, 204, 200, 200])
+    expect([...called].sort()).toEqual(operationIds('execution').sort())
+  })
+
+  test('with a journey over every operation of the Browser Context API', async () => {
+    const { key: apiKey } = await service.createAccount()
+    const { statuses, violations, fetch } = recorder()
+    const baseUrl = proxies.browserContext.url
+    const { client, called } = noting(createBrowserContextAlphaClient({ apiKey, baseUrl, fetch }))
+
+    const made = await client.createBrowserContext({ body: { name: 'Shop, signed in' } })
+    await client.createBrowserContext()
+    const params = { path: { browserContextId: made.data?.id ?? '' } }
+    await client.getBrowserContext({ params })
+    await client.updateBrowserContext({ params, body: { name: 'Shop' } })
+    const page = await client.listBrowserContexts({ params: { query: { limit: 1 } } })
+    await client.listBrowserContexts({ params: { query: { limit: 1, cursor: page.data?.nextCursor ?? '' } } })
+    await client.deleteBrowserContext({ params })
+
+    expect(violations).toEqual([])
+    expect(statuses).toEqual([201, 201, 200, 200, 200, 200, 204])
+    expect([...called].sort()).toEqual(operationIds('browserContext').sort())
+  })
+
+  test('with the answers to requests that are at fault', async () => {
+    const { key } = await service.createAccount()
+    const { statuses, violations, fetch } = recorder()
+    const baseUrl = proxies.execution.url
+    const client = createExecutionV1Client({ apiKey: key, baseUrl, fetch })
+    const stranger = createExecutionV1Client({ apiKey: crypto.randomUUID(), baseUrl, fetch })
+    const runId = crypto.randomUUID()
+    const path = { workflowId: 'greet' }
+    const header = { 'Idempotency-Key': 'once' }
+    const query = { delaySeconds: 3600 }
+
+    await stranger.listRuns()
+    await client.getRun({ params: { path: { runId } } })
+    await client.listRuns({ headers: { Accept: 'image/png' } })
+    await client.queueRemoteRun({ params: { path }, body: { variableData: {} } })
+    await client.queueRemoteRun({ params: { path, header, query }, body: { variableData: { name: 'Ada' } } })
+    await client.queueRemoteRun({ params: { path, header, query }, body: { variableData: { name: 'Grace' } } })
+
+    expect(statuses).toEqual([401, 404, 406, 400, 202, 409])
+    expect(violations.filter(({ location }) => location[0] === 'response')).toEqual([])
+  })
+
+  test('only where there is none: a request that does not fit the document is noticed', async () => {
+    const { key: apiKey } = await service.createAccount()
+    const { statuses, violations, fetch } = recorder()
+    const client = createExecutionV1Client({ apiKey, baseUrl: proxies.execution.url, fetch })
+    await client.listRuns({ params: { query: { limit: 1000 } } })
+    expect(statuses).toEqual([400])
+    expect(violations).toMatchObject([{ location: ['request', 'query', 'limit'], severity: 'Error' }])
+  })
+})
