@@ -65,6 +65,20 @@ describe('with a key in a header of its own', () => {
   })
 })
 
+test('what is no UUID is never looked up', async () => {
+  const seen: string[] = []
+  const { call } = await serve({
+    authenticate: async (value) => {
+      seen.push(value)
+      return undefined
+    },
+  })
+  for (const value of ['secret', `urn:uuid:${goodKey}`, `${goodKey}0`, goodKey.toUpperCase()]) {
+    await call('GET', '/books/a', { headers: [bearer(value)] })
+  }
+  expect(seen).toEqual([goodKey])
+})
+
 describe('what the key permits', () => {
   test('scopes are read from the document', async () => {
     const { call } = await serve()

@@ -88,14 +88,35 @@ describe('a stream is ended', () => {
     await expect.poll(() => logged).toMatchObject([{ operationId: 'readBook', status: 200 }])
   })
 
-  test('properly when the service stops, though the handler waits for more', async () => {
+  test('when the client goes, though the handler does not listen: its iterator is returned', async () => {
+    const returned = Promise.withResolvers<void>()
+    const first = [page(1)]
+    const next = () =>
+      first.length > 0 ? { done: false, value: first.pop() as ServerSentEvent } : new Promise(() => {})
+    const finish = async () => {
+      returned.resolve()
+      return { done: true, value: undefined }
+    }
+    const { port } = await streaming(() => {
+      const iterator = { next: async () => next(), return: finish } as AsyncIterator<ServerSentEvent>
+      return { [Symbol.asyncIterator]: () => iterator }
+    })
+    const response = await follow(port)
+    await once(response, 'data')
+    response.destroy()
+    await returned.promise
+  })
+
+  test('properly when the service stops: the handler’s signal is aborted, and the client told to go', async () => {
+    const aborted = Promise.withResolvers<void>()
     const { port, listener } = await streaming(async function* ({ signal }) {
+      signal.addEventListener('abort', () => aborted.resolve())
       yield page(1)
       await once(signal, 'abort')
     })
     const response = await follow(port)
     await once(response, 'data')
-    await Promise.all([once(response, 'end'), listener.stop(60)])
+    await Promise.all([once(response, 'end'), aborted.promise, listener.stop(60)])
     expect(response.complete).toBe(true)
   })
 

@@ -53,6 +53,15 @@ describe('what is not HTTP is answered with a problem, and its connection closed
   })
 })
 
+test('a client that does not close its side cannot keep the connection', async () => {
+  const { listener, port } = await serve()
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  socket.write('nonsense\r\n\r\n')
+  await once(socket.resume(), 'end')
+  await listener.stop(60)
+  socket.destroy()
+})
+
 describe('requests that Node would answer by itself', () => {
   const close = 'Connection: close\r\n\r\n'
 

@@ -165,7 +165,7 @@ describe('a caller', () => {
     const slow = await queue(client, 'hold', { file }, {}, { Prefer: 'wait=1' })
     expect(slow.response.status).toBe(202)
     expect(slow.response.headers.get('Preference-Applied')).toBe('wait=1')
-    expect(slow.run.status).toBe('running')
+    expect(slow.run.finishedAt).toBeNull()
     release()
     await untilStatus(client, slow.run, 'succeeded')
   })

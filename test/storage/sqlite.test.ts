@@ -164,5 +164,5 @@ test('bells ring by themselves now and then, should the file system not report c
   const { store } = await openHere(test, { fallbackRingMilliseconds: 5 })
   const heard = vi.fn()
   store.listen('cancellations', heard)
-  await vi.waitFor(() => expect(heard.mock.calls.length).toBeGreaterThan(3))
+  await vi.waitFor(() => expect(heard.mock.calls.length).toBeGreaterThan(3), { timeout: 10_000 })
 })

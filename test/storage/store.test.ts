@@ -20,6 +20,8 @@ async function ids(session: Session): Promise<string[]> {
   return rows.map((row) => row.id)
 }
 
+const waiting = { timeout: 10_000, interval: 5 }
+
 describe.each(stores)('a store ($name)', (kind) => {
   test('keeps what was written from the moment the write resolves, for whoever opens it then', async (test) => {
     const place = await newPlace(test, kind)
@@ -159,7 +161,7 @@ describe.each(stores)('a store ($name)', (kind) => {
         store.ring('runs')
         await vi.waitFor(() => {
           for (const each of heard) expect(each).toHaveBeenCalled()
-        })
+        }, waiting)
         for (const each of leave) each()
       }
       // Opening may ring too; what it rang is heard in the next turns of the event loop.
@@ -173,7 +175,7 @@ describe.each(stores)('a store ($name)', (kind) => {
       await vi.waitFor(() => {
         expect(here).toHaveBeenCalled()
         expect(there).toHaveBeenCalled()
-      })
+      }, waiting)
       await settled()
       expect(anotherBell).not.toHaveBeenCalled()
       expect(gone).not.toHaveBeenCalled()
@@ -188,7 +190,7 @@ describe.each(stores)('a store ($name)', (kind) => {
       const answered = vi.fn()
       store.listen('runs', answered)
       store.ring('queue')
-      await vi.waitFor(() => expect(answered).toHaveBeenCalled(), { timeout: 5000 })
+      await vi.waitFor(() => expect(answered).toHaveBeenCalled(), waiting)
     })
   })
 })

@@ -41,7 +41,7 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     domain.store.listen('queue', rung)
     await until(availableAt)
     expect(await get()).toMatchObject({ waitingFor: 'worker', availableAt })
-    await vi.waitFor(() => expect(rung).toHaveBeenCalled())
+    await vi.waitFor(() => expect(rung).toHaveBeenCalled(), { timeout: 10_000 })
     expect(await claimed(domain)).toEqual([run.id])
   })
 

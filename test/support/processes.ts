@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { vi } from 'vitest'
 import type { Test } from './store.ts'
 import type { StoreKind } from './stores.ts'
 
@@ -23,7 +24,7 @@ export async function startProcess(test: Test, module: URL, args: readonly strin
 }
 
 /** Whether the process exists and is not merely waiting to be buried. */
-export function isAlive(pid: number): boolean {
+function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
   } catch {
@@ -31,4 +32,9 @@ export function isAlive(pid: number): boolean {
   }
   const status = `/proc/${pid}/stat`
   return !existsSync(status) || !/\) [ZX] /.test(readFileSync(status, 'utf8'))
+}
+
+/** Resolves when the process has ended. */
+export async function gone(pid: number): Promise<void> {
+  await vi.waitUntil(() => !isAlive(pid), { timeout: 5000, interval: 10 })
 }

@@ -13,15 +13,16 @@ import { Worker, type WorkerOptions } from '../../src/worker/worker.ts'
 import type { Workflow } from '../../src/workflows/workflow.ts'
 import { describeWorkflows } from '../../src/workflows/workflows.ts'
 import { type Domain, newAccount, newPlace, openDomain, type Test } from './store.ts'
+import { type StoreKind, sqlite } from './stores.ts'
 
 const directory = fileURLToPath(new URL('../worker/workflows', import.meta.url))
 
 let described: Promise<Workflow[]> | undefined
 
 /** A domain that knows those workflows, an account in it, and a folder for files that runs and tests exchange. */
-export async function openInstallation(test: Test) {
+export async function openInstallation(test: Test, kind: StoreKind = sqlite) {
   described ??= describeWorkflows(directory)
-  const domain = await openDomain(test, { workflows: await described })
+  const domain = await openDomain(test, { kind, workflows: await described })
   const { principal } = await newAccount(domain)
   const exchange = await newPlace(test)
   return { domain, principal, file: (name: string) => join(exchange, name) }
@@ -41,7 +42,11 @@ export function moduleText(id: string, members = 'run: () => null'): string {
 }
 
 /** A worker in this process; it is stopped when the test ends. */
-export async function startWorker(test: Test, { store, encryption }: Domain, changes: Partial<WorkerOptions> = {}) {
+export async function startWorker(
+  test: Test,
+  { store, encryption }: Pick<Domain, 'store' | 'encryption'>,
+  changes: Partial<WorkerOptions> = {},
+) {
   const options: WorkerOptions = {
     workflowsDirectory: directory,
     slots: 2,
@@ -83,11 +88,11 @@ export async function startWorkerProcess(
   child.stdout.on('data', (data) => {
     log += data
   })
-  await vi.waitUntil(() => log.includes('worker ready'), { timeout: 10_000, interval: 10 })
+  await vi.waitUntil(() => log.includes('worker ready'), { timeout: 30_000, interval: 10 })
   return child
 }
 
-const waiting = { timeout: 15_000, interval: 10 }
+const waiting = { timeout: 30_000, interval: 10 }
 
 /** The run, once it has finished. */
 export async function finished({ runs }: Domain, { accountId, id }: Run): Promise<Run> {

@@ -1,9 +1,9 @@
 /** Worker processes that die, freeze or are told to stop: their runs are completed once, and nothing is left of them. */
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { eventsAfter } from '../../src/runs/store.ts'
-import { isAlive } from '../support/processes.ts'
+import { gone } from '../support/processes.ts'
 import { newPlace, queueRun } from '../support/store.ts'
 import { finished, history, openInstallation, started, startWorker, startWorkerProcess } from '../support/worker.ts'
 
@@ -17,7 +17,7 @@ describe.concurrent('a worker process', { timeout: 30_000 }, () => {
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
       const pid = await started(variables.started)
       killed.kill('SIGKILL')
-      await vi.waitUntil(() => !isAlive(pid), { timeout: 2000 })
+      await gone(pid)
       await startWorker(test, domain)
       await started(variables.started, 2)
       writeFileSync(variables.until, '')
@@ -40,7 +40,7 @@ describe.concurrent('a worker process', { timeout: 30_000 }, () => {
     await queueRun(domain, principal, { workflowId: 'wait', variables })
     const pid = await started(variables.started)
     killed.kill('SIGKILL')
-    await vi.waitUntil(() => !isAlive(pid), { timeout: 3000 })
+    await gone(pid)
   })
 
   test('that freezes beyond its lease and goes on later changes nothing of the run that another has completed', async (test) => {
@@ -79,7 +79,7 @@ describe.concurrent('a worker process', { timeout: 30_000 }, () => {
       expect(await exit).toEqual([0, null])
       const back = { status: 'queued', reason: 'workerStopped', attempts: 1 }
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(back)
-      await vi.waitUntil(() => !isAlive(pid))
+      await gone(pid)
     },
   )
 })

@@ -1,8 +1,13 @@
 /** What a worker makes of runs: it executes them, tells what they say, and ends those that do not end by themselves. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test, vi } from 'vitest'
-import { isAlive } from '../support/processes.ts'
+import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
+import { type Store, StoreUnavailable } from '../../src/storage/store.ts'
+import { gone } from '../support/processes.ts'
 import { queueRun } from '../support/store.ts'
+import { sqlite } from '../support/stores.ts'
 import { finished, history, openInstallation, started, startWorker } from '../support/worker.ts'
 
 describe.concurrent('a worker', { timeout: 30_000 }, () => {
@@ -72,6 +77,20 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
     expect(existsSync(file('started 2'))).toBe(false)
     writeFileSync(until, '')
     for (const run of runs) expect(await finished(domain, run)).toMatchObject({ status: 'succeeded' })
+  })
+
+  test('uses a process again in which nothing is left of the run before', async (test) => {
+    const { domain, principal, file } = await openInstallation(test)
+    await startWorker(test, domain, { slots: 1 })
+    const pids: number[] = []
+    for (const name of ['first', 'second', 'third']) {
+      const variables = { started: file(name), until: file('until') }
+      const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+      pids.push(await started(variables.started))
+      writeFileSync(variables.until, '')
+      await finished(domain, run)
+    }
+    expect(new Set(pids).size).toBe(1)
   })
 
   describe('when an attempt fails', () => {
@@ -195,7 +214,7 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
       // Whatever it did, it did it in a process that is gone.
       const left = existsSync(variables.file) ? readFileSync(variables.file, 'utf8').split('\n') : []
       expect(left).not.toContain(String(pid))
-      for (const each of new Set(left.filter(Boolean))) await vi.waitUntil(() => !isAlive(Number(each)))
+      for (const each of new Set(left.filter(Boolean))) await gone(Number(each))
     })
   })
 
@@ -209,7 +228,7 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
       expect(await domain.runs.cancel(principal.accountId, run.id)).toMatchObject({ cancelRequested: true })
       const ended = { status: 'cancelled', reason: 'cancelRequested', output: null, attempts: 1 }
       expect(await finished(domain, run)).toMatchObject(ended)
-      await vi.waitUntil(() => !isAlive(pid))
+      await gone(pid)
       expect((await history(domain, run)).at(-1)).toBe('cancelled (1, cancelRequested)')
     })
 
@@ -251,7 +270,7 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
         await worker.stop(0)
         const back = { status: 'queued', reason: 'workerStopped', attempts: 1, waitingFor: 'worker' }
         expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(back)
-        await vi.waitUntil(() => !isAlive(pid))
+        await gone(pid)
         await startWorker(test, domain)
         await started(variables.started, 2)
         writeFileSync(variables.until, '')
@@ -270,7 +289,7 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
       // Claimed, but two of their processes have yet to start.
       const status = async () =>
         (await domain.runs.list(principal.accountId, { limit: 9, status: 'running' }))?.runs.length
-      await vi.waitUntil(async () => (await status()) === 3, { interval: 1 })
+      await vi.waitUntil(async () => (await status()) === 3, { timeout: 10_000, interval: 1 })
       await worker.stop(0)
       for (const { id } of runs) {
         const back = { status: 'queued', reason: 'workerStopped' }
@@ -299,13 +318,43 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
       const variables = { started: file('started'), until: file('until'), how: 'blocking' }
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
       const pid = await started(variables.started)
-      await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'))
+      await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), {
+        timeout: 10_000,
+      })
       const taken = { worker_id: 'another', attempts: 2, lease_expires_at: Date.now() + 60_000 }
       await domain.store.write(({ query }) => query.updateTable('runs').set(taken).where('id', '=', run.id).execute())
-      await vi.waitUntil(() => !isAlive(pid), { timeout: 5000 })
+      await gone(pid)
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'running', attempts: 2 })
       expect(await history(domain, run)).toHaveLength(3)
     })
+  })
+
+  test('keeps an outcome that it cannot write down until the store is available again', async (test) => {
+    const impatient = {
+      ...sqlite,
+      open: (place: string) =>
+        openSqliteStore(place, { fallbackRingMilliseconds: 3_600_000, lockWaitMillisecondsMax: 20 }),
+    }
+    const { domain, principal, file } = await openInstallation(test, impatient)
+    let refused = 0
+    const write: Store['write'] = (work) =>
+      domain.store.write(work).catch((error) => {
+        if (error instanceof StoreUnavailable) refused += 1
+        throw error
+      })
+    await startWorker(test, { ...domain, store: { ...domain.store, write } })
+    const variables = { started: file('started'), until: file('until') }
+    const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+    await started(variables.started)
+    await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), { timeout: 10_000 })
+    const locking = new DatabaseSync(join(domain.place, 'service.db'))
+    test.onTestFinished(() => locking.close())
+    locking.exec('BEGIN IMMEDIATE')
+    writeFileSync(variables.until, '')
+    await vi.waitUntil(() => refused > 1, { timeout: 10_000 })
+    expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'running' })
+    locking.exec('ROLLBACK')
+    expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 1, output: { attempt: 1 } })
   })
 
   test('gives the workflow its secrets, and shows them nowhere, nor any key of the service', async (test) => {

@@ -1,0 +1,40 @@
+/** The management address tells operators whether the service works, and nobody anything of its inside. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startTestService, type TestService } from '../support/service.ts'
+import { sendRaw } from './http.ts'
+import { send } from './requests.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ worker: false })
+})
+afterAll(() => service.stop())
+
+const get = (path: string) => sendRaw(service.managementUrl, { method: 'GET', path })
+
+test('is ready as long as the store can be read, and alive in any case', async () => {
+  expect(await get('/readyz')).toMatchObject({ status: 200, text: 'ready\n' })
+  await service.whileUnreadable(async () => {
+    expect(await get('/readyz')).toMatchObject({ status: 503, text: 'not ready\n' })
+    expect(await get('/livez')).toMatchObject({ status: 200, text: 'alive\n' })
+  })
+  expect(await get('/readyz')).toMatchObject({ status: 200, text: 'ready\n' })
+})
+
+test('counts each answer by its operation and status', async () => {
+  const { key } = await service.createAccount()
+  await send(service, 'listRuns', key).expect(200)
+  await send(service, 'listRuns', crypto.randomUUID()).expect(401)
+  const { text } = await get('/metrics')
+  for (const status of [200, 401]) {
+    const labels = `surface="execution",operation="listRuns",status="${status}"`
+    expect(text).toContain(`execution_service_request_duration_seconds_count{${labels}} 1\n`)
+  }
+})
+
+test('measures what needs no store while the store cannot be read, and says nothing of the inside', async () => {
+  const { status, text } = await service.whileUnreadable(() => get('/metrics'))
+  expect(text).not.toMatch(/node_modules|\.ts:|not a database/)
+  expect(status).toBe(200)
+  expect(text).toMatch(/^process_cpu_seconds_total /m)
+})
