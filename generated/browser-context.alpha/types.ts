@@ -151,7 +151,7 @@ export interface components {
                  *       "type": "/docs/errors#name-taken",
                  *       "title": "Name taken",
                  *       "status": 409,
-                 *       "detail": "The account has a browser context of this name already.",
+                 *       "detail": "The account has a browser context of this name already. Nothing was stored.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
                  *       "errors": [
                  *         {
@@ -180,7 +180,7 @@ export interface components {
                  *       "type": "/docs/errors#invalid-request",
                  *       "title": "Invalid request",
                  *       "status": 400,
-                 *       "detail": "The request does not fit the contract.",
+                 *       "detail": "The request does not fit the contract. Nothing was stored.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
                  *       "errors": [
                  *         {
@@ -341,7 +341,7 @@ export interface components {
                  *       "type": "/docs/errors#unsupported-media-type",
                  *       "title": "Unsupported media type",
                  *       "status": 415,
-                 *       "detail": "Send the body as application/json.",
+                 *       "detail": "Send the body as application/json, in UTF-8 and without a content coding.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
                  *     }
                  */
@@ -364,7 +364,7 @@ export interface components {
                  *       "type": "/docs/errors#not-found",
                  *       "title": "Not found",
                  *       "status": 404,
-                 *       "detail": "No such resource in this account.",
+                 *       "detail": "No such run in this account.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
                  *     }
                  */

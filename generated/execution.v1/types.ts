@@ -111,8 +111,8 @@ export interface paths {
          * @description Server-sent events: first those that the run already has, then each new one as it happens. The stream ends
          *     after the run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as
          *     `data`. A comment is sent every 15 seconds while nothing happens. To resume, send the last `id` that you saw
-         *     as `Last-Event-ID`; browsers' EventSource does so by itself. The stream ends early when the API key is
-         *     deleted or expires.
+         *     as `Last-Event-ID`; browsers' EventSource does so by itself. The stream ends within a second when the
+         *     API key is deleted or expires.
          */
         get: operations["streamRunEvents"];
         put?: never;
@@ -217,7 +217,10 @@ export interface components {
             priority: number;
             /** @description How many attempts have started. */
             attempts: number;
-            /** @description As it was queued, but each value that the workflow's schema marks `writeOnly` is shown as `********`. */
+            /**
+             * @description As it was queued, with the schema's defaults filled in. Each value that the schema marks `writeOnly` is
+             *     shown as `********`.
+             */
             variableData: {
                 [key: string]: unknown;
             };
@@ -406,7 +409,7 @@ export interface components {
                  *       "type": "/docs/errors#invalid-request",
                  *       "title": "Invalid request",
                  *       "status": 400,
-                 *       "detail": "The request does not fit the contract.",
+                 *       "detail": "The request does not fit the contract. Nothing was stored.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
                  *       "errors": [
                  *         {
@@ -470,7 +473,7 @@ export interface components {
                  *       "type": "/docs/errors#not-found",
                  *       "title": "Not found",
                  *       "status": 404,
-                 *       "detail": "No such resource in this account.",
+                 *       "detail": "No such run in this account.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
                  *     }
                  */
@@ -539,7 +542,7 @@ export interface components {
                  *       "type": "/docs/errors#unsupported-media-type",
                  *       "title": "Unsupported media type",
                  *       "status": 415,
-                 *       "detail": "Send the body as application/json.",
+                 *       "detail": "Send the body as application/json, in UTF-8 and without a content coding.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
                  *     }
                  */
@@ -786,7 +789,7 @@ export interface operations {
                      *       "type": "/docs/errors#idempotency-conflict",
                      *       "title": "Idempotency key reused",
                      *       "status": 409,
-                     *       "detail": "This Idempotency-Key was used with another request in the last 24 hours.",
+                     *       "detail": "This Idempotency-Key was used with another request in the last 24 hours. Nothing was stored.",
                      *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
                      *       "errors": [
                      *         {

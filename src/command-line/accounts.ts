@@ -5,8 +5,7 @@ import { CallRefused } from './explained.ts'
 import { print, table } from './print.ts'
 
 export async function createAccount(options: { name: string; scopes?: boolean; json?: boolean }): Promise<void> {
-  const name = options.name.trim()
-  if (name === '' || name.length > 100) throw new CallRefused('--name is to have 1 to 100 characters.')
+  const name = nameOf(options.name)
   await withAdministration(async ({ accounts }) => {
     const account = await accounts.create({ name, scopesEnabled: options.scopes ?? false })
     print(options.json ? JSON.stringify(shown(account)) : `Created the account "${account.name}": ${account.id}`)
@@ -18,6 +17,13 @@ export async function listAccounts(options: { json?: boolean }): Promise<void> {
     const found = (await accounts.list()).map(shown)
     print(options.json ? JSON.stringify(found) : table(found))
   })
+}
+
+/** What `--name` says, without what would disturb a terminal that shows it. */
+export function nameOf(option: string): string {
+  const name = option.trim()
+  if (/^\P{Cc}{1,100}$/u.test(name)) return name
+  throw new CallRefused('--name is to have 1 to 100 characters, no control characters among them.')
 }
 
 /** The account that was named, or the only one there is. */

@@ -1,6 +1,6 @@
 /** `keys create`, `keys list` and `keys delete`. */
 import type { ApiKey } from '../api-keys/api-key.ts'
-import { accountOf } from './accounts.ts'
+import { accountOf, nameOf } from './accounts.ts'
 import { withAdministration } from './administration.ts'
 import { CallRefused } from './explained.ts'
 import { print, table } from './print.ts'
@@ -17,8 +17,7 @@ interface CreateOptions extends AccountOption {
 }
 
 export async function createKey(options: CreateOptions): Promise<void> {
-  const name = options.name.trim()
-  if (name === '' || name.length > 100) throw new CallRefused('--name is to have 1 to 100 characters.')
+  const name = nameOf(options.name)
   const expiresAt = options.expiresIn === undefined ? null : Date.now() + millisecondsOf(options.expiresIn)
   const scopes = options.scopes?.split(',').map((scope) => scope.trim()) ?? null
   await withAdministration(async ({ accounts, apiKeys }) => {

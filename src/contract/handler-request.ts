@@ -29,23 +29,14 @@ export class HandlerRequest {
 
   /** Made when it is first asked for: an AbortController and its listener cost 3 µs, and most handlers need none. */
   get signal(): AbortSignal {
-    this.#abort ??= this.#connectionAbort()
+    this.#abort ??= abortAtClose(this.#exchange)
     return this.#abort.signal
   }
+}
 
-  #connectionAbort(): AbortController {
-    const abort = new AbortController()
-    const { response, served } = this.#exchange
-    const onAbort = () => abort.abort()
-    if (response.destroyed) onAbort()
-    response.once('close', onAbort)
-    // Other answers are waited for when the service stops; a stream would not end by itself.
-    const stopping = response.app.locals.stopping as AbortSignal | undefined
-    if (stopping && served?.operation.successTypes.includes('text/event-stream')) {
-      if (stopping.aborted) onAbort()
-      stopping.addEventListener('abort', onAbort)
-      response.once('close', () => stopping.removeEventListener('abort', onAbort))
-    }
-    return abort
-  }
+function abortAtClose({ response }: Exchange): AbortController {
+  const abort = new AbortController()
+  if (response.destroyed) abort.abort()
+  response.once('close', () => abort.abort())
+  return abort
 }

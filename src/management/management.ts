@@ -10,6 +10,7 @@ export interface Management {
 
 export function managementApp({ registry, ready }: Management): Express {
   const app = express().disable('x-powered-by').disable('etag')
+  app.enable('case sensitive routing').enable('strict routing')
   app.get('/livez', (_request, response) => void response.type('text/plain').send('alive\n'))
   app.get('/readyz', async (_request, response) => {
     const refused = await ready().then(
@@ -24,5 +25,6 @@ export function managementApp({ registry, ready }: Management): Express {
   app.get('/metrics', async (_request, response) => {
     response.type(registry.contentType).send(await registry.metrics())
   })
+  app.use((_request, response) => void response.status(404).type('text/plain').send('not found\n'))
   return app
 }

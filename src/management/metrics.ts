@@ -21,9 +21,14 @@ export class Metrics {
       labelNames: ['status'],
       registers: [this.registry],
       async collect() {
-        for (const [status, sql] of Object.entries(unfinishedSql)) {
-          const [row] = await session.all<{ count: number }>(sql, [])
-          this.set({ status }, row?.count ?? 0)
+        try {
+          for (const [status, sql] of Object.entries(unfinishedSql)) {
+            const [row] = await session.all<{ count: number }>(sql, [])
+            this.set({ status }, row?.count ?? 0)
+          }
+        } catch {
+          // The store is unavailable, which /readyz tells; the other metrics are wanted all the more.
+          this.reset()
         }
       },
     })

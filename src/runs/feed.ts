@@ -54,12 +54,12 @@ export class RunFeed {
 
   /**
    * The run's events after `sequence`, old ones first, then each as it happens; ends after the final one. Yields
-   * `null` each time `heartbeatSeconds` pass without an event.
+   * `null` each time `quietSeconds` pass without an event.
    */
   async *events(
     runId: string,
     sequence: number,
-    heartbeatSeconds: number,
+    quietSeconds: number,
     signal: AbortSignal,
   ): AsyncGenerator<RunEvent | null> {
     const changes = await this.#follow(runId)
@@ -73,7 +73,7 @@ export class RunFeed {
           if (event.type === 'status' && isFinal(event.data.status as RunStatus)) return
         }
         if (events.length > 0) continue
-        const changed = await changes.next(heartbeatSeconds * 1000, signal)
+        const changed = await changes.next(quietSeconds * 1000, signal)
         if (!changed && !signal.aborted) yield null
       }
     } finally {

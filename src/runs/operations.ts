@@ -15,6 +15,7 @@ type Operations = Pick<
   'queueRemoteRun' | 'listRuns' | 'getRun' | 'cancelRun' | 'streamRunEvents'
 >
 
+/** Quiet seconds after which a comment is sent, so that no proxy takes the connection for dead. */
 const heartbeatSeconds = 15
 
 export function runOperations(runs: Runs, feed: RunFeed): Operations {
@@ -73,7 +74,7 @@ export function runOperations(runs: Runs, feed: RunFeed): Operations {
       if (!run) return notFound('run')
       const after = Number(header['Last-Event-ID'] ?? 0)
       if (isFinal(run.status) && !(await feed.hasEventsAfter(run.id, after))) return { status: 204 }
-      const events = feed.events(run.id, after, heartbeatSeconds, signal)
+      const events = feed.events(run.id, after, 1, signal)
       return { status: 200, events: whileAuthenticated(events, stillAuthenticated) }
     },
   }
@@ -104,14 +105,17 @@ function preferredWait(prefer: string | undefined): number | undefined {
   return undefined
 }
 
-/** Ends the stream as soon as its API key is deleted or expires. */
+/** Ends the stream when its API key is deleted or expires: before the next event, and within a second of silence. */
 async function* whileAuthenticated(
   events: AsyncIterable<RunEvent | null>,
   stillAuthenticated: () => Promise<boolean>,
 ): AsyncGenerator<ServerSentEvent> {
+  let quietSeconds = 0
   for await (const event of events) {
     if (!(await stillAuthenticated())) return
-    yield event && { id: String(event.sequence), event: event.type, data: wireEventOf(event) }
+    quietSeconds = event ? 0 : quietSeconds + 1
+    if (event) yield { id: String(event.sequence), event: event.type, data: wireEventOf(event) }
+    else if (quietSeconds % heartbeatSeconds === 0) yield null
   }
 }
 

@@ -83,7 +83,8 @@ export class Runs {
     })
     if (!earlier) {
       this.#store.ring('queue')
-      return { kind: 'queued', run: queuedRun(run, checked.masked), replayed: false }
+      const atLimit = await this.#limits([{ status: 'queued', workflow_id: workflow.id }])
+      return { kind: 'queued', run: queuedRun(run, checked.masked, atLimit(workflow.id)), replayed: false }
     }
     if (fingerprint && Buffer.compare(earlier.fingerprint, fingerprint) !== 0) return { kind: 'idempotencyConflict' }
     const first = await this.get(principal.accountId, earlier.run_id)
@@ -172,13 +173,13 @@ export function secretsOwner(accountId: string, runId: string): string {
   return `${accountId}/runs/${runId}/secrets`
 }
 
-function queuedRun(run: rows.NewRun, masked: Record<string, unknown>): Run {
+function queuedRun(run: rows.NewRun, masked: Record<string, unknown>, atLimit: boolean): Run {
   const { apiKeyId: _, secrets: __, ...kept } = run
   return {
     ...kept,
     status: 'queued',
     reason: null,
-    waitingFor: run.availableAt === null ? 'worker' : 'delay',
+    waitingFor: run.availableAt !== null ? 'delay' : atLimit ? 'concurrencyLimit' : 'worker',
     cancelRequested: false,
     attempts: 0,
     variables: masked,

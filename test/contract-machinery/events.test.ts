@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { get, type IncomingMessage } from 'node:http'
+import { Agent, get, type IncomingMessage } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import type { ServerSentEvent } from '../../src/contract/handler.ts'
 import { key, serve } from './served.ts'
@@ -12,9 +12,10 @@ function streaming(events: (request: { signal: AbortSignal }) => AsyncIterable<S
   return serve({ handlers: { readBook } })
 }
 
-/** The answer as soon as its head has arrived. */
+/** The answer as soon as its head has arrived, on a connection that the client would keep. */
 async function follow(port: number): Promise<IncomingMessage> {
-  const request = get({ port, path: '/books/a/pages', headers: Object.fromEntries([key]), agent: false })
+  const agent = new Agent({ keepAlive: true })
+  const request = get({ port, path: '/books/a/pages', headers: Object.fromEntries([key]), agent })
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   return response.setEncoding('utf8')
 }
@@ -107,7 +108,7 @@ describe('a stream is ended', () => {
     await returned.promise
   })
 
-  test('properly when the service stops: the handler’s signal is aborted, and the client told to go', async () => {
+  test('properly when the service stops: the handler’s signal is aborted, and the connection closed', async () => {
     const aborted = Promise.withResolvers<void>()
     const { port, listener } = await streaming(async function* ({ signal }) {
       signal.addEventListener('abort', () => aborted.resolve())

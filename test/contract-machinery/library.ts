@@ -74,7 +74,8 @@ export function library() {
 }
 
 function located(status: number) {
-  const headers = { Location: { required: true, schema: { type: 'string' } } }
+  const header = { required: true, schema: { type: 'string' } }
+  const headers = { Location: header, 'X-Request-Id': header, 'Cache-Control': header }
   return { [status]: { description: 'A book.', headers, content: json('Book') } }
 }
 
