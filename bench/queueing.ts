@@ -41,9 +41,7 @@ export async function queueing(): Promise<void> {
 
 async function open(kind: string): Promise<Subject> {
   const directory = mkdtempSync(join(tmpdir(), 'bench-'))
-  const child = fork(new URL('./subject.ts', import.meta.url).pathname, [kind, directory], {
-    execArgv: ['--max-semi-space-size=4'], // As in npm start.
-  })
+  const child = fork(new URL('./subject.ts', import.meta.url).pathname, [kind, directory])
   const [{ port, key }] = await once(child, 'message')
   return { kind, child, directory, port, key }
 }

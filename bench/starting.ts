@@ -69,7 +69,7 @@ export async function starting(): Promise<void> {
 
 async function start(env: NodeJS.ProcessEnv): Promise<Running> {
   const startedAt = performance.now()
-  const child = spawn(process.execPath, ['--max-semi-space-size=4', main, 'start'], {
+  const child = spawn(process.execPath, [main, 'start'], {
     env,
     stdio: ['ignore', 'pipe', 'ignore'],
   })

@@ -14,6 +14,7 @@ import { mountDocument } from '../src/contract/mount.ts'
 import type { Document } from '../src/contract/operations.ts'
 import { executionDocument, knownScopes } from '../src/documents.ts'
 import { executionApi } from '../src/execution-api.ts'
+import { logOutput } from '../src/installation.ts'
 import { RunFeed } from '../src/runs/feed.ts'
 import { Runs } from '../src/runs/runs.ts'
 import { insertRun, type NewRun } from '../src/runs/store.ts'
@@ -101,7 +102,7 @@ async function service(document: Document, more: object): Promise<RequestListene
     authenticate: (value) => apiKeys.authenticate(value),
     isUnavailable: (error) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
-    log: pino({ level: 'info' }, pino.destination({ dest: '/dev/null', sync: false })),
+    log: pino({ level: 'info' }, pino.destination({ ...logOutput, dest: '/dev/null' })),
   })
 }
 

@@ -7,8 +7,11 @@ import { type Store, StoreUnavailable } from './storage/store.ts'
 
 /** Structured logs on standard output. Nothing is logged that could hold a key's value: no header, no body, no query. */
 export function openLog(config: Config): Logger {
-  return pino({ level: config.LOG_LEVEL, base: { pid: process.pid } }, pino.destination({ sync: false }))
+  return pino({ level: config.LOG_LEVEL, base: { pid: process.pid } }, pino.destination(logOutput))
 }
+
+/** Lines are written some at a time: one system call for each took 5 µs of every request. */
+export const logOutput = { sync: false, minLength: 4096, periodicFlush: 100 }
 
 /** @throws {ConfigRefused} when the data directory cannot be used. */
 export async function openStore(config: Config): Promise<Store> {

@@ -70,7 +70,8 @@ describe('server-sent events', () => {
   })
 })
 
-describe('a stream is ended', () => {
+// Sooner than Node closes idle connections.
+describe('a stream is ended', { timeout: 5_000 }, () => {
   test('when the client goes: the handler’s signal is aborted and its iterator returned', async () => {
     const seen = { aborted: false, returned: false }
     const { port, logged } = await streaming(async function* ({ signal }) {

@@ -39,14 +39,13 @@ export class Commits {
   }
 
   async #drain(): Promise<void> {
-    // One turn of the event loop lets everything that has already arrived on other connections join the batch.
-    await new Promise((resolve) => setImmediate(resolve))
+    await nextTurn()
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, batchSizeMax)
       await this.#commit(batch).catch((error) => {
         for (const each of batch) each.reject(error)
       })
-      if (this.#waiting.length > 0) await new Promise((resolve) => setImmediate(resolve))
+      if (this.#waiting.length > 0) await nextTurn()
     }
     this.#draining = undefined
   }
@@ -100,4 +99,13 @@ export class Commits {
     const { database } = this.#connection
     if (database.isOpen && database.isTransaction) database.exec('ROLLBACK')
   }
+}
+
+/**
+ * Lets everything that has already arrived on other connections join the batch. It needs one turn of the event loop to
+ * be read and one to be authenticated; with one turn alone, batches were half as large.
+ */
+async function nextTurn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve))
+  await new Promise((resolve) => setImmediate(resolve))
 }
