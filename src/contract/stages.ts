@@ -79,7 +79,7 @@ function permits(scopes: readonly string[] | null, operation: Operation): boolea
 function negotiateType({ request }: Exchange, { operation }: ServedOperation, next: NextFunction) {
   const types = operation.successTypes
   const { accept } = request.headers
-  // The usual values first: `accepts` parses the header at every call (2 µs). It accepts all when there is no type.
+  // The usual values first: `accepts` parses the header at every call (1 µs). It accepts all when there is no type.
   const isUsual = accept === undefined || accept === '*/*' || types.includes(accept)
   if (isUsual || request.accepts(types)) return next()
   throw new Problem({ kind: 'not-acceptable', detail: `This operation answers with ${types.join(' or ')}.` })

@@ -133,7 +133,10 @@ export async function describeWorkflows(directory: string, secondsMax = loadSeco
   const child = fork(fileURLToPath(new URL('./describe.ts', import.meta.url)), [directory])
   let timer: NodeJS.Timeout | undefined
   const description = await new Promise<Description>((resolve, reject) => {
-    child.once('message', (message) => resolve(message as Description))
+    child.on('message', (message: object) => {
+      // Under `node --watch`, Node itself sends the parent messages of its own.
+      if ('workflows' in message || 'refused' in message) resolve(message as Description)
+    })
     child.once('error', reject)
     // Not 'exit', which may come before the message.
     child.once('close', (code, signal) => {
