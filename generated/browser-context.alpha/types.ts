@@ -202,7 +202,8 @@ export interface components {
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The authentication scheme that this surface expects (RFC 9110, section 11.6.1).
+                 * @description The authentication scheme that this surface expects (RFC 9110, section 11.6.1): `Bearer`, or `ApiKey` with the name
+                 *     of the header.
                  * @example Bearer realm="execution-service"
                  */
                 "WWW-Authenticate": string;
@@ -325,7 +326,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is not `application/json`, or it has a content coding. */
+        /** @description The body is not `application/json`, or it has a content coding or a charset other than UTF-8. */
         UnsupportedMediaType: {
             headers: {
                 /**
@@ -391,7 +392,8 @@ export interface components {
          */
         XRequestId: string;
         /**
-         * @description The authentication scheme that this surface expects (RFC 9110, section 11.6.1).
+         * @description The authentication scheme that this surface expects (RFC 9110, section 11.6.1): `Bearer`, or `ApiKey` with the name
+         *     of the header.
          * @example Bearer realm="execution-service"
          */
         WwwAuthenticate: string;
