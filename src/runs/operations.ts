@@ -40,7 +40,9 @@ export function runOperations(runs: Runs, feed: RunFeed): Operations {
         return invalidRequest(queued.misfits.map(({ pointer, detail }) => ({ pointer: below(pointer), detail })))
       }
       const wait = preferredWait(header.Prefer)
-      const run = wait === undefined ? queued.run : await feed.waitUntilFinished(runs, queued.run, wait, request.signal)
+      // The run is stored by now; if it cannot be waited for, the 202 is true all the same.
+      const waited = wait !== undefined && feed.waitUntilFinished(runs, queued.run, wait, request.signal)
+      const run = waited ? await waited.catch(() => queued.run) : queued.run
       const headers = {
         Location: `/v1/execution/runs/${run.id}`,
         ...(wait !== undefined && { 'Preference-Applied': `wait=${wait}` }),

@@ -76,6 +76,8 @@ export class Runs {
       availableAt: request.delaySeconds === 0 ? null : createdAt + request.delaySeconds * 1000,
       expiresAt: request.expiresInSeconds === undefined ? null : createdAt + request.expiresInSeconds * 1000,
     }
+    // Read before the write: nothing may fail between the commit and the answer.
+    const atLimit = await this.#limits([{ status: 'queued', workflow_id: workflow.id }])
     const earlier = await this.#store.write(async (session) => {
       const found = await this.#earlierUse(session, run, request.idempotencyKey, fingerprint)
       if (!found) await rows.insertRun(session, run)
@@ -83,7 +85,6 @@ export class Runs {
     })
     if (!earlier) {
       this.#store.ring('queue')
-      const atLimit = await this.#limits([{ status: 'queued', workflow_id: workflow.id }])
       return { kind: 'queued', run: queuedRun(run, checked.masked, atLimit(workflow.id)), replayed: false }
     }
     if (fingerprint && Buffer.compare(earlier.fingerprint, fingerprint) !== 0) return { kind: 'idempotencyConflict' }
