@@ -55,7 +55,7 @@ async function insert(session: Session, account: { name: string; scopesEnabled: 
     created_at: made.createdAt,
   } as const
   await session.query.insertInto('accounts').values(row).execute()
-  const owner = { id: uuid(), account_id: made.id, name: 'Owner', created_at: made.createdAt }
+  const owner = { id: uuid(), account_id: made.id, name: 'Owner', role: 'owner', created_at: made.createdAt }
   await session.query.insertInto('users').values(owner).execute()
   return made
 }

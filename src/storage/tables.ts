@@ -17,6 +17,10 @@ export interface Tables {
   run_steps: RunStepsTable
   idempotency_keys: IdempotencyKeysTable
   browser_contexts: BrowserContextsTable
+  sessions: SessionsTable
+  sign_in_links: SignInLinksTable
+  audit_log: AuditLogTable
+  workers: WorkersTable
 }
 
 export interface AccountsTable {
@@ -32,6 +36,13 @@ export interface UsersTable {
   account_id: string
   name: string
   created_at: Milliseconds
+  /** In lower case; `null` until the user has chosen one. Only one user who is not removed has it. */
+  email: string | null
+  /** In the PHC string format, which names the function and its parameters. */
+  password_hash: string | null
+  role: Generated<string>
+  last_signed_in_at: Milliseconds | null
+  removed_at: Milliseconds | null
 }
 
 export interface ApiKeysTable {
@@ -57,8 +68,10 @@ export interface ApiKeysTable {
 export interface RunsTable {
   id: string
   account_id: string
-  /** The key that queued the run. */
+  /** The key that queued the run; `null` when a user did so in the dashboard. */
   api_key_id: string | null
+  /** The user who queued the run in the dashboard. */
+  user_id: string | null
   workflow_id: string
   workflow_version: string
   status: string
@@ -122,4 +135,54 @@ export interface BrowserContextsTable {
   name: string
   created_at: Milliseconds
   updated_at: Milliseconds
+}
+
+export interface SessionsTable {
+  /** SHA-256 of the session's id, which only the browser has. */
+  hash: Uint8Array
+  user_id: string
+  data: Json
+  expires_at: Milliseconds
+}
+
+export interface SignInLinksTable {
+  id: string
+  /** SHA-256 of the token in the link, which is stored nowhere. */
+  hash: Uint8Array
+  kind: string
+  account_id: string
+  /** The user whom the link signs in; `null` where it makes one. */
+  user_id: string | null
+  /** The role of the user whom the link makes. */
+  role: string | null
+  /** Who the link is for, in the words of whoever made it. */
+  label: string | null
+  created_at: Milliseconds
+  expires_at: Milliseconds
+  /** When it was used or withdrawn. */
+  ended_at: Milliseconds | null
+}
+
+export interface AuditLogTable {
+  id: string
+  account_id: string
+  at: Milliseconds
+  action: string
+  actor_kind: string
+  actor_id: string | null
+  /** Names as they were at that time. */
+  actor_name: string
+  subject_id: string | null
+  subject_name: string | null
+  details: Json
+}
+
+export interface WorkersTable {
+  id: string
+  /** The machine's name. */
+  host: string
+  slots: number
+  started_at: Milliseconds
+  /** When it is taken for dead unless it says otherwise before. */
+  alive_until: Milliseconds
 }
