@@ -2,6 +2,7 @@
  * A server that queues a run by `PUT`, in a process of its own: the service's Execution API, or what it is compared
  * with. All of them write the same two rows with the same group commit and fsync before they answer.
  */
+
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
@@ -10,6 +11,7 @@ import { v7 as uuid } from 'uuid'
 import { Accounts } from '../src/accounts/accounts.ts'
 import type { Principal } from '../src/api-keys/api-key.ts'
 import { ApiKeys } from '../src/api-keys/api-keys.ts'
+import { operator } from '../src/audit-log/audit-log.ts'
 import { mountDocument } from '../src/contract/mount.ts'
 import type { Document } from '../src/contract/operations.ts'
 import { executionDocument, knownScopes } from '../src/documents.ts'
@@ -29,7 +31,7 @@ const store = await openSqliteStore(directory)
 const account = (await new Accounts(store).createFirst())?.id ?? ''
 const apiKeys = new ApiKeys(store, knownScopes())
 const userId = await new Accounts(store).ownerOf(account)
-const key = await apiKeys.create({ accountId: account, userId, name: 'bench', scopes: null, expiresAt: null })
+const key = await apiKeys.create({ accountId: account, userId, name: 'bench', scopes: null, expiresAt: null }, operator)
 
 /** What every handler without checks does: the durable insert, and an answer of the same size as the service's. */
 async function insert(store: Store, variables: unknown): Promise<object> {

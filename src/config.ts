@@ -52,11 +52,16 @@ export const settings = {
     fallback: '127.0.0.1',
     read: (text: string) => text,
   },
+  DASHBOARD_PORT: port('Port of the dashboard.', '3000'),
   EXECUTION_PORT: port('Port of the Execution API.', '3001'),
   BROWSER_CONTEXT_PORT: port('Port of the Browser Context API.', '3002'),
   MANAGEMENT_PORT: port('Port of `/livez`, `/readyz` and `/metrics`.', '3003'),
+  DASHBOARD_URL: publicUrl(
+    "The dashboard's public address, when it is behind a proxy; https makes its cookies secure.",
+  ),
   EXECUTION_URL: publicUrl("The Execution API's public address, when it is behind a proxy."),
   BROWSER_CONTEXT_URL: publicUrl("The Browser Context API's public address, when it is behind a proxy."),
+  PROXY_HOPS: count('How many proxies stand in front, whose `X-Forwarded-For` is believed.', '0', 0, 10),
   DATA_DIR: directory('Where the embedded store and the encryption key are.', './data'),
   WORKFLOWS_DIR: directory('Where the workflows are.', './examples/workflows'),
   WORKER_SLOTS: count('How many runs a worker executes at the same time.', '4', 1, 64),
@@ -115,7 +120,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
 }
 
 function refuseSamePorts(config: Config): void {
-  const names = ['EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const
+  const names = ['DASHBOARD_PORT', 'EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const
   for (const [index, name] of names.entries()) {
     const other = names.slice(index + 1).find((each) => config[each] === config[name] && config[name] !== 0)
     if (other) throw new ConfigRefused(`${name} and ${other} are both ${config[name]}: set them to different ports.`)

@@ -1,6 +1,8 @@
 /** Accounts, which own everything, and their users, who create API keys. */
 import { v7 as uuid } from 'uuid'
+import { type Actor, record } from '../audit-log/audit-log.ts'
 import type { Session, Store } from '../storage/store.ts'
+import type { AccountsTable } from '../storage/tables.ts'
 
 export interface Account {
   id: string
@@ -31,19 +33,40 @@ export class Accounts {
 
   async list(): Promise<Account[]> {
     const rows = await this.#store.read.query.selectFrom('accounts').selectAll().orderBy('id').execute()
-    return rows.map((row) => ({
-      id: row.id,
-      name: row.name,
-      scopesEnabled: row.scopes_enabled === 1,
-      createdAt: row.created_at,
-    }))
+    return rows.map(accountOf)
   }
 
-  /** The user who came with the account. */
+  async get(id: string): Promise<Account | undefined> {
+    const row = this.#store.read.query.selectFrom('accounts').selectAll().where('id', '=', id)
+    return row.executeTakeFirst().then((found) => found && accountOf(found))
+  }
+
+  /** Changes what its owners decide of an account, and notes in the audit log what has changed. */
+  async change(id: string, to: Pick<Account, 'name' | 'scopesEnabled'>, by: Actor): Promise<void> {
+    await this.#store.write(async (session) => {
+      const accounts = session.query.selectFrom('accounts').selectAll().where('id', '=', id)
+      const from = accountOf(await accounts.executeTakeFirstOrThrow())
+      const row = { name: to.name, scopes_enabled: to.scopesEnabled ? 1 : 0 } as const
+      await session.query.updateTable('accounts').set(row).where('id', '=', id).execute()
+      if (from.name !== to.name) {
+        const details = { from: from.name, to: to.name }
+        await record(session, id, { action: 'account.renamed', by, details })
+      }
+      if (from.scopesEnabled === to.scopesEnabled) return
+      await record(session, id, { action: to.scopesEnabled ? 'account.scopesEnabled' : 'account.scopesDisabled', by })
+    })
+  }
+
+  /** The user who came with the account, or the next of its owners. */
   async ownerOf(accountId: string): Promise<string> {
     const users = this.#store.read.query.selectFrom('users').select('id').where('account_id', '=', accountId)
-    return (await users.orderBy('id').limit(1).executeTakeFirstOrThrow()).id
+    const owners = users.where('role', '=', 'owner').where('removed_at', 'is', null)
+    return (await owners.orderBy('id').limit(1).executeTakeFirstOrThrow()).id
   }
+}
+
+function accountOf(row: AccountsTable): Account {
+  return { id: row.id, name: row.name, scopesEnabled: row.scopes_enabled === 1, createdAt: row.created_at }
 }
 
 async function insert(session: Session, account: { name: string; scopesEnabled: boolean }): Promise<Account> {

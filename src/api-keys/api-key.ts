@@ -13,8 +13,12 @@ export interface ApiKey {
   prefix: string
   /** What the key may do; `null` for everything its account may. */
   scopes: string[] | null
+  /** The user who created the key and holds it. */
+  userId: string
   createdAt: number
   lastUsedAt: number | null
+  /** The address and the program of the last caller, as far as they were told. */
+  lastUsedBy: string | null
   expiresAt: number | null
   expired: boolean
 }
@@ -42,5 +46,24 @@ export function prefixOf(value: string): string {
   return value.slice(0, 8)
 }
 
-/** Why a key was not created; the message is for the person who asked. */
-export class ApiKeyRefused extends Error {}
+/** Why a key was not created or changed; the message is for the person who asked. */
+export class ApiKeyRefused extends Error {
+  /** What of the request it is about; a limit is the user's or the account's. */
+  readonly about: 'name' | 'scopes' | 'userLimit' | 'accountLimit' | 'repeated'
+
+  constructor(about: ApiKeyRefused['about'], message: string) {
+    super(message)
+    this.about = about
+  }
+}
+
+const nameLengthMax = 100
+
+/** Trims a key's name. @throws {ApiKeyRefused} */
+export function checkedName(text: string): string {
+  const name = text.trim()
+  if (name === '') throw new ApiKeyRefused('name', 'Enter a name that says what the key is for.')
+  if (name.length > nameLengthMax) throw new ApiKeyRefused('name', `Use at most ${nameLengthMax} characters.`)
+  if (/\p{Cc}/u.test(name)) throw new ApiKeyRefused('name', 'Use no control characters.')
+  return name
+}

@@ -1,19 +1,23 @@
-/** Creating, listing, deleting and authenticating API keys. */
+/** Creating, listing, changing and deleting API keys. Every change is in the audit log. */
 import { v7 as uuid } from 'uuid'
+import { type Actor, record } from '../audit-log/audit-log.ts'
 import type { Session, Store } from '../storage/store.ts'
 import {
   type ApiKey,
   ApiKeyRefused,
   activeInAccountMax,
+  checkedName,
   hashOf,
   heldByUserMax,
   newValue,
-  type Principal,
   prefixOf,
 } from './api-key.ts'
+import { type Caller, Callers } from './callers.ts'
 import * as rows from './store.ts'
 
 export interface NewApiKey {
+  /** The same id makes no second key, so that a request which is repeated does not. A new one unless given. */
+  id?: string
   accountId: string
   userId: string
   name: string
@@ -21,49 +25,51 @@ export interface NewApiKey {
   expiresAt: number | null
 }
 
-export interface Caller {
-  principal: Principal
-  scopes: string[] | null
-}
-
-/** How often the last uses seen since then are written down. */
-const lastUsedMilliseconds = 5000
+/** A key with its value, which is stored nowhere. */
+export type RevealedKey = ApiKey & { value: string }
 
 export class ApiKeys {
+  readonly knownScopes: readonly string[]
   readonly #store: Store
-  readonly #knownScopes: ReadonlySet<string>
   readonly #now: () => number
-  readonly #lastUsed = new Map<string, number>()
-  /** Those of this turn of the event loop, by value. */
-  readonly #lookUps = new Map<string, Promise<Caller | undefined>>()
-  #turn: Promise<void> | undefined
-  readonly #timer: NodeJS.Timeout
+  readonly #callers: Callers
 
   /** @param knownScopes every scope that the documents' security requirements name. */
   constructor(store: Store, knownScopes: Iterable<string>, now: () => number = Date.now) {
     this.#store = store
-    this.#knownScopes = new Set(knownScopes)
+    this.knownScopes = [...knownScopes]
     this.#now = now
-    this.#timer = setInterval(() => this.#writeLastUsed().catch(() => {}), lastUsedMilliseconds).unref()
+    this.#callers = new Callers(store, now)
+  }
+
+  /**
+   * Who calls with this value, and with which scopes (`null` for all).
+   *
+   * @param from the caller's address and program; `undefined` where an earlier call is merely looked at again.
+   */
+  authenticate(value: string, from?: string): Promise<Caller | undefined> {
+    return this.#callers.authenticate(value, from)
   }
 
   /**
    * Makes a key and returns its value, which is stored nowhere.
    *
-   * @throws {ApiKeyRefused} at a limit, or for scopes that may not be chosen.
+   * @throws {ApiKeyRefused} for its name, at a limit, or for scopes that may not be chosen.
    */
-  async create(key: NewApiKey): Promise<ApiKey & { value: string }> {
-    const value = newValue()
-    const id = uuid()
-    const createdAt = this.#now()
+  async create(key: NewApiKey, by: Actor): Promise<RevealedKey> {
+    const draft = this.#draft({ ...key, name: checkedName(key.name) }, key.id)
     await this.#store.write(async (session) => {
       await rows.lockOwners(session, key.accountId, key.userId)
+      if (await rows.exists(session, draft.id)) {
+        throw new ApiKeyRefused('repeated', 'This key was created already; its value is not shown again.')
+      }
       await this.#refuseScopes(session, key)
-      await this.#refuseBeyondLimits(session, key, createdAt)
-      await rows.insert(session, { ...key, id, createdAt, hash: hashOf(value), prefix: prefixOf(value) })
+      await this.#refuseBeyondLimits(session, key, draft.createdAt)
+      await insert(session, draft)
+      const details = { prefix: draft.prefix, scopes: draft.scopes, expiresAt: draft.expiresAt }
+      await record(session, key.accountId, { action: 'apiKey.created', by, subject: draft, details })
     })
-    const { name, scopes, expiresAt } = key
-    return { id, value, name, scopes, expiresAt, prefix: prefixOf(value), createdAt, lastUsedAt: null, expired: false }
+    return draft
   }
 
   /** Keys of the account that are not deleted, oldest first. */
@@ -71,84 +77,130 @@ export class ApiKeys {
     return rows.list(this.#store.read, accountId, this.#now())
   }
 
+  async get(accountId: string, id: string): Promise<ApiKey | undefined> {
+    return rows.find(this.#store.read, accountId, id, this.#now())
+  }
+
   /** Revokes the key: from the moment this resolves, no process accepts it. Returns whether there was such a key. */
-  async delete(accountId: string, id: string): Promise<boolean> {
-    return this.#store.write((session) => rows.markDeleted(session, accountId, id, this.#now()))
+  async delete(accountId: string, id: string, by: Actor): Promise<boolean> {
+    return this.#store.write(async (session) => {
+      const key = await rows.find(session, accountId, id, this.#now())
+      if (!key) return false
+      await this.#markDeleted(session, accountId, key, by)
+      return true
+    })
+  }
+
+  /** Returns whether there is such a key. @throws {ApiKeyRefused} for the name. */
+  async rename(accountId: string, id: string, text: string, by: Actor): Promise<boolean> {
+    const name = checkedName(text)
+    return this.#store.write(async (session) => {
+      const key = await rows.find(session, accountId, id, this.#now())
+      if (!key || key.name === name) return key !== undefined
+      await rows.rename(session, id, name)
+      const details = { from: key.name, to: name }
+      await record(session, accountId, { action: 'apiKey.renamed', by, subject: { id, name }, details })
+      return true
+    })
   }
 
   /**
-   * Who calls with this value, and with which scopes (`null` for all). There is no cache between this and the
-   * store, so that a deleted key is refused at once everywhere. Calls with the same value that arrive in the same turn
-   * of the event loop share one look-up, which begins after the last of them: a fifth of a request's CPU at 64
-   * connections.
+   * Puts a new key in the place of one, with its name, scopes and lifetime: when the new value is returned, the old
+   * one is refused. It is one transaction, so that it needs no room below the limits.
+   *
+   * @param newId as the id of a new key.
+   * @throws {ApiKeyRefused} when it was done already, or an expired key's successor would be beyond a limit.
    */
-  authenticate(value: string): Promise<Caller | undefined> {
-    let caller = this.#lookUps.get(value)
-    if (!caller) {
-      caller = this.#endOfTurn().then(() => this.#lookUp(value))
-      this.#lookUps.set(value, caller)
-    }
-    return caller
-  }
-
-  #endOfTurn(): Promise<void> {
-    this.#turn ??= new Promise((resolve) => {
-      setImmediate(() => {
-        this.#lookUps.clear()
-        this.#turn = undefined
-        resolve()
-      })
+  async rotate(accountId: string, id: string, newId: string, by: Actor): Promise<RevealedKey | undefined> {
+    return this.#store.write(async (session) => {
+      if (await rows.exists(session, newId)) {
+        throw new ApiKeyRefused('repeated', 'This key was rotated already; its new value is not shown again.')
+      }
+      const key = await rows.find(session, accountId, id, this.#now())
+      if (!key) return undefined
+      await rows.lockOwners(session, accountId, key.userId)
+      const lifetime = key.expiresAt === null ? null : key.expiresAt - key.createdAt
+      const expiresAt = lifetime === null ? null : this.#now() + lifetime
+      const draft = this.#draft({ ...key, accountId, expiresAt }, newId)
+      await this.#markDeleted(session, accountId, key, by, { replacedBy: newId })
+      await this.#refuseBeyondLimits(session, { accountId, userId: key.userId }, draft.createdAt)
+      await insert(session, draft)
+      const details = { replaces: id, prefix: draft.prefix }
+      await record(session, accountId, { action: 'apiKey.rotated', by, subject: draft, details })
+      return draft
     })
-    return this.#turn
   }
 
-  async #lookUp(value: string): Promise<Caller | undefined> {
-    const key = await rows.findByHash(this.#store.read, hashOf(value))
-    if (!key || key.expired_at !== null) return undefined
-    const now = this.#now()
-    if (key.expires_at !== null && key.expires_at <= now) {
-      // Written down, so that a clock that steps back does not bring the key back to life.
-      await this.#store.write((session) => rows.markExpired(session, key.id, now))
-      return undefined
-    }
-    this.#lastUsed.set(key.id, now)
-    const scopes = key.scopes === null ? null : (JSON.parse(key.scopes) as string[])
-    return { principal: { accountId: key.account_id, apiKeyId: key.id }, scopes }
+  /** Whether the user could create one more key now, and if not, why. */
+  async refusal(accountId: string, userId: string): Promise<ApiKeyRefused | undefined> {
+    const keys = await this.list(accountId)
+    const held = keys.filter((key) => key.userId === userId).length
+    return beyondLimit(held, keys.filter(({ expired }) => !expired).length)
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer)
-    await this.#writeLastUsed()
+    await this.#callers.close()
   }
 
-  async #writeLastUsed(): Promise<void> {
-    if (this.#lastUsed.size === 0) return
-    const uses = [...this.#lastUsed]
-    this.#lastUsed.clear()
-    await this.#store.write((session) => rows.markUsed(session, uses))
+  #draft({ name, scopes, expiresAt, userId, accountId }: NewApiKey, id: string = uuid()) {
+    const value = newValue()
+    const unused = { lastUsedAt: null, lastUsedBy: null, expired: false }
+    return {
+      id,
+      accountId,
+      value,
+      userId,
+      name,
+      scopes,
+      expiresAt,
+      prefix: prefixOf(value),
+      createdAt: this.#now(),
+      ...unused,
+    }
+  }
+
+  async #markDeleted(session: Session, accountId: string, key: ApiKey, by: Actor, details = {}): Promise<void> {
+    await rows.markDeleted(session, accountId, key.id, this.#now())
+    const known = { ...details, prefix: key.prefix, lastUsedAt: key.lastUsedAt }
+    await record(session, accountId, { action: 'apiKey.deleted', by, subject: key, details: known })
   }
 
   async #refuseScopes(session: Session, { accountId, scopes }: NewApiKey): Promise<void> {
     if (scopes === null) return
     if (!(await rows.scopesEnabled(session, accountId))) {
-      throw new ApiKeyRefused('Scopes are not enabled for this account: create the key without them.')
+      throw new ApiKeyRefused('scopes', 'Scopes are not enabled for this account: create the key without them.')
     }
-    const unknown = scopes.find((scope) => !this.#knownScopes.has(scope))
+    const unknown = scopes.find((scope) => !this.knownScopes.includes(scope))
     if (unknown === undefined && scopes.length > 0) return
-    const known = [...this.#knownScopes].join(', ')
-    throw new ApiKeyRefused(
-      `${unknown === undefined ? 'No scope is given' : `There is no scope "${unknown}"`}; choose from ${known}.`,
-    )
+    const known = this.knownScopes.join(', ')
+    const what = unknown === undefined ? 'No scope is given' : `There is no scope "${unknown}"`
+    throw new ApiKeyRefused('scopes', `${what}; choose from ${known}.`)
   }
 
-  async #refuseBeyondLimits(session: Session, { accountId, userId }: NewApiKey, now: number): Promise<void> {
+  async #refuseBeyondLimits(
+    session: Session,
+    { accountId, userId }: { accountId: string; userId: string },
+    now: number,
+  ) {
     await rows.markAllExpired(session, accountId, now)
     const { held, active } = await rows.count(session, accountId, userId)
-    if (held >= heldByUserMax) {
-      throw new ApiKeyRefused(`This user holds ${held} API keys, the most there can be: delete one first.`)
-    }
-    if (active >= activeInAccountMax) {
-      throw new ApiKeyRefused(`This account has ${active} active API keys, the most there can be: delete one first.`)
-    }
+    const refusal = beyondLimit(held, active)
+    if (refusal) throw refusal
   }
+}
+
+function beyondLimit(held: number, active: number): ApiKeyRefused | undefined {
+  if (held >= heldByUserMax) {
+    const message = `This user holds ${held} API keys, the most there can be: delete one first.`
+    return new ApiKeyRefused('userLimit', message)
+  }
+  if (active >= activeInAccountMax) {
+    const message = `This account has ${active} active API keys, the most there can be: delete one first.`
+    return new ApiKeyRefused('accountLimit', message)
+  }
+  return undefined
+}
+
+async function insert(session: Session, { value, ...key }: RevealedKey & { accountId: string }): Promise<void> {
+  await rows.insert(session, { ...key, hash: hashOf(value) })
 }

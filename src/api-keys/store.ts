@@ -1,5 +1,6 @@
 /** The SQL of API keys. */
 import type { Session } from '../storage/store.ts'
+import type { ApiKeysTable } from '../storage/tables.ts'
 import type { ApiKey } from './api-key.ts'
 
 interface KeyRow {
@@ -83,19 +84,57 @@ export async function insert({ query }: Session, key: NewRow): Promise<void> {
     .execute()
 }
 
+/** The key with this hash that was deleted. */
+export async function findDeletedByHash({ query }: Session, hash: Uint8Array) {
+  const keys = query.selectFrom('api_keys').select(['id', 'account_id', 'name']).where('hash', '=', hash)
+  return keys.where('deleted_at', 'is not', null).executeTakeFirst()
+}
+
 export async function list({ query }: Session, accountId: string, now: number): Promise<ApiKey[]> {
   const keys = query.selectFrom('api_keys').selectAll().where('account_id', '=', accountId)
   const found = await keys.where('deleted_at', 'is', null).orderBy('id').execute()
-  return found.map((row) => ({
+  return found.map((row) => keyOf(row, now))
+}
+
+export async function find(
+  { query }: Session,
+  accountId: string,
+  id: string,
+  now: number,
+): Promise<ApiKey | undefined> {
+  const keys = query.selectFrom('api_keys').selectAll().where('account_id', '=', accountId).where('id', '=', id)
+  const row = await keys.where('deleted_at', 'is', null).executeTakeFirst()
+  return row && keyOf(row, now)
+}
+
+function keyOf(row: ApiKeysTable, now: number): ApiKey {
+  return {
     id: row.id,
     name: row.name,
     prefix: row.prefix,
     scopes: row.scopes === null ? null : JSON.parse(row.scopes),
+    userId: row.user_id,
     createdAt: row.created_at,
     lastUsedAt: row.last_used_at,
+    lastUsedBy: row.last_used_by,
     expiresAt: row.expires_at,
     expired: row.expired_at !== null || (row.expires_at !== null && row.expires_at <= now),
-  }))
+  }
+}
+
+/** Whether the id is taken, by whatever key of whatever account. */
+export async function exists({ query }: Session, id: string): Promise<boolean> {
+  return (await query.selectFrom('api_keys').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
+}
+
+export async function rename({ query }: Session, id: string, name: string): Promise<void> {
+  await query.updateTable('api_keys').set({ name }).where('id', '=', id).execute()
+}
+
+/** Deletes every key that the user holds; returns them. */
+export async function markAllDeletedOf({ query }: Session, userId: string, now: number) {
+  const keys = query.updateTable('api_keys').set({ deleted_at: now }).where('user_id', '=', userId)
+  return keys.where('deleted_at', 'is', null).returning(['id', 'name']).execute()
 }
 
 export async function markDeleted({ query }: Session, accountId: string, id: string, now: number): Promise<boolean> {
@@ -119,7 +158,14 @@ export async function markAllExpired({ query }: Session, accountId: string, now:
   await keys.where('expired_at', 'is', null).where('expires_at', '<=', now).execute()
 }
 
-export async function markUsed({ query }: Session, uses: [id: string, at: number][]): Promise<void> {
-  for (const [id, at] of uses)
-    await query.updateTable('api_keys').set({ last_used_at: at }).where('id', '=', id).execute()
+/** A use of a key: when, and by whom as far as that was told. */
+export interface Use {
+  at: number
+  by: string | null
+}
+
+export async function markUsed({ query }: Session, uses: [id: string, use: Use][]): Promise<void> {
+  for (const [id, { at, by }] of uses) {
+    await query.updateTable('api_keys').set({ last_used_at: at, last_used_by: by }).where('id', '=', id).execute()
+  }
 }

@@ -1,5 +1,6 @@
 /** `keys create`, `keys list` and `keys delete`. */
 import type { ApiKey } from '../api-keys/api-key.ts'
+import { operator } from '../audit-log/audit-log.ts'
 import { accountOf, nameOf } from './accounts.ts'
 import { withAdministration } from './administration.ts'
 import { CallRefused } from './explained.ts'
@@ -23,7 +24,7 @@ export async function createKey(options: CreateOptions): Promise<void> {
   await withAdministration(async ({ accounts, apiKeys }) => {
     const accountId = await accountOf(accounts, options.account)
     const userId = await accounts.ownerOf(accountId)
-    const key = await apiKeys.create({ accountId, userId, name, scopes, expiresAt })
+    const key = await apiKeys.create({ accountId, userId, name, scopes, expiresAt }, operator)
     if (options.json) return print(JSON.stringify({ id: key.id, value: key.value, ...shown(key) }))
     print(`${key.value}\n\nThis is the value of "${key.name}". It is not shown again: store it now.`)
   })
@@ -41,7 +42,7 @@ export async function listKeys(options: AccountOption & { json?: boolean }): Pro
 
 export async function deleteKey(id: string, options: AccountOption): Promise<void> {
   await withAdministration(async ({ accounts, apiKeys }) => {
-    const deleted = await apiKeys.delete(await accountOf(accounts, options.account), id.toLowerCase())
+    const deleted = await apiKeys.delete(await accountOf(accounts, options.account), id.toLowerCase(), operator)
     if (!deleted) throw new CallRefused(`There is no API key with the id ${id}; \`keys list\` shows the ids.`)
     print('Deleted. The key is refused from now on.')
   })

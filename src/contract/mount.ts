@@ -38,6 +38,8 @@ export interface Surface<P, H> extends Reporting<P> {
   document: unknown
   handlers: H & HandlersFor<H, P>
   authenticate: Authenticate<P>
+  /** How many proxies stand in front; callers' addresses are read from what they add to `X-Forwarded-For`. */
+  proxyHops?: number
   /** Whether the error means that the store cannot be reached or written: 503, not 500. */
   isUnavailable(error: unknown): boolean
 }
@@ -52,6 +54,7 @@ export async function mountDocument<P, H extends object>(surface: Surface<P, H>)
     const find = buildLookup(operations)
     const served = await serve(document, operations, handlers)
     const app = express().disable('x-powered-by').disable('etag')
+    app.set('trust proxy', surface.proxyHops ?? false)
     app.use(requestId(surface))
     app.use(lookUp(find, served))
     app.use(authenticate(surface.authenticate))

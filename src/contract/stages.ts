@@ -1,5 +1,5 @@
 /** The stages of a request, in their order; the documents' descriptions promise it. */
-import type { ErrorRequestHandler, NextFunction, RequestHandler, Response } from 'express'
+import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express'
 import { internalError, problemAnswer, send, unavailable } from './answer.ts'
 import { ClientGone, readBody } from './body.ts'
 import { clientClosed, Exchange, type Reporting, type ServedOperation } from './exchange.ts'
@@ -8,8 +8,15 @@ import type { Match } from './lookup.ts'
 import type { Operation } from './operations.ts'
 import { Problem } from './problem.ts'
 
-/** Tells whose credential it is, or nothing when it is not good. Scopes of `null` permit everything. */
-export type Authenticate<P> = (value: string) => Promise<{ principal: P; scopes: readonly string[] | null } | undefined>
+/**
+ * Tells whose credential it is, or nothing when it is not good. Scopes of `null` permit everything.
+ *
+ * @param from the caller's address and program; not given when a request that goes on is looked at again.
+ */
+export type Authenticate<P> = (
+  value: string,
+  from?: string,
+) => Promise<{ principal: P; scopes: readonly string[] | null } | undefined>
 
 /** The stages that need nothing but the exchange. */
 export const [negotiate, body, validate] = [stage(negotiateType), stage(takeBody), stage(validateRequest)]
@@ -61,7 +68,7 @@ export function lookUp(
 export function authenticate<P>(accepts: Authenticate<P>): RequestHandler {
   return stage(async function authenticate(exchange, { credential, operation, refusals }, next) {
     const value = credential.read(exchange.request)
-    const caller = value === undefined ? undefined : await accepts(value)
+    const caller = value === undefined ? undefined : await accepts(value, callerOf(exchange.request))
     if (value === undefined || !caller) {
       return send(exchange, { status: 401, text: refusals[401], headers: { 'WWW-Authenticate': credential.challenge } })
     }
@@ -71,6 +78,13 @@ export function authenticate<P>(accepts: Authenticate<P>): RequestHandler {
     next()
   })
 }
+
+/** The address and the program of whoever calls, for the notes of who has used a key. */
+function callerOf({ ip, headers }: Request): string {
+  return `${ip} ${headers['user-agent']?.slice(0, agentLengthMax) ?? ''}`.trim()
+}
+
+const agentLengthMax = 100
 
 function permits(scopes: readonly string[] | null, operation: Operation): boolean {
   return scopes === null || operation.scopes.every((scope) => scopes.includes(scope))

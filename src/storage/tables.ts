@@ -59,6 +59,8 @@ export interface ApiKeysTable {
   scopes: Json | null
   created_at: Milliseconds
   last_used_at: Milliseconds | null
+  /** The address and the program of the last caller. */
+  last_used_by: string | null
   expires_at: Milliseconds | null
   /** When the expiry was first seen: from then on the key is dead, whatever the clock says. */
   expired_at: Milliseconds | null

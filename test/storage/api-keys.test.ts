@@ -1,7 +1,9 @@
 /** API keys: shown once, refused at once when deleted, never more than there may be. */
+
 import { describe, expect, test } from 'vitest'
 import { ApiKeyRefused } from '../../src/api-keys/api-key.ts'
 import type { NewApiKey } from '../../src/api-keys/api-keys.ts'
+import { operator } from '../../src/audit-log/audit-log.ts'
 import { knownScopes } from '../../src/documents.ts'
 import { type Domain, newAccount, newUser, openDomain, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
@@ -17,7 +19,7 @@ async function openAccount(test: Test, kind: StoreKind, { scopesEnabled = false,
 /** Asks for so many keys at the same time, of two processes; returns how many were made. */
 async function createMany(processes: readonly Domain[], keys: readonly NewApiKey[]): Promise<number> {
   const results = await Promise.allSettled(
-    keys.map((key, index) => processes[index % processes.length]?.apiKeys.create(key)),
+    keys.map((key, index) => processes[index % processes.length]?.apiKeys.create(key, operator)),
   )
   const refusals = results.filter((result) => result.status === 'rejected')
   for (const { reason } of refusals) expect(reason).toBeInstanceOf(ApiKeyRefused)
@@ -27,7 +29,7 @@ async function createMany(processes: readonly Domain[], keys: readonly NewApiKey
 describe.each(stores)('API keys ($name)', (kind) => {
   test('are random UUIDs of version 4, and whoever sends one is known by it, in either case', async (test) => {
     const { domain, accountId, key } = await openAccount(test, kind)
-    const made = await domain.apiKeys.create(key)
+    const made = await domain.apiKeys.create(key, operator)
     expect(made.value).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     expect(made.prefix).toBe(made.value.slice(0, 8))
     const known = { principal: { accountId, apiKeyId: made.id }, scopes: null }
@@ -40,7 +42,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
 
   test('stand nowhere in what is stored, nor in what is shown later', async (test) => {
     const { domain, accountId, key } = await openAccount(test, kind)
-    const { value } = await domain.apiKeys.create({ ...key, name: 'canary-name' })
+    const { value } = await domain.apiKeys.create({ ...key, name: 'canary-name' }, operator)
     await domain.apiKeys.authenticate(value)
     const contents = await kind.contents(domain.place)
     expect(contents.includes('canary-name')).toBe(true)
@@ -54,21 +56,21 @@ describe.each(stores)('API keys ($name)', (kind) => {
   test('are refused by every process from the moment the deletion has answered', async (test) => {
     const { domain, accountId, key } = await openAccount(test, kind)
     const other = await openDomain(test, { kind, place: domain.place })
-    const [deleted, kept] = [await domain.apiKeys.create(key), await domain.apiKeys.create(key)]
+    const [deleted, kept] = [await domain.apiKeys.create(key, operator), await domain.apiKeys.create(key, operator)]
     expect(await other.apiKeys.authenticate(deleted.value)).toBeDefined()
-    expect(await domain.apiKeys.delete(accountId, deleted.id)).toBe(true)
+    expect(await domain.apiKeys.delete(accountId, deleted.id, operator)).toBe(true)
     expect(await other.apiKeys.authenticate(deleted.value)).toBeUndefined()
     expect(await domain.apiKeys.authenticate(deleted.value)).toBeUndefined()
     expect(await other.apiKeys.authenticate(kept.value)).toBeDefined()
     expect((await domain.apiKeys.list(accountId)).map(({ id }) => id)).toEqual([kept.id])
-    expect(await domain.apiKeys.delete(accountId, deleted.id)).toBe(false)
+    expect(await domain.apiKeys.delete(accountId, deleted.id, operator)).toBe(false)
   })
 
   test('of one account are not listed or deleted by another', async (test) => {
     const { domain, key } = await openAccount(test, kind)
-    const made = await domain.apiKeys.create(key)
+    const made = await domain.apiKeys.create(key, operator)
     const other = await newAccount(domain)
-    expect(await domain.apiKeys.delete(other.accountId, made.id)).toBe(false)
+    expect(await domain.apiKeys.delete(other.accountId, made.id, operator)).toBe(false)
     expect(await domain.apiKeys.authenticate(made.value)).toBeDefined()
     expect((await domain.apiKeys.list(other.accountId)).map(({ id }) => id)).toEqual([other.key.id])
   })
@@ -76,7 +78,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
   test('tell when they were last used', async (test) => {
     let at = Date.now()
     const { domain, accountId, key } = await openAccount(test, kind, { now: () => at })
-    const { id, value } = await domain.apiKeys.create(key)
+    const { id, value } = await domain.apiKeys.create(key, operator)
     const unused = { id, name: 'Key', createdAt: at, lastUsedAt: null, expiresAt: null, expired: false }
     expect(await domain.apiKeys.list(accountId)).toMatchObject([unused])
     at += 1000
@@ -91,7 +93,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
       let at = Date.now()
       const { domain, accountId, key } = await openAccount(test, kind, { now: () => at })
       const expiresAt = at + 1000
-      const { value } = await domain.apiKeys.create({ ...key, expiresAt })
+      const { value } = await domain.apiKeys.create({ ...key, expiresAt }, operator)
       at = expiresAt - 1
       expect(await domain.apiKeys.authenticate(value)).toBeDefined()
       expect(await domain.apiKeys.list(accountId)).toMatchObject([{ expired: false, expiresAt }])
@@ -108,25 +110,25 @@ describe.each(stores)('API keys ($name)', (kind) => {
     test('count as held by their user, but not as active in their account', async (test) => {
       let at = Date.now()
       const { domain, accountId, key } = await openAccount(test, kind, { now: () => at })
-      for (let made = 0; made < 3; made += 1) await domain.apiKeys.create({ ...key, expiresAt: at + 1000 })
+      for (let made = 0; made < 3; made += 1) await domain.apiKeys.create({ ...key, expiresAt: at + 1000 }, operator)
       const another = { ...key, userId: await newUser(domain, accountId) }
-      for (let made = 0; made < 2; made += 1) await domain.apiKeys.create(another)
-      await expect(domain.apiKeys.create(another)).rejects.toThrow(/^This account has 5 active API keys/)
+      for (let made = 0; made < 2; made += 1) await domain.apiKeys.create(another, operator)
+      await expect(domain.apiKeys.create(another, operator)).rejects.toThrow(/^This account has 5 active API keys/)
       at += 1000
       // The account has 2 active keys and 3 expired ones now; the owner still holds those.
-      for (let made = 0; made < 2; made += 1) await domain.apiKeys.create(key)
-      await expect(domain.apiKeys.create(key)).rejects.toThrow(/^This user holds 5 API keys/)
-      await domain.apiKeys.create(another)
-      await expect(domain.apiKeys.create(another)).rejects.toThrow(/^This account has 5 active API keys/)
+      for (let made = 0; made < 2; made += 1) await domain.apiKeys.create(key, operator)
+      await expect(domain.apiKeys.create(key, operator)).rejects.toThrow(/^This user holds 5 API keys/)
+      await domain.apiKeys.create(another, operator)
+      await expect(domain.apiKeys.create(another, operator)).rejects.toThrow(/^This account has 5 active API keys/)
     })
 
     test('and made room for others do not come back when the clock steps back', async (test) => {
       let at = Date.now()
       const { domain, accountId, key } = await openAccount(test, kind, { now: () => at })
-      const old = await domain.apiKeys.create({ ...key, expiresAt: at + 1000 })
+      const old = await domain.apiKeys.create({ ...key, expiresAt: at + 1000 }, operator)
       const another = { ...key, userId: await newUser(domain, accountId) }
       at += 1000
-      for (let made = 0; made < 5; made += 1) await domain.apiKeys.create(another)
+      for (let made = 0; made < 5; made += 1) await domain.apiKeys.create(another, operator)
       at -= 1000
       expect(await domain.apiKeys.authenticate(old.value)).toBeUndefined()
       expect((await domain.apiKeys.list(accountId)).filter(({ expired }) => !expired)).toHaveLength(5)
@@ -142,7 +144,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
         const keys = Array.from({ length: 30 }, () => key)
         expect(await createMany([domain, other], keys)).toBe(5)
         const [first] = await domain.apiKeys.list(accountId)
-        expect(await domain.apiKeys.delete(accountId, first?.id ?? '')).toBe(true)
+        expect(await domain.apiKeys.delete(accountId, first?.id ?? '', operator)).toBe(true)
         expect(await createMany([domain, other], keys)).toBe(1)
         expect(await domain.apiKeys.list(accountId)).toHaveLength(5)
       },
@@ -173,21 +175,21 @@ describe.each(stores)('API keys ($name)', (kind) => {
     test('are limited to them', async (test) => {
       const { domain, accountId, key } = await openAccount(test, kind, { scopesEnabled: true })
       const scopes = knownScopes().slice(0, 2)
-      const { id, value } = await domain.apiKeys.create({ ...key, scopes })
+      const { id, value } = await domain.apiKeys.create({ ...key, scopes }, operator)
       expect(await domain.apiKeys.authenticate(value)).toEqual({ principal: { accountId, apiKeyId: id }, scopes })
       expect(await domain.apiKeys.list(accountId)).toMatchObject([{ id, scopes }])
     })
 
     test('are made only where the account has them enabled', async (test) => {
       const { domain, key } = await openAccount(test, kind)
-      const refused = domain.apiKeys.create({ ...key, scopes: [knownScopes()[0] ?? ''] })
+      const refused = domain.apiKeys.create({ ...key, scopes: [knownScopes()[0] ?? ''] }, operator)
       await expect(refused).rejects.toThrow('Scopes are not enabled for this account: create the key without them.')
       await expect(refused).rejects.toBeInstanceOf(ApiKeyRefused)
     })
 
     test('are refused with the name of one that does not exist, and with none at all', async (test) => {
       const { domain, accountId, key } = await openAccount(test, kind, { scopesEnabled: true })
-      const create = (scopes: string[]) => domain.apiKeys.create({ ...key, scopes })
+      const create = (scopes: string[]) => domain.apiKeys.create({ ...key, scopes }, operator)
       const known = knownScopes()
       const choose = `choose from ${known.join(', ')}.`
       await expect(create([known[0] ?? '', 'runs:delete'])).rejects.toThrow(

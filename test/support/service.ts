@@ -13,6 +13,7 @@ import { pino } from 'pino'
 import { Accounts } from '../../src/accounts/accounts.ts'
 import { ApiKeys } from '../../src/api-keys/api-keys.ts'
 import { startService } from '../../src/app.ts'
+import { operator } from '../../src/audit-log/audit-log.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { knownScopes } from '../../src/documents.ts'
 import { openStore } from '../../src/installation.ts'
@@ -100,7 +101,7 @@ export async function startTestService({ worker = true }: { worker?: boolean } =
 
 /** On ports that the system chooses, so that any number of services run at the same time. */
 export function settingsOf(dataDirectory: string): Environment {
-  const ports = { EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
+  const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
   return { ...ports, DATA_DIR: dataDirectory, WORKFLOWS_DIR: testWorkflows }
 }
 
@@ -121,9 +122,9 @@ async function openAdministration(config: Config): Promise<{ createAccount: Crea
       }: {
         scopes?: string[] | null
         expiresAt?: number | null
-      } = {}) => apiKeys.create({ accountId: id, userId, name: 'test', scopes, expiresAt })
+      } = {}) => apiKeys.create({ accountId: id, userId, name: 'test', scopes, expiresAt }, operator)
       const deleteKey = async (keyId: string) => {
-        if (!(await apiKeys.delete(id, keyId))) throw new Error(`There is no key ${keyId}.`)
+        if (!(await apiKeys.delete(id, keyId, operator))) throw new Error(`There is no key ${keyId}.`)
       }
       return { id, key: (await createKey()).value, createKey, deleteKey }
     },

@@ -1,10 +1,12 @@
 /** What tests of the domain stand on: a place, a store in it, the domain's parts over it, an account with a key. */
+
 import { hash } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import type { TestContext } from 'vitest'
 import { Accounts } from '../../src/accounts/accounts.ts'
 import type { Principal } from '../../src/api-keys/api-key.ts'
 import { ApiKeys } from '../../src/api-keys/api-keys.ts'
+import { operator } from '../../src/audit-log/audit-log.ts'
 import { BrowserContexts } from '../../src/browser-contexts/browser-contexts.ts'
 import { knownScopes } from '../../src/documents.ts'
 import { RunQueue } from '../../src/runs/queue.ts'
@@ -91,7 +93,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
 export async function newAccount({ accounts, apiKeys }: Domain, { scopesEnabled = false } = {}) {
   const { id: accountId } = await accounts.create({ name: 'Test', scopesEnabled })
   const userId = await accounts.ownerOf(accountId)
-  const key = await apiKeys.create({ accountId, userId, name: 'Test', scopes: null, expiresAt: null })
+  const key = await apiKeys.create({ accountId, userId, name: 'Test', scopes: null, expiresAt: null }, operator)
   const principal: Principal = { accountId, apiKeyId: key.id }
   return { accountId, userId, key, principal }
 }

@@ -14,12 +14,16 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('alive_until', 'bigint', (it) => it.notNull())
     .execute()
   await db.schema.alterTable('runs').addColumn('user_id', 'text').execute()
+  await db.schema.alterTable('api_keys').addColumn('last_used_by', 'text').execute()
 }
 
 async function users(db: Kysely<unknown>): Promise<void> {
   await db.schema.alterTable('users').addColumn('email', 'text').execute()
   await db.schema.alterTable('users').addColumn('password_hash', 'text').execute()
-  await db.schema.alterTable('users').addColumn('role', 'text', (it) => it.notNull().defaultTo('member')).execute()
+  await db.schema
+    .alterTable('users')
+    .addColumn('role', 'text', (it) => it.notNull().defaultTo('member'))
+    .execute()
   await db.schema.alterTable('users').addColumn('last_signed_in_at', 'bigint').execute()
   await db.schema.alterTable('users').addColumn('removed_at', 'bigint').execute()
   // Until now an account had one user, who came with it.

@@ -1,0 +1,241 @@
+/**
+ * Links that work once: the first one into an account, invitations, and those that sign a user in without a password.
+ * Only a hash of the token is stored.
+ */
+import { hash, randomBytes } from 'node:crypto'
+import { v7 as uuid } from 'uuid'
+import { type Actor, record } from '../audit-log/audit-log.ts'
+import type { Session, Store } from '../storage/store.ts'
+import type { SignInLinksTable } from '../storage/tables.ts'
+import { hashOfPassword, passwordFault } from './password.ts'
+import { actorOf, checkedEmail, checkedName, type Role, type User, UserRefused, userOf } from './user.ts'
+import { refuseTaken } from './users.ts'
+
+const hour = 60 * 60 * 1000
+
+/** How long a link works, in milliseconds. */
+export const linkMilliseconds = { welcome: 24 * hour, invitation: 7 * 24 * hour, signIn: 24 * hour } as const
+
+/** `welcome` lets the user who came with the account choose who they are; `signIn` signs in a user as they are. */
+export type LinkKind = keyof typeof linkMilliseconds
+
+export interface SignInLink {
+  id: string
+  kind: LinkKind
+  accountId: string
+  userId: string | null
+  role: Role | null
+  label: string | null
+  createdAt: number
+  expiresAt: number
+}
+
+export interface NewUser {
+  name: string
+  email: string
+  password: string
+}
+
+/** The link does not work: it was used, withdrawn, has expired, or never was one. */
+export class LinkEnded extends Error {}
+
+export class SignInLinks {
+  readonly #store: Store
+  readonly #now: () => number
+
+  constructor(store: Store, now: () => number = Date.now) {
+    this.#store = store
+    this.#now = now
+  }
+
+  /**
+   * A new welcome link into the account, in place of earlier ones; returns its token. `undefined` when the user who
+   * came with the account has opened one already.
+   */
+  async welcome(accountId: string): Promise<string | undefined> {
+    return this.#store.write(async (session) => {
+      const unclaimed = session.query.selectFrom('users').select('id').where('account_id', '=', accountId)
+      const user = await unclaimed.where('email', 'is', null).where('removed_at', 'is', null).executeTakeFirst()
+      if (!user) return undefined
+      return this.#replace(session, { kind: 'welcome', accountId, userId: user.id })
+    })
+  }
+
+  /** A welcome link into the first account, as long as nobody can sign in to any; returns its token. */
+  async first(): Promise<string | undefined> {
+    const { query } = this.#store.read
+    const claimed = await query
+      .selectFrom('users')
+      .select('id')
+      .where('email', 'is not', null)
+      .limit(1)
+      .executeTakeFirst()
+    if (claimed) return undefined
+    const account = await query.selectFrom('accounts').select('id').orderBy('id').limit(1).executeTakeFirst()
+    return account && this.welcome(account.id)
+  }
+
+  /** An invitation to the account; returns its token. */
+  async invite(accountId: string, { label, role }: { label: string; role: Role }, by: Actor): Promise<string> {
+    return this.#store.write(async (session) => {
+      const { id, token } = await this.#insert(session, { kind: 'invitation', accountId, label, role })
+      await record(session, accountId, { action: 'user.invited', by, subject: { id, name: label }, details: { role } })
+      return token
+    })
+  }
+
+  /** A link that signs the user in, in place of earlier ones; returns its token. */
+  async signIn(user: User, by: Actor): Promise<string> {
+    const subject = { id: user.id, name: user.name }
+    return this.#store.write(async (session) => {
+      await record(session, user.accountId, { action: 'user.signInLinkMade', by, subject })
+      return this.#replace(session, { kind: 'signIn', accountId: user.accountId, userId: user.id })
+    })
+  }
+
+  /** The link behind the token, as long as it works. */
+  async find(token: string): Promise<SignInLink | undefined> {
+    const row = await this.#find(this.#store.read, token)
+    return row && linkOf(row)
+  }
+
+  /** Uses a welcome link or an invitation. @throws {LinkEnded | UserRefused} */
+  async accept(token: string, given: NewUser): Promise<User> {
+    const name = checkedName(given.name)
+    const email = checkedEmail(given.email)
+    const fault = passwordFault(given.password)
+    if (fault) throw new UserRefused(fault, 'password')
+    const password_hash = await hashOfPassword(given.password)
+    return this.#store.write(async (session) => {
+      const link = await this.#end(session, token, ['welcome', 'invitation'])
+      await refuseTaken(session, email, link.user_id)
+      const row = {
+        id: link.user_id ?? uuid(),
+        account_id: link.account_id,
+        name,
+        email,
+        password_hash,
+        role: link.role ?? 'owner',
+        created_at: this.#now(),
+        last_signed_in_at: null,
+      }
+      if (link.user_id === null) await session.query.insertInto('users').values(row).execute()
+      else
+        await session.query.updateTable('users').set({ name, email, password_hash }).where('id', '=', row.id).execute()
+      const user = userOf(row)
+      const details = { how: link.kind, role: user.role }
+      await record(session, user.accountId, { action: 'user.joined', by: actorOf(user), details })
+      return user
+    })
+  }
+
+  /** Uses a sign-in link. @throws {LinkEnded} */
+  async use(token: string): Promise<User> {
+    return this.#store.write(async (session) => {
+      const link = await this.#end(session, token, ['signIn'])
+      const user = session.query.selectFrom('users').selectAll().where('id', '=', link.user_id)
+      const row = await user.where('removed_at', 'is', null).executeTakeFirst()
+      if (!row) throw new LinkEnded()
+      return userOf(row)
+    })
+  }
+
+  /** Invitations of the account that still work, the newest first. */
+  async invitations(accountId: string): Promise<SignInLink[]> {
+    const rows = this.#working(this.#store.read).where('account_id', '=', accountId).where('kind', '=', 'invitation')
+    return (await rows.orderBy('id', 'desc').execute()).map(linkOf)
+  }
+
+  /** Withdraws an invitation; false when there is no such one that still works. */
+  async withdraw(accountId: string, id: string, by: Actor): Promise<boolean> {
+    return this.#store.write(async (session) => {
+      const found = this.#working(session).where('account_id', '=', accountId).where('kind', '=', 'invitation')
+      const row = await found.where('id', '=', id).executeTakeFirst()
+      if (!row) return false
+      await session.query.updateTable('sign_in_links').set({ ended_at: this.#now() }).where('id', '=', id).execute()
+      const subject = { id, name: row.label ?? '' }
+      await record(session, accountId, { action: 'user.invitationWithdrawn', by, subject })
+      return true
+    })
+  }
+
+  #working({ query }: Session) {
+    return query
+      .selectFrom('sign_in_links')
+      .selectAll()
+      .where('ended_at', 'is', null)
+      .where('expires_at', '>', this.#now())
+  }
+
+  async #find(session: Session, token: string): Promise<SignInLinksTable | undefined> {
+    return this.#working(session).where('hash', '=', hashOfToken(token)).executeTakeFirst()
+  }
+
+  /** Ends the link within the transaction that uses it, so that it is used once, whoever else tries at the moment. */
+  async #end(session: Session, token: string, kinds: LinkKind[]): Promise<SignInLinksTable> {
+    const result = await session.query
+      .updateTable('sign_in_links')
+      .set({ ended_at: this.#now() })
+      .where('hash', '=', hashOfToken(token))
+      .where('kind', 'in', kinds)
+      .where('ended_at', 'is', null)
+      .where('expires_at', '>', this.#now())
+      .returningAll()
+      .executeTakeFirst()
+    if (!result) throw new LinkEnded()
+    return result
+  }
+
+  async #replace(session: Session, link: { kind: LinkKind; accountId: string; userId: string }): Promise<string> {
+    await session.query
+      .updateTable('sign_in_links')
+      .set({ ended_at: this.#now() })
+      .where('user_id', '=', link.userId)
+      .where('kind', '=', link.kind)
+      .where('ended_at', 'is', null)
+      .execute()
+    return (await this.#insert(session, link)).token
+  }
+
+  async #insert(
+    { query }: Session,
+    link: { kind: LinkKind; accountId: string; userId?: string; role?: Role; label?: string },
+  ): Promise<{ id: string; token: string }> {
+    const token = randomBytes(24).toString('base64url')
+    const id = uuid()
+    const at = this.#now()
+    await query
+      .insertInto('sign_in_links')
+      .values({
+        id,
+        hash: hashOfToken(token),
+        kind: link.kind,
+        account_id: link.accountId,
+        user_id: link.userId ?? null,
+        role: link.role ?? null,
+        label: link.label ?? null,
+        created_at: at,
+        expires_at: at + linkMilliseconds[link.kind],
+      })
+      .execute()
+    return { id, token }
+  }
+}
+
+/** A token has 192 random bits; nobody guesses what a plain hash of it was made from. */
+function hashOfToken(token: string): Buffer {
+  return hash('sha256', token, 'buffer')
+}
+
+function linkOf(row: SignInLinksTable): SignInLink {
+  return {
+    id: row.id,
+    kind: row.kind as LinkKind,
+    accountId: row.account_id,
+    userId: row.user_id,
+    role: row.role as Role | null,
+    label: row.label,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+  }
+}

@@ -1,0 +1,151 @@
+/** The users of accounts: who they are, how they sign in, what their owners decide of them. */
+import * as apiKeys from '../api-keys/store.ts'
+import { type Actor, record } from '../audit-log/audit-log.ts'
+import type { Session, Store } from '../storage/store.ts'
+import { hashOfPassword, isPassword, passwordFault } from './password.ts'
+import { endSessionsOf } from './sessions.ts'
+import { actorOf, checkedEmail, checkedName, type Role, type User, UserRefused, type UserRow, userOf } from './user.ts'
+
+const findSql = `SELECT id, account_id, name, email, role, password_hash, created_at, last_signed_in_at FROM users
+  WHERE id = ? AND removed_at IS NULL`
+
+export class Users {
+  readonly #store: Store
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  /** `undefined` for one who was removed. */
+  async get(id: string): Promise<User | undefined> {
+    const [row] = await this.#store.read.all<UserRow>(findSql, [id])
+    return row && userOf(row)
+  }
+
+  /** The account's users, the longest there first. */
+  async list(accountId: string): Promise<User[]> {
+    const rows = this.#store.read.query.selectFrom('users').selectAll().where('account_id', '=', accountId)
+    return (await rows.where('removed_at', 'is', null).orderBy('id').execute()).map(userOf)
+  }
+
+  /** Everyone in the account by id, those who were removed among them, as what they made shows them. */
+  async names(accountId: string): Promise<Map<string, string>> {
+    const { query } = this.#store.read
+    const rows = await query.selectFrom('users').select(['id', 'name']).where('account_id', '=', accountId).execute()
+    return new Map(rows.map(({ id, name }) => [id, name]))
+  }
+
+  /** The user with this e-mail address and password; nothing tells which of them was wrong. */
+  async withPassword(email: string, password: string): Promise<User | undefined> {
+    const { query } = this.#store.read
+    const user = query.selectFrom('users').selectAll().where('email', '=', email.trim().toLowerCase())
+    const row = await user.where('removed_at', 'is', null).executeTakeFirst()
+    return (await isPassword(password, row?.password_hash ?? null)) && row ? userOf(row) : undefined
+  }
+
+  /** Notes that the user has signed in. */
+  async signedIn(user: User, how: 'password' | 'link'): Promise<void> {
+    const at = Date.now()
+    await this.#store.write(async (session) => {
+      await session.query.updateTable('users').set({ last_signed_in_at: at }).where('id', '=', user.id).execute()
+      await record(session, user.accountId, { action: 'user.signedIn', by: actorOf(user), details: { how } })
+    })
+  }
+
+  /** What a user says of themselves. @throws {UserRefused} */
+  async describe(user: User, given: { name: string; email: string }): Promise<void> {
+    const name = checkedName(given.name)
+    const email = checkedEmail(given.email)
+    await this.#store.write(async (session) => {
+      await refuseTaken(session, email, user.id)
+      await session.query.updateTable('users').set({ name, email }).where('id', '=', user.id).execute()
+    })
+  }
+
+  /**
+   * Gives the user another password, and ends their other sessions.
+   *
+   * @param current what the user says it was; `undefined` where the user has shown otherwise who they are.
+   * @param sessionHash the session that stays.
+   * @throws {UserRefused}
+   */
+  async changePassword(user: User, current: string | undefined, password: string, sessionHash: Uint8Array) {
+    const fault = passwordFault(password)
+    if (fault) throw new UserRefused(fault, 'password')
+    const [row] = await this.#store.read.all<UserRow>(findSql, [user.id])
+    if (current !== undefined && !(await isPassword(current, row?.password_hash ?? null))) {
+      throw new UserRefused('This is not your present password.', 'currentPassword')
+    }
+    const password_hash = await hashOfPassword(password)
+    await this.#store.write(async (session) => {
+      await session.query.updateTable('users').set({ password_hash }).where('id', '=', user.id).execute()
+      await endSessionsOf(session, user.id, sessionHash)
+      await record(session, user.accountId, { action: 'user.passwordChanged', by: actorOf(user) })
+    })
+  }
+
+  /** @throws {UserRefused} when the account would be without an owner. */
+  async changeRole(accountId: string, id: string, role: Role, by: Actor): Promise<boolean> {
+    return this.#store.write(async (session) => {
+      const user = await this.#lock(session, accountId, id)
+      if (!user || user.role === role) return user !== undefined
+      if (role !== 'owner') await refuseLastOwner(session, accountId, id)
+      await session.query.updateTable('users').set({ role }).where('id', '=', id).execute()
+      const details = { from: user.role, to: role }
+      await record(session, accountId, { action: 'user.roleChanged', by, subject: { id, name: user.name }, details })
+      return true
+    })
+  }
+
+  /**
+   * Removes the user with their sessions, links and API keys; from the moment this resolves, none of them is accepted.
+   *
+   * @throws {UserRefused} when the account would be without an owner.
+   */
+  async remove(accountId: string, id: string, by: Actor): Promise<boolean> {
+    const at = Date.now()
+    return this.#store.write(async (session) => {
+      const user = await this.#lock(session, accountId, id)
+      if (!user) return false
+      await refuseLastOwner(session, accountId, id)
+      await session.query
+        .updateTable('users')
+        .set({ removed_at: at, password_hash: null })
+        .where('id', '=', id)
+        .execute()
+      await endSessionsOf(session, id)
+      await session.query
+        .updateTable('sign_in_links')
+        .set({ ended_at: at })
+        .where('user_id', '=', id)
+        .where('ended_at', 'is', null)
+        .execute()
+      for (const key of await apiKeys.markAllDeletedOf(session, id, at)) {
+        await record(session, accountId, { action: 'apiKey.deleted', by, subject: key, details: { withUser: id } })
+      }
+      await record(session, accountId, { action: 'user.removed', by, subject: { id, name: user.name } })
+      return true
+    })
+  }
+
+  /** The user, when no other transaction can change who owns the account until this one ends. */
+  async #lock(session: Session, accountId: string, id: string): Promise<User | undefined> {
+    await apiKeys.lockOwners(session, accountId, id)
+    const [row] = await session.all<UserRow>(findSql, [id])
+    return row?.account_id === accountId ? userOf(row) : undefined
+  }
+}
+
+/** @throws {UserRefused} when another user has the e-mail address. */
+export async function refuseTaken({ query }: Session, email: string, userId: string | null): Promise<void> {
+  const users = query.selectFrom('users').select('id').where('email', '=', email).where('removed_at', 'is', null)
+  const other = await (userId === null ? users : users.where('id', '!=', userId)).executeTakeFirst()
+  if (other) throw new UserRefused('Another user has this e-mail address.', 'email')
+}
+
+async function refuseLastOwner({ query }: Session, accountId: string, id: string): Promise<void> {
+  const owners = query.selectFrom('users').select('id').where('account_id', '=', accountId).where('role', '=', 'owner')
+  const other = await owners.where('removed_at', 'is', null).where('id', '!=', id).limit(1).executeTakeFirst()
+  if (other) return
+  throw new UserRefused('This is the only owner: make another user an owner first.')
+}
