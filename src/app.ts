@@ -1,13 +1,18 @@
 /** The only file that constructs things and knows them all. */
 import type { Logger } from 'pino'
 import { Accounts } from './accounts/accounts.ts'
+import { Sessions } from './accounts/sessions.ts'
+import { SignInLinks } from './accounts/sign-in-links.ts'
+import { Users } from './accounts/users.ts'
 import type { Principal } from './api-keys/api-key.ts'
 import { ApiKeys } from './api-keys/api-keys.ts'
+import { AuditLog } from './audit-log/audit-log.ts'
 import { browserContextApi } from './browser-context-api.ts'
 import { BrowserContexts } from './browser-contexts/browser-contexts.ts'
 import type { Config } from './config.ts'
 import { type Listener, listen } from './contract/listener.ts'
 import { mountDocument } from './contract/mount.ts'
+import { dashboardApp } from './dashboard/dashboard.ts'
 import { browserContextDocument, executionDocument, knownScopes } from './documents.ts'
 import { executionApi } from './execution-api.ts'
 import { openEncryption, openStore } from './installation.ts'
@@ -23,6 +28,9 @@ import { WorkerProcess } from './worker/worker-process.ts'
 import { describeWorkflows, Workflows } from './workflows/workflows.ts'
 
 export interface Service {
+  dashboardUrl: string
+  /** Leads to choosing who owns the installation, as long as nobody can sign in. Works once. */
+  welcomeUrl: string | undefined
   executionUrl: string
   browserContextUrl: string
   managementUrl: string
@@ -34,8 +42,10 @@ export interface Service {
 /** Serves both surfaces and the management address; resolves when they accept requests. */
 export async function startService(config: Config, log: Logger, command: string): Promise<Service> {
   const [workflows, store] = await Promise.all([describeWorkflows(config.WORKFLOWS_DIR), openStore(config)])
-  const domain = construct(store, new Workflows(workflows), await openEncryption(config), log)
+  const encryption = await openEncryption(config)
+  const domain = construct(store, new Workflows(workflows), encryption, log)
   const firstAccount = await domain.accounts.createFirst()
+  const welcomeToken = await domain.links.first()
   const worker = new WorkerProcess(command, log)
   const metrics = new Metrics(store.read)
   let stopping = false
@@ -46,7 +56,8 @@ export async function startService(config: Config, log: Logger, command: string)
 
   const surface = (name: string) => ({
     name,
-    authenticate: (value: string) => domain.apiKeys.authenticate(value),
+    authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
+    proxyHops: config.PROXY_HOPS,
     isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
     observe: metrics.observe(name),
@@ -60,20 +71,35 @@ export async function startService(config: Config, log: Logger, command: string)
   }
   const apps = await Promise.all([mountDocument(execution), mountDocument(browserContext)])
 
-  const listeners = await listenOnAll(config, [...apps, managementApp({ registry: metrics.registry, ready })])
-  const [executionListener, browserContextListener, managementListener] = listeners
+  const addresses = { dashboardUrl: '', executionUrl: '' }
+  const dashboard = dashboardApp({
+    ...domain,
+    sessionSecret: encryption.sign('dashboard', 'sessions').toString('base64url'),
+    publicUrl: config.DASHBOARD_URL,
+    port: config.DASHBOARD_PORT,
+    proxyHops: config.PROXY_HOPS,
+    addresses: () => addresses,
+    isUnavailable: (error) => error instanceof StoreUnavailable,
+    log,
+  })
+  const management = managementApp({ registry: metrics.registry, ready })
+  const listeners = await listenOnAll(config, [dashboard, ...apps, management])
+  const [dashboardListener, executionListener, browserContextListener, managementListener] = listeners
+  addresses.dashboardUrl = config.DASHBOARD_URL ?? dashboardListener.url
+  addresses.executionUrl = config.EXECUTION_URL ?? executionListener.url
   domain.upkeep.start()
   worker.start()
 
   return {
-    executionUrl: config.EXECUTION_URL ?? executionListener.url,
+    ...addresses,
+    welcomeUrl: welcomeToken && `${addresses.dashboardUrl}/links/${welcomeToken}`,
     browserContextUrl: config.BROWSER_CONTEXT_URL ?? browserContextListener.url,
     managementUrl: managementListener.url,
     firstAccount,
     async stop() {
       stopping = true
       domain.feed.close()
-      const surfaces = [executionListener, browserContextListener].map((listener) =>
+      const surfaces = [dashboardListener, executionListener, browserContextListener].map((listener) =>
         listener.stop(config.SHUTDOWN_SECONDS),
       )
       await Promise.all([...surfaces, worker.stop(), domain.upkeep.stop()])
@@ -89,6 +115,10 @@ function construct(store: Store, workflows: Workflows, encryption: Encryption, l
   return {
     workflows,
     accounts: new Accounts(store),
+    users: new Users(store),
+    links: new SignInLinks(store),
+    sessions: new Sessions(store),
+    auditLog: new AuditLog(store),
     apiKeys: new ApiKeys(store, knownScopes()),
     runs: new Runs({ store, workflows, encryption, cursors }),
     feed: new RunFeed(store),
@@ -99,17 +129,18 @@ function construct(store: Store, workflows: Workflows, encryption: Encryption, l
 
 type Apps = Awaited<ReturnType<typeof mountDocument>>[]
 
-/** Opens the three ports, or none of them. */
-async function listenOnAll(config: Config, apps: Apps): Promise<[Listener, Listener, Listener]> {
-  const [execution, browserContext, management] = apps
-  if (!execution || !browserContext || !management) throw new Error('Three apps are to be listened on.')
+/** Opens the four ports, or none of them. */
+async function listenOnAll(config: Config, apps: Apps): Promise<[Listener, Listener, Listener, Listener]> {
+  const [dashboard, execution, browserContext, management] = apps
+  if (!dashboard || !execution || !browserContext || !management) throw new Error('Four apps are to be listened on.')
   const opened: Listener[] = []
   try {
     const host = config.HOST
+    opened.push(await listen(dashboard, { host, port: config.DASHBOARD_PORT, name: 'DASHBOARD_PORT' }))
     opened.push(await listen(execution, { host, port: config.EXECUTION_PORT, name: 'EXECUTION_PORT' }))
     opened.push(await listen(browserContext, { host, port: config.BROWSER_CONTEXT_PORT, name: 'BROWSER_CONTEXT_PORT' }))
     opened.push(await listen(management, { host, port: config.MANAGEMENT_PORT, name: 'MANAGEMENT_PORT' }))
-    return opened as [Listener, Listener, Listener]
+    return opened as [Listener, Listener, Listener, Listener]
   } catch (error) {
     await Promise.all(opened.map((listener) => listener.stop(0)))
     throw error

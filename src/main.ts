@@ -63,5 +63,22 @@ accounts
   .option('--json', 'print JSON')
   .action(async (options) => (await import('./command-line/accounts.ts')).listAccounts(options))
 
+const users = program.command('users').description('list users, and let them in without a password')
+
+users
+  .command('list')
+  .description('list the users of an account')
+  .option('--account <id>', 'the account, where there are several')
+  .option('--json', 'print JSON')
+  .action(async (options) => (await import('./command-line/users.ts')).listUsers(options))
+
+users
+  .command('sign-in-link')
+  .description('print a link that signs a user in, once: for whoever has forgotten the password')
+  .option('--email <email>', 'the user; the owner of the account unless given')
+  .option('--account <id>', 'the account, where there are several')
+  .option('--json', 'print JSON')
+  .action(async (options) => (await import('./command-line/users.ts')).makeSignInLink(options))
+
 const { explained } = await import('./command-line/explained.ts')
 await explained(() => program.parseAsync())

@@ -6,9 +6,13 @@ import { print, table } from './print.ts'
 
 export async function createAccount(options: { name: string; scopes?: boolean; json?: boolean }): Promise<void> {
   const name = nameOf(options.name)
-  await withAdministration(async ({ accounts }) => {
+  await withAdministration(async ({ accounts, links, linkUrl }) => {
     const account = await accounts.create({ name, scopesEnabled: options.scopes ?? false })
-    print(options.json ? JSON.stringify(shown(account)) : `Created the account "${account.name}": ${account.id}`)
+    const token = await links.welcome(account.id)
+    const welcomeUrl = token === undefined ? null : linkUrl(token)
+    if (options.json) return print(JSON.stringify({ ...shown(account), welcomeUrl }))
+    print(`Created the account "${account.name}": ${account.id}`)
+    print(`This link makes whoever opens it its owner. It works once, within a day:\n  ${welcomeUrl}`)
   })
 }
 

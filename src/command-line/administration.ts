@@ -1,25 +1,42 @@
 /** What the operator's commands need of the installation; they work beside a service that runs. */
 import { Accounts } from '../accounts/accounts.ts'
+import { SignInLinks } from '../accounts/sign-in-links.ts'
+import { Users } from '../accounts/users.ts'
 import { ApiKeys } from '../api-keys/api-keys.ts'
-import { readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config.ts'
 import { knownScopes } from '../documents.ts'
 import { openStore } from '../installation.ts'
 
 export interface Administration {
   accounts: Accounts
+  users: Users
+  links: SignInLinks
   apiKeys: ApiKeys
+  /** Where the service shows the page of a link. */
+  linkUrl(token: string): string
 }
 
 /** Opens the store, making it and the first account where needed, for as long as `act` takes. */
 export async function withAdministration(act: (administration: Administration) => Promise<void>): Promise<void> {
-  const store = await openStore(readConfig(process.env))
+  const config = readConfig(process.env)
+  const store = await openStore(config)
   const accounts = new Accounts(store)
   const apiKeys = new ApiKeys(store, knownScopes())
   try {
     await accounts.createFirst()
-    await act({ accounts, apiKeys })
+    const users = new Users(store)
+    const links = new SignInLinks(store)
+    await act({ accounts, users, links, apiKeys, linkUrl: (token) => `${dashboardUrlOf(config)}/links/${token}` })
   } finally {
     await apiKeys.close()
     await store.close()
   }
+}
+
+const everywhere: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+
+/** Where a browser reaches the dashboard of a service with this configuration. */
+export function dashboardUrlOf({ DASHBOARD_URL, DASHBOARD_PORT, HOST }: Config): string {
+  const host = everywhere[HOST] ?? HOST
+  return DASHBOARD_URL ?? `http://${host.includes(':') ? `[${host}]` : host}:${DASHBOARD_PORT}`
 }

@@ -23,23 +23,25 @@ export async function start(): Promise<void> {
 }
 
 function welcome(
-  { firstAccount, executionUrl, browserContextUrl, managementUrl }: Service,
+  { firstAccount, welcomeUrl, dashboardUrl, executionUrl, browserContextUrl, managementUrl }: Service,
   dataDirectory: string,
 ): string {
   const addresses = [
+    `Dashboard            ${dashboardUrl}`,
     `Execution API        ${executionUrl}`,
     `Browser Context API  ${browserContextUrl}`,
     `Management           ${managementUrl}/readyz`,
   ]
-  if (!firstAccount) return addresses.join('\n')
+  if (!welcomeUrl) return addresses.join('\n')
+  const made = `First start: made the store in ${dataDirectory}, its encryption key, and the account "${firstAccount?.name}".`
   return [
-    `First start: made the store in ${dataDirectory}, its encryption key, and the account "${firstAccount.name}".`,
-    '',
+    ...(firstAccount ? [made, ''] : []),
     ...addresses,
     '',
-    'Create an API key, in another terminal:',
-    '  npm run --silent cli -- keys create --name "my first key"',
-    'and queue a run with it:',
+    'Nobody can sign in to the dashboard yet. This link works once, within a day; it makes you its owner:',
+    `  ${welcomeUrl}`,
+    '',
+    'Create an API key there, and queue a run with it:',
     `  curl -X PUT ${executionUrl}/v1/execution/queue-remote/count-words \\`,
     "    -H 'Authorization: Bearer <API_KEY>' -H 'Content-Type: application/json' -H 'Prefer: wait=10' \\",
     `    -d '{"variableData": {"path": "README.md"}}'`,

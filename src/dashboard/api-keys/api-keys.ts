@@ -1,0 +1,156 @@
+/** The tab "API Keys": making, naming, rotating and deleting them (interface, sections 1 and 5). */
+import { v7 as uuid, validate } from 'uuid'
+import { type ApiKey, ApiKeyRefused } from '../../api-keys/api-key.ts'
+import type { Parts } from '../parts.ts'
+import { found, type Handler, type Page, PageForbidden, type Visit } from '../visit.ts'
+import * as views from './views.ts'
+
+/** What may be chosen as a key's lifetime, in days. */
+export const lifetimes: Record<string, string> = {
+  '': 'Never',
+  '7': 'In 7 days',
+  '30': 'In 30 days',
+  '90': 'In 90 days',
+  '365': 'In a year',
+}
+
+const dayMilliseconds = 24 * 60 * 60 * 1000
+
+export function list(parts: Parts): Handler {
+  return async (visit) => {
+    const [keys, names] = await Promise.all([parts.apiKeys.list(visit.account.id), parts.users.names(visit.account.id)])
+    const limit = await parts.apiKeys.refusal(visit.account.id, visit.user.id)
+    const done = visit.query.get('done') ?? ''
+    return page('API Keys', views.listView({ visit, keys, names, limit, done }))
+  }
+}
+
+export function create(parts: Parts): Handler {
+  return async (visit) => newPage(parts, visit, { id: uuid() })
+}
+
+export function submitNew(parts: Parts): Handler {
+  return async (visit) => {
+    const { account, user, form, actor } = visit
+    const id = idOf(form)
+    const lifetime = form.get('lifetime') ?? ''
+    try {
+      const days = lifetimes[lifetime] === undefined ? undefined : Number(lifetime)
+      if (days === undefined) throw new ApiKeyRefused('repeated', 'Choose one of the lifetimes.')
+      const key = {
+        id,
+        accountId: account.id,
+        userId: user.id,
+        name: form.get('name') ?? '',
+        scopes: form.get('permissions') === 'some' ? form.getAll('scope') : null,
+        expiresAt: days === 0 ? null : Date.now() + days * dayMilliseconds,
+      }
+      const made = await parts.apiKeys.create(key, actor)
+      return page('API key created', views.revealedView(made, parts.addresses().executionUrl, example(parts)))
+    } catch (error) {
+      if (!(error instanceof ApiKeyRefused)) throw error
+      if (error.about === 'repeated') return { location: '/api-keys?done=repeated' }
+      return newPage(parts, visit, { id, refused: error })
+    }
+  }
+}
+
+export function rename(parts: Parts): Handler {
+  return async (visit) => page('Rename API key', views.renameView(await ownKey(parts, visit)))
+}
+
+export function submitName(parts: Parts): Handler {
+  return async (visit) => {
+    const key = await ownKey(parts, visit)
+    const name = visit.form.get('name') ?? ''
+    try {
+      found(await parts.apiKeys.rename(visit.account.id, key.id, name, visit.actor))
+      return { location: '/api-keys?done=renamed' }
+    } catch (error) {
+      if (!(error instanceof ApiKeyRefused)) throw error
+      return page('Rename API key', views.renameView({ ...key, name }, error.message), 400)
+    }
+  }
+}
+
+export function rotate(parts: Parts): Handler {
+  return async (visit) => page('Rotate API key', views.rotateView(await ownKey(parts, visit), uuid()))
+}
+
+export function submitRotation(parts: Parts): Handler {
+  return async (visit) => {
+    const newId = idOf(visit.form)
+    // Not `ownKey`: when this form is sent again, the key that it was about is gone, and that is no error.
+    const key = await parts.apiKeys.get(visit.account.id, visit.params.id ?? '')
+    if (key && key.userId !== visit.user.id) throw new PageForbidden()
+    try {
+      const made = found(await parts.apiKeys.rotate(visit.account.id, visit.params.id ?? '', newId, visit.actor))
+      return page('API key rotated', views.revealedView(made, parts.addresses().executionUrl, example(parts)))
+    } catch (error) {
+      if (!(error instanceof ApiKeyRefused)) throw error
+      if (error.about === 'repeated' || !key) return { location: '/api-keys?done=repeated' }
+      return page('Rotate API key', views.rotateView(key, newId, error.message), 409)
+    }
+  }
+}
+
+export function remove(parts: Parts): Handler {
+  return async (visit) => {
+    const key = await deletableKey(parts, visit)
+    const holder = (await parts.users.names(visit.account.id)).get(key.userId) ?? ''
+    return page('Delete API key', views.deleteView(key, holder))
+  }
+}
+
+export function submitDeletion(parts: Parts): Handler {
+  return async (visit) => {
+    const key = await deletableKey(parts, visit)
+    found(await parts.apiKeys.delete(visit.account.id, key.id, visit.actor))
+    return { location: '/api-keys?done=deleted' }
+  }
+}
+
+async function newPage(parts: Parts, visit: Visit, { id, refused }: { id: string; refused?: ApiKeyRefused }) {
+  const limit = await parts.apiKeys.refusal(visit.account.id, visit.user.id)
+  const { knownScopes } = parts.apiKeys
+  const isLimit = refused?.about === 'userLimit' || refused?.about === 'accountLimit'
+  const status = refused ? (isLimit ? 409 : 400) : 200
+  return page(
+    'Create an API key',
+    views.newView({ visit, id, limit: isLimit ? refused : limit, refused, knownScopes }),
+    status,
+  )
+}
+
+/** The form's own id for what it makes, so that sending it again makes nothing more. */
+function idOf(form: URLSearchParams): string {
+  const id = form.get('id') ?? ''
+  return validate(id) ? id.toLowerCase() : uuid()
+}
+
+async function keyOf(parts: Parts, { account, params }: Visit): Promise<ApiKey> {
+  return found(await parts.apiKeys.get(account.id, params.id ?? ''))
+}
+
+/** A key that the visitor holds: nobody else names it or learns its new value. */
+async function ownKey(parts: Parts, visit: Visit): Promise<ApiKey> {
+  const key = await keyOf(parts, visit)
+  if (key.userId !== visit.user.id) throw new PageForbidden()
+  return key
+}
+
+/** Owners may delete every key of the account. */
+async function deletableKey(parts: Parts, visit: Visit): Promise<ApiKey> {
+  const key = await keyOf(parts, visit)
+  if (key.userId !== visit.user.id && visit.user.role !== 'owner') throw new PageForbidden()
+  return key
+}
+
+/** A workflow for the `curl` that shows how a key is used. */
+function example({ workflows }: Parts): string {
+  return workflows.list()[0]?.id ?? '{workflowId}'
+}
+
+function page(title: string, body: Page['body'], status = 200): Page {
+  return { title, tab: 'api-keys', body, status }
+}

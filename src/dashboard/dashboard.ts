@@ -1,0 +1,59 @@
+/** The dashboard: a list of its pages and of what can be done on them. */
+import express, { type Express } from 'express'
+import * as apiKeys from './api-keys/api-keys.ts'
+import { assetRouter } from './assets.ts'
+import type { Parts } from './parts.ts'
+import { failures, notFound, openPages, protect, signedInPages } from './serve.ts'
+import * as account from './settings/account.ts'
+import * as auditLog from './settings/audit-log.ts'
+import * as members from './settings/members.ts'
+import * as profile from './settings/profile.ts'
+import * as links from './sign-in/links.ts'
+import * as signIn from './sign-in/sign-in.ts'
+import { ofOwners } from './visit.ts'
+
+export function dashboardApp(parts: Parts): Express {
+  const app = express().disable('x-powered-by').disable('etag').enable('strict routing')
+  app.set('trust proxy', parts.proxyHops)
+  app.use(assetRouter())
+  app.use(...protect(parts))
+
+  const open = openPages(app)
+  open.get('/sign-in', signIn.show())
+  open.post('/sign-in', ...signIn.limits(), signIn.submit(parts))
+  open.post('/sign-out', signIn.leave())
+  open.get('/links/:token', links.show(parts))
+  open.post('/links/:token', signIn.addressLimit(), links.submit(parts))
+
+  const pages = signedInPages(app, parts)
+  pages.get('/api-keys', apiKeys.list(parts))
+  pages.get('/api-keys/new', apiKeys.create(parts))
+  pages.post('/api-keys/new', apiKeys.submitNew(parts))
+  pages.get('/api-keys/:id/rename', apiKeys.rename(parts))
+  pages.post('/api-keys/:id/rename', apiKeys.submitName(parts))
+  pages.get('/api-keys/:id/rotate', apiKeys.rotate(parts))
+  pages.post('/api-keys/:id/rotate', apiKeys.submitRotation(parts))
+  pages.get('/api-keys/:id/delete', apiKeys.remove(parts))
+  pages.post('/api-keys/:id/delete', apiKeys.submitDeletion(parts))
+
+  pages.get('/settings', account.show())
+  pages.post('/settings', ofOwners(account.submit(parts)))
+  pages.get('/settings/members', members.list(parts))
+  pages.get('/settings/members/invite', ofOwners(members.invite()))
+  pages.post('/settings/members/invite', ofOwners(members.submitInvitation(parts)))
+  pages.post('/settings/members/invitations/:id/withdraw', ofOwners(members.withdraw(parts)))
+  pages.post('/settings/members/:id/role', ofOwners(members.submitRole(parts)))
+  pages.post('/settings/members/:id/sign-in-link', ofOwners(members.makeSignInLink(parts)))
+  pages.get('/settings/members/:id/remove', ofOwners(members.remove(parts)))
+  pages.post('/settings/members/:id/remove', ofOwners(members.submitRemoval(parts)))
+  pages.get('/settings/audit-log', ofOwners(auditLog.list(parts)))
+  pages.stream('/settings/audit-log.jsonl', auditLog.download(parts))
+
+  pages.get('/profile', profile.show())
+  pages.post('/profile', profile.submit(parts))
+  pages.post('/profile/password', profile.submitPassword(parts))
+
+  app.use(notFound(parts))
+  app.use(failures(parts))
+  return app
+}

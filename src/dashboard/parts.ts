@@ -1,0 +1,33 @@
+/** What the dashboard is made of: the domain's actions, and where the reader finds the rest of the service. */
+import type { Logger } from 'pino'
+import type { Accounts } from '../accounts/accounts.ts'
+import type { Sessions } from '../accounts/sessions.ts'
+import type { SignInLinks } from '../accounts/sign-in-links.ts'
+import type { Users } from '../accounts/users.ts'
+import type { ApiKeys } from '../api-keys/api-keys.ts'
+import type { AuditLog } from '../audit-log/audit-log.ts'
+import type { RunFeed } from '../runs/feed.ts'
+import type { Runs } from '../runs/runs.ts'
+import type { Workflows } from '../workflows/workflows.ts'
+
+export interface Parts {
+  accounts: Accounts
+  users: Users
+  links: SignInLinks
+  sessions: Sessions
+  auditLog: AuditLog
+  apiKeys: ApiKeys
+  workflows: Workflows
+  runs: Runs
+  feed: RunFeed
+  /** Signs the cookies of sessions. */
+  sessionSecret: string
+  /** The dashboard's public address, when it is behind a proxy. */
+  publicUrl: string | undefined
+  port: number
+  proxyHops: number
+  /** Public addresses of this installation; known once it listens. */
+  addresses(): { dashboardUrl: string; executionUrl: string }
+  isUnavailable(error: unknown): boolean
+  log: Logger
+}

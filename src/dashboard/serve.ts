@@ -1,0 +1,185 @@
+/** How pages are served: protection, who is signed in, forms in, documents out, and what is said when something fails. */
+import { randomUUID } from 'node:crypto'
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express'
+import { notice } from './elements.ts'
+import { type Html, html } from './html.ts'
+import type { Parts } from './parts.ts'
+import { crossSiteRefusal, securityHeaders } from './protection.ts'
+import { sessionHandler } from './session.ts'
+import { pageDocument, plainDocument } from './shell.ts'
+import { type Handler, type Page, PageForbidden, PageNotFound, type Visit, visitOf } from './visit.ts'
+
+/** Bounds the fields of a form: variables of a run as the Execution API takes them, and what encoding adds. */
+const formBytesMax = 4 * 1024 * 1024
+
+export function protect(parts: Parts): RequestHandler[] {
+  const { publicUrl, sessions, sessionSecret, port } = parts
+  const secure = publicUrl?.startsWith('https:') ?? false
+  const isCrossSite = crossSiteRefusal(publicUrl && new URL(publicUrl).origin)
+  return [
+    (_request, response, next) => {
+      response.set({ 'X-Request-Id': randomUUID(), 'Cache-Control': 'no-store' })
+      next()
+    },
+    securityHeaders(secure),
+    (request, _response, next) => {
+      // The public address says how readers come here; a proxy need not repeat it.
+      if (secure) request.headers['x-forwarded-proto'] = 'https'
+      next(isCrossSite(request) ? new CrossSite() : undefined)
+    },
+    sessionHandler({ sessions, secret: sessionSecret, secure, port }),
+  ]
+}
+
+/** A form that another site's page has sent. */
+class CrossSite extends Error {}
+
+const readForm: RequestHandler[] = [
+  express.text({ type: 'application/x-www-form-urlencoded', limit: formBytesMax }),
+  (request, response, next) => {
+    response.locals.form = new URLSearchParams(typeof request.body === 'string' ? request.body : '')
+    next()
+  },
+]
+
+/** The fields of the form that was sent. */
+export function formOf(response: Response): URLSearchParams {
+  return response.locals.form
+}
+
+/** Pages for whoever comes. */
+export function openPages(app: Express) {
+  return {
+    get: (path: string, ...handlers: RequestHandler[]) => app.get(path, ...handlers),
+    post: (path: string, ...handlers: RequestHandler[]) => app.post(path, ...readForm, ...handlers),
+  }
+}
+
+/** Pages for whoever is signed in; others are asked to sign in first. */
+export function signedInPages(app: Express, parts: Parts) {
+  const visitor = requireVisitor(parts)
+  return {
+    get: (path: string, handler: Handler) => app.get(path, visitor, answered(handler)),
+    post: (path: string, handler: Handler) => app.post(path, ...readForm, visitor, answered(handler)),
+    /** For answers that are no pages. */
+    stream: (path: string, handler: (visit: Visit, request: Request, response: Response) => Promise<void>) =>
+      app.get(path, visitor, (request, response) => handler(response.locals.visit, request, response)),
+  }
+}
+
+function requireVisitor(parts: Parts): RequestHandler {
+  return async (request, response, next) => {
+    const visit = await readVisit(parts, request, response)
+    if (visit) {
+      response.locals.visit = visit
+      return next()
+    }
+    const wantsPage = request.method === 'GET' && request.accepts('html') === 'html'
+    const goal = wantsPage && request.path !== '/' ? `?next=${encodeURIComponent(request.originalUrl)}` : ''
+    response.redirect(303, `/sign-in${goal}`)
+  }
+}
+
+/** Whoever is signed in, as the store has them now: one who was removed is not. */
+export async function readVisit(parts: Parts, request: Request, response: Response): Promise<Visit | undefined> {
+  const { userId, byLink = false } = request.session
+  const user = userId === undefined ? undefined : await parts.users.get(userId)
+  const account = user && (await parts.accounts.get(user.accountId))
+  if (!user || !account) return undefined
+  return visitOf({
+    user,
+    account,
+    byLink,
+    sessionId: request.sessionID,
+    params: request.params as Record<string, string>,
+    query: new URLSearchParams(request.originalUrl.split('?')[1]),
+    form: formOf(response) ?? new URLSearchParams(),
+  })
+}
+
+function answered(handler: Handler): RequestHandler {
+  return async (_request, response) => {
+    const visit: Visit = response.locals.visit
+    const reply = await handler(visit)
+    if ('location' in reply) return response.redirect(303, reply.location)
+    await sendPage(response, visit, reply)
+  }
+}
+
+async function sendPage(response: Response, visit: Visit, page: Page): Promise<void> {
+  await sendDocument(response, page.status ?? 200, pageDocument(visit, page))
+}
+
+export async function sendDocument(response: Response, status: number, document: Html): Promise<void> {
+  response
+    .status(status)
+    .type('html')
+    .send(String(await document))
+}
+
+export function notFound(parts: Parts): RequestHandler {
+  return async (request, response) => {
+    await sendFailure(parts, request, response, {
+      status: 404,
+      title: 'Not found',
+      words: 'There is no such page, or what it showed is gone.',
+    })
+  }
+}
+
+interface Failure {
+  status: number
+  title: string
+  words: string
+}
+
+/** Says what went wrong to whoever reads, and nothing of the inside. */
+export function failures(parts: Parts): ErrorRequestHandler {
+  return async (error: unknown, request, response, next) => {
+    if (response.headersSent) return next(error)
+    const failure = failureOf(parts, error)
+    if (failure.status >= 500) {
+      parts.log.error({ err: error, requestId: response.get('X-Request-Id') }, 'a page of the dashboard failed')
+    }
+    await sendFailure(parts, request, response, failure).catch(next)
+  }
+}
+
+function failureOf(parts: Parts, error: unknown): Failure {
+  if (error instanceof PageNotFound) {
+    return { status: 404, title: 'Not found', words: 'There is no such thing in this account, or it is gone.' }
+  }
+  if (error instanceof PageForbidden) {
+    return { status: 403, title: 'For owners', words: 'Only an owner of the account may see or do this.' }
+  }
+  if (error instanceof CrossSite) {
+    return { status: 403, title: 'Refused', words: 'This form was sent from another site. Nothing was done.' }
+  }
+  if (parts.isUnavailable(error)) {
+    return { status: 503, title: 'Try again in a moment', words: 'The store does not answer. Nothing was changed.' }
+  }
+  const { status } = error as { status?: unknown }
+  if (status === 413) return { status, title: 'Too large', words: 'What was sent is too large. Nothing was done.' }
+  if (typeof status === 'number' && status >= 400 && status < 500) {
+    return { status, title: 'Not understood', words: 'This request cannot be understood. Nothing was done.' }
+  }
+  return { status: 500, title: 'Something went wrong', words: 'The log of the service says more.' }
+}
+
+async function sendFailure(parts: Parts, request: Request, response: Response, { status, title, words }: Failure) {
+  const id = response.get('X-Request-Id')
+  const body = html`<h1>${title}</h1>
+    ${notice('warning', words)}
+    ${status >= 500 ? html`<p class="muted">Request <code>${id}</code></p>` : ''}
+    <p><a href="/">To the overview</a></p>`
+  // Without tabs when they cannot be drawn: the store may be what has failed.
+  const visit = status === 500 || status === 503 ? undefined : await readVisit(parts, request, response)
+  if (visit) return sendPage(response, visit, { title, tab: 'overview', body, status })
+  await sendDocument(response, status, plainDocument(title, body))
+}

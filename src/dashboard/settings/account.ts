@@ -1,0 +1,54 @@
+/** Settings of the account: its name, and whether its keys may be limited to scopes. */
+import { checkedName, UserRefused } from '../../accounts/user.ts'
+import { facts, inputField, moment, notice } from '../elements.ts'
+import { attributes, type Html, html, nothing } from '../html.ts'
+import type { Parts } from '../parts.ts'
+import type { Handler, Visit } from '../visit.ts'
+import { settingsPage } from './tabs.ts'
+
+export function show(): Handler {
+  return async (visit) => {
+    const { account, user } = visit
+    const content = user.role === 'owner' ? form(visit, account) : facts(factsOf(visit))
+    return settingsPage(visit, '/settings', content)
+  }
+}
+
+export function submit({ accounts }: Parts): Handler {
+  return async (visit) => {
+    const to = { name: visit.form.get('name') ?? '', scopesEnabled: visit.form.get('scopesEnabled') === 'on' }
+    try {
+      await accounts.change(visit.account.id, { ...to, name: checkedName(to.name) }, visit.actor)
+      return { location: '/settings?done=saved' }
+    } catch (error) {
+      if (!(error instanceof UserRefused)) throw error
+      return settingsPage(visit, '/settings', form(visit, to, error.message), 400)
+    }
+  }
+}
+
+function form(visit: Visit, shown: { name: string; scopesEnabled: boolean }, error?: string): Html {
+  return html`${visit.query.get('done') === 'saved' ? notice('good', 'Saved.') : nothing}
+    <form method="post" action="/settings" class="card">
+      ${inputField({ name: 'name', label: 'Account name', value: shown.name, error, required: true, maxlength: 100 })}
+      <fieldset>
+        <legend>Scopes</legend>
+        <label>
+          <input type="checkbox" role="switch" name="scopesEnabled" aria-describedby="scopes-hint" ${attributes(shown.scopesEnabled, 'checked')} />
+          API keys may be limited to scopes
+        </label>
+        <small id="scopes-hint">Keys that have scopes keep them, also when this is turned off.</small>
+      </fieldset>
+      <div class="buttons"><button>Save</button></div>
+    </form>
+    ${facts(factsOf(visit).slice(2))}`
+}
+
+function factsOf({ account }: Visit): [string, Html | string][] {
+  return [
+    ['Account', account.name],
+    ['Scopes', account.scopesEnabled ? 'API keys may be limited to scopes' : 'off'],
+    ['Account id', html`<code>${account.id}</code>`],
+    ['Created', moment(account.createdAt, 'exact')],
+  ]
+}

@@ -1,0 +1,87 @@
+/** What surrounds every page: the head, the tabs, and who is signed in. */
+import { assetPath } from './assets.ts'
+import { type Html, html, nothing } from './html.ts'
+import type { Page, Tab, Visit } from './visit.ts'
+
+const tabs: { tab: Tab; title: string; path: string; icon: Html }[] = [
+  { tab: 'overview', title: 'Overview', path: '/', icon: icon('M3 12h4l3-8 4 16 3-8h4') },
+  { tab: 'runs', title: 'Runs', path: '/runs', icon: icon('M7 4v16l13-8z') },
+  {
+    tab: 'workflows',
+    title: 'Workflows',
+    path: '/workflows',
+    icon: icon('M4 5h6v6H4zM14 13h6v6h-6zM10 8h4a3 3 0 0 1 3 3v2'),
+  },
+  {
+    tab: 'api-keys',
+    title: 'API Keys',
+    path: '/api-keys',
+    icon: icon('M15 9a4 4 0 1 0-3.5 4L13 14.5h2v2h2v2h3v-3l-5.2-5.2'),
+  },
+  { tab: 'settings', title: 'Settings', path: '/settings', icon: icon('M4 7h10m4 0h2M4 17h2m4 0h10M16 5v4M8 15v4') },
+]
+
+function icon(path: string): Html {
+  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}" /></svg>`
+}
+
+/** The document of a page for somebody who is signed in. */
+export function pageDocument(visit: Visit, { title, tab, body }: Page): Html {
+  const { user, account } = visit
+  const links = tabs.map(
+    (each) =>
+      html`<li><a href="${each.path}" ${each.tab === tab ? html`aria-current="page"` : nothing}>${each.icon}${each.title}</a></li>`,
+  )
+  return shell(
+    title,
+    html`<div class="frame">
+      <header class="side">
+        <a class="brand" href="/">${mark()}<span>execution-service</span></a>
+        <nav class="tabs" aria-label="Tabs"><ul>${links}</ul></nav>
+        <div class="who">
+          <a href="/profile" ${tab === 'profile' ? html`aria-current="page"` : nothing}>
+            <strong>${user.name}</strong>
+            <span>${account.name}</span>
+          </a>
+          <form method="post" action="/sign-out"><button class="quiet">Sign out</button></form>
+        </div>
+      </header>
+      <main id="main">${body}</main>
+    </div>`,
+  )
+}
+
+/** The document of a page for somebody who is not signed in, or for an error. */
+export function plainDocument(title: string, body: Html): Html {
+  return shell(
+    title,
+    html`<main id="main" class="alone">
+      <p class="brand">${mark()}<span>execution-service</span></p>
+      ${body}
+    </main>`,
+  )
+}
+
+function mark(): Html {
+  return html`<img src="${assetPath('icon.svg')}" alt="" width="24" height="24" />`
+}
+
+function shell(title: string, body: Html): Html {
+  return html`<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta name="color-scheme" content="light dark" />
+    <title>${title} · execution-service</title>
+    <link rel="icon" href="${assetPath('icon.svg')}" type="image/svg+xml" />
+    <link rel="stylesheet" href="${assetPath('pico.css')}" />
+    <link rel="stylesheet" href="${assetPath('dashboard.css')}" />
+    <script type="module" src="${assetPath('dashboard.js')}"></script>
+  </head>
+  <body>
+    <a class="skip" href="#main">Skip to content</a>
+    ${body}
+  </body>
+</html>`
+}

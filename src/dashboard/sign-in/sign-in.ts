@@ -1,0 +1,117 @@
+/** Signing in with e-mail address and password, and signing out. */
+import type { Request, RequestHandler, Response } from 'express'
+import { ipKeyGenerator, rateLimit } from 'express-rate-limit'
+import { inputField, notice } from '../elements.ts'
+import { type Html, html, nothing } from '../html.ts'
+import type { Parts } from '../parts.ts'
+import { formOf, sendDocument } from '../serve.ts'
+import { signIn, signOut } from '../session.ts'
+import { plainDocument } from '../shell.ts'
+
+const limitMinutes = 15
+
+/** Failed attempts within 15 minutes: from one address for one user, from one address, and for one user. */
+const attemptsMax = { userFromAddress: 5, address: 30, user: 50 }
+
+/** Refuse attempts beyond the limits; those that succeed are not counted. Kept in memory: a restart forgets them. */
+export function limits(): RequestHandler[] {
+  const userOf = (response: Response) => (formOf(response).get('email') ?? '').trim().toLowerCase()
+  return [
+    limit(attemptsMax.userFromAddress, (request, response) => `${addressOf(request)} ${userOf(response)}`),
+    addressLimit(),
+    limit(attemptsMax.user, (_request, response) => userOf(response)),
+  ]
+}
+
+/** Refuses whoever tries too much from one address. */
+export function addressLimit(): RequestHandler {
+  return limit(attemptsMax.address, addressOf)
+}
+
+function addressOf(request: Request): string {
+  return ipKeyGenerator(request.ip ?? '')
+}
+
+function limit(max: number, keyGenerator: (request: Request, response: Response) => string): RequestHandler {
+  return rateLimit({
+    windowMs: limitMinutes * 60 * 1000,
+    limit: max,
+    keyGenerator,
+    skipSuccessfulRequests: true,
+    standardHeaders: 'draft-8',
+    legacyHeaders: false,
+    handler: async (_request, response) => {
+      const words = `Too many attempts. Try again in ${limitMinutes} minutes.`
+      await sendForm(response, 429, { email: formOf(response).get('email') ?? '', next: '', refusal: words })
+    },
+  })
+}
+
+interface SignInForm {
+  email: string
+  /** Where the reader wanted to go. */
+  next: string
+  refusal?: string
+  done?: string
+}
+
+const endings: Record<string, string> = { signedOut: 'You are signed out.' }
+
+export function show(): RequestHandler {
+  return async (request, response) => {
+    const query = new URLSearchParams(request.originalUrl.split('?')[1])
+    if (request.session.userId !== undefined && !query.has('done')) return response.redirect(303, goalOf(query))
+    const done = endings[query.get('done') ?? '']
+    await sendForm(response, 200, { email: '', next: query.get('next') ?? '', ...(done && { done }) })
+  }
+}
+
+export function submit({ users }: Parts): RequestHandler {
+  return async (request, response) => {
+    const form = formOf(response)
+    const email = form.get('email') ?? ''
+    const user = await users.withPassword(email, form.get('password') ?? '')
+    if (!user) {
+      const refusal = 'There is no user with this e-mail address and password.'
+      return sendForm(response, 401, { email, next: form.get('next') ?? '', refusal })
+    }
+    await users.signedIn(user, 'password')
+    await signIn(request, user, false)
+    response.redirect(303, goalOf(form))
+  }
+}
+
+export function leave(): RequestHandler {
+  return async (request, response) => {
+    await signOut(request)
+    // What the browser has stored of this site goes as well; its cache holds no page of it.
+    response.set('Clear-Site-Data', '"cookies", "storage"').redirect(303, '/sign-in?done=signedOut')
+  }
+}
+
+/** A path of this dashboard, and nothing that a browser could take for another site. */
+function goalOf(form: URLSearchParams): string {
+  const next = form.get('next') ?? ''
+  const url = URL.parse(next, 'http://dashboard.invalid')
+  const isOwn = next.startsWith('/') && url?.host === 'dashboard.invalid' && !url.pathname.startsWith('/sign-in')
+  return isOwn ? `${url.pathname}${url.search}` : '/'
+}
+
+async function sendForm(response: Response, status: number, form: SignInForm): Promise<void> {
+  await sendDocument(response, status, plainDocument('Sign in', formView(form)))
+}
+
+function formView({ email, next, refusal, done }: SignInForm): Html {
+  return html`<h1>Sign in</h1>
+    ${refusal ? notice('bad', refusal) : nothing} ${done ? notice('good', done) : nothing}
+    <form method="post" action="/sign-in">
+      <input type="hidden" name="next" value="${next}" />
+      ${inputField({ name: 'email', label: 'E-mail', type: 'email', value: email, required: true, autocomplete: 'username', autofocus: true })}
+      ${inputField({ name: 'password', label: 'Password', type: 'password', required: true, autocomplete: 'current-password' })}
+      <button>Sign in</button>
+    </form>
+    <p class="muted">
+      No way in? An owner of your account can make you a link under Settings, and whoever runs this service can with
+      <code>npm run cli -- users sign-in-link</code>.
+    </p>`
+}

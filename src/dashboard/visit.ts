@@ -1,0 +1,58 @@
+/** What the handler of a page gets and gives. */
+import type { Account } from '../accounts/accounts.ts'
+import { actorOf, type User } from '../accounts/user.ts'
+import type { Actor } from '../audit-log/audit-log.ts'
+import type { Html } from './html.ts'
+
+export type Tab = 'overview' | 'runs' | 'workflows' | 'api-keys' | 'settings' | 'profile'
+
+/** A request of somebody who is signed in. Whatever a handler reads or changes, it does so within `account`. */
+export interface Visit {
+  user: User
+  account: Account
+  /** The user, as the audit log names whoever acts. */
+  actor: Actor
+  /** Whether a link has signed the user in, and not a password. */
+  byLink: boolean
+  sessionId: string
+  params: Record<string, string>
+  query: URLSearchParams
+  /** The fields of the form that was sent. */
+  form: URLSearchParams
+}
+
+export interface Page {
+  title: string
+  tab: Tab
+  body: Html
+  status?: number
+}
+
+/** A page, or where to go instead. */
+export type Reply = Page | { location: string }
+
+export type Handler = (visit: Visit) => Promise<Reply>
+
+export function visitOf(parts: Omit<Visit, 'actor'>): Visit {
+  return { ...parts, actor: actorOf(parts.user) }
+}
+
+/** There is no such thing in the visitor's account; whether it is in another's is not told. */
+export class PageNotFound extends Error {}
+
+/** The visitor's role does not permit it. */
+export class PageForbidden extends Error {}
+
+/** Lets owners through. */
+export function ofOwners(handler: Handler): Handler {
+  return async (visit) => {
+    if (visit.user.role !== 'owner') throw new PageForbidden()
+    return handler(visit)
+  }
+}
+
+/** @throws {PageNotFound} when there is nothing. */
+export function found<Thing>(thing: Thing | undefined | false): Thing {
+  if (thing === undefined || thing === false) throw new PageNotFound()
+  return thing
+}
