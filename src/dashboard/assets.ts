@@ -8,7 +8,10 @@ const files = {
   'pico.css': import.meta.resolve('@picocss/pico/css/pico.indigo.min.css'),
   'idiomorph.js': import.meta.resolve('idiomorph'),
   'relative-time.js': new URL('./bundle.js', import.meta.resolve('@github/relative-time-element')).href,
-  'dashboard.css': new URL('./assets/dashboard.css', import.meta.url).href,
+  'frame.css': new URL('./assets/frame.css', import.meta.url).href,
+  'elements.css': new URL('./assets/elements.css', import.meta.url).href,
+  'forms.css': new URL('./assets/forms.css', import.meta.url).href,
+  'tables.css': new URL('./assets/tables.css', import.meta.url).href,
   'dashboard.js': new URL('./assets/dashboard.js', import.meta.url).href,
   'icon.svg': new URL('./assets/icon.svg', import.meta.url).href,
 }

@@ -66,6 +66,8 @@ function mark(): Html {
   return html`<img src="${assetPath('icon.svg')}" alt="" width="24" height="24" />`
 }
 
+const styleSheets = ['pico.css', 'frame.css', 'elements.css', 'forms.css', 'tables.css'] as const
+
 function shell(title: string, body: Html): Html {
   return html`<!doctype html>
 <html lang="en">
@@ -75,8 +77,7 @@ function shell(title: string, body: Html): Html {
     <meta name="color-scheme" content="light dark" />
     <title>${title} · execution-service</title>
     <link rel="icon" href="${assetPath('icon.svg')}" type="image/svg+xml" />
-    <link rel="stylesheet" href="${assetPath('pico.css')}" />
-    <link rel="stylesheet" href="${assetPath('dashboard.css')}" />
+    ${styleSheets.map((name) => html`<link rel="stylesheet" href="${assetPath(name)}" />`)}
     <script type="module" src="${assetPath('dashboard.js')}"></script>
   </head>
   <body>
