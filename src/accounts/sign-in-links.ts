@@ -120,8 +120,7 @@ export class SignInLinks {
         last_signed_in_at: null,
       }
       if (link.user_id === null) await session.query.insertInto('users').values(row).execute()
-      else
-        await session.query.updateTable('users').set({ name, email, password_hash }).where('id', '=', row.id).execute()
+      else await claim(session, row)
       const user = userOf(row)
       const details = { how: link.kind, role: user.role }
       await record(session, user.accountId, { action: 'user.joined', by: actorOf(user), details })
@@ -226,6 +225,15 @@ export class SignInLinks {
 function hashOfToken(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
+
+/** The user who came with the account takes a name, unless they have one already. @throws {LinkEnded} */
+async function claim({ query }: Session, { id, name, email, password_hash }: Claimed): Promise<void> {
+  const user = query.updateTable('users').set({ name, email, password_hash }).where('id', '=', id)
+  const result = await user.where('email', 'is', null).executeTakeFirst()
+  if (result.numUpdatedRows === 0n) throw new LinkEnded()
+}
+
+type Claimed = { id: string; name: string; email: string; password_hash: string }
 
 function linkOf(row: SignInLinksTable): SignInLink {
   return {

@@ -48,6 +48,8 @@ async function demonstrate(once: boolean, signal: AbortSignal, undo: Undo): Prom
   })
   if (once) return
 
+  // The service's own words for it: a link that works once, like every other that is made on this machine.
+  const { url } = JSON.parse(await runCommand(['users', 'sign-in-link', '--json'], environment, signal))
   const places = {
     'Execution API': execution,
     'Browser Context API': browserContext,
@@ -55,14 +57,16 @@ async function demonstrate(once: boolean, signal: AbortSignal, undo: Undo): Prom
     'The little website': site.url,
     "The service's log": logPath,
   }
-  say(farewell(places, longRun(stage)))
+  say(farewell(url, places, longRun(stage)))
   await Promise.race([service.ended, untilAborted(signal)])
   say('Stopping.')
 }
 
-function farewell(places: Record<string, string>, command: string): string {
+function farewell(signInLink: string, places: Record<string, string>, command: string): string {
   return [
     `\n${styleText('bold', 'The service keeps running, until you press Ctrl-C')}\n`,
+    '  See the runs in the dashboard; this link signs you in, once:',
+    `  ${styleText('cyan', signInLink)}\n`,
     ...Object.entries(places).map(([name, place]) => `  ${name.padEnd(21)}${place}`),
     styleText(
       'dim',

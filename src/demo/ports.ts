@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { type Config, settings } from '../config.ts'
 import { DemoFailed } from './service.ts'
 
-const names = ['EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const
+const names = ['DASHBOARD_PORT', 'EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const
 
 export interface Ports {
   numbers: Record<(typeof names)[number], number>
@@ -14,7 +14,8 @@ export interface Ports {
 
 /** @param config its ports are used as they are when `environment` sets them, and 0 stands for any free one. */
 export async function choosePorts(config: Config, environment: NodeJS.ProcessEnv): Promise<Ports> {
-  const ports: Ports = { numbers: { EXECUTION_PORT: 0, BROWSER_CONTEXT_PORT: 0, MANAGEMENT_PORT: 0 }, notes: [] }
+  const numbers = { DASHBOARD_PORT: 0, EXECUTION_PORT: 0, BROWSER_CONTEXT_PORT: 0, MANAGEMENT_PORT: 0 }
+  const ports: Ports = { numbers, notes: [] }
   // Held until all are chosen, so that no two of them are the same.
   const held: Server[] = []
   try {

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { newPlace } from '../support/store.ts'
 
 test('starts under `node --watch`, whose messages are not taken for those of a process of ours', async (context) => {
-  const ports = { EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
+  const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
   const env = { ...process.env, ...ports, DATA_DIR: await newPlace(context) }
   const watched = spawn(process.execPath, ['--watch', 'src/main.ts', 'start'], {
     env,

@@ -7,6 +7,9 @@ import { ConfigRefused, readConfig, settings } from '../../src/config.ts'
 test('nothing needs to be set', () => {
   expect(readConfig({})).toEqual({
     HOST: '127.0.0.1',
+    DASHBOARD_PORT: 3000,
+    DASHBOARD_URL: undefined,
+    PROXY_HOPS: 0,
     EXECUTION_PORT: 3001,
     BROWSER_CONTEXT_PORT: 3002,
     MANAGEMENT_PORT: 3003,
