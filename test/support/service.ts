@@ -41,6 +41,7 @@ export interface TestAccount {
 }
 
 export interface Addresses {
+  dashboardUrl: string
   executionUrl: string
   browserContextUrl: string
   managementUrl: string
@@ -296,11 +297,10 @@ function endOf(child: ChildProcess): Promise<Ended> {
 
 function addressesIn(banner: string): Addresses | undefined {
   const of = (name: string) => new RegExp(`^${name} +(http://[^/\\s]+)`, 'm').exec(banner)?.[1]
-  const [executionUrl, browserContextUrl, managementUrl] = ['Execution API', 'Browser Context API', 'Management'].map(
-    of,
-  )
-  return executionUrl && browserContextUrl && managementUrl
-    ? { executionUrl, browserContextUrl, managementUrl }
+  const names = ['Dashboard', 'Execution API', 'Browser Context API', 'Management']
+  const [dashboardUrl, executionUrl, browserContextUrl, managementUrl] = names.map(of)
+  return dashboardUrl && executionUrl && browserContextUrl && managementUrl
+    ? { dashboardUrl, executionUrl, browserContextUrl, managementUrl }
     : undefined
 }
 
