@@ -1,8 +1,9 @@
-/** What time alone does to runs: delays end, unstarted runs expire, leases of lost workers run out. */
+/** What time alone does: delays end, unstarted runs expire, leases of lost workers run out, the dead are forgotten. */
 import type { Session, Store } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
 import { settleRow } from './queue.ts'
 import { appendEvent } from './store.ts'
+import { anyLongDeadWorkers, forgetLongDeadWorkers } from './workers.ts'
 
 const nextDelaySql = `SELECT MIN(available_at) AS at FROM runs WHERE status = 'queued' AND delayed = 1`
 const expiringSql = `SELECT id FROM runs
@@ -73,7 +74,7 @@ export class Upkeep {
     for (const sql of [expiringSql, lostSql, anyOldKeySql]) {
       if ((await this.#store.read.all(sql, [now])).length > 0) return true
     }
-    return false
+    return anyLongDeadWorkers(this.#store.read, now)
   }
 
   async #nextDelay(): Promise<number | null> {
@@ -93,5 +94,6 @@ export class Upkeep {
     }
     await session.all(endDelaysSql, [now])
     await session.all(forgetKeysSql, [now])
+    await forgetLongDeadWorkers(session, now)
   }
 }

@@ -1,8 +1,10 @@
 /** Claims runs while it has free slots, keeps its leases, and hands back what it cannot finish when it stops. */
+import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { v7 as uuid } from 'uuid'
 import { type Claim, type Lease, RunQueue } from '../runs/queue.ts'
 import { Upkeep } from '../runs/upkeep.ts'
+import { Workers } from '../runs/workers.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
 import { loadSecondsMax as defaultLoadSecondsMax } from '../workflows/workflow.ts'
@@ -26,11 +28,13 @@ export interface WorkerOptions {
 
 export class Worker {
   readonly #id = uuid()
+  readonly #startedAt = Date.now()
   readonly #store: Store
   readonly #encryption: Encryption
   readonly #options: WorkerOptions
   readonly #log: Logger
   readonly #queue: RunQueue
+  readonly #workers: Workers
   readonly #upkeep: Upkeep
   readonly #pool: ExecutorPool
   /** Attempts that have their executor, by run and attempt. */
@@ -62,6 +66,7 @@ export class Worker {
     this.#options = options
     this.#log = log.child({ workerId: this.#id })
     this.#queue = new RunQueue(store)
+    this.#workers = new Workers(store)
     this.#upkeep = new Upkeep(store, (error) => this.#log.warn({ err: error }, 'upkeep failed; it is tried again'))
     const { workflowsDirectory: directory, memoryMegabytesMax, loadSecondsMax = defaultLoadSecondsMax } = options
     this.#pool = new ExecutorPool({ directory, memoryMegabytesMax, loadSecondsMax }, options.slots)
@@ -77,6 +82,7 @@ export class Worker {
       this.#store.listen('cancellations', () => this.#endCancelled()),
     ]
     this.#upkeep.start()
+    void this.#announce()
     this.#renewal = setInterval(() => this.#renew(), (this.#options.leaseSeconds * 1000) / 3)
     this.#wake()
     this.#log.info({ workflows: workflows.list().map(({ id }) => id), slots: this.#options.slots }, 'worker ready')
@@ -96,6 +102,7 @@ export class Worker {
     clearTimeout(timer)
     clearInterval(this.#renewal)
     this.#pool.close()
+    await this.#leave()
     this.#log.info('worker stopped')
   }
 
@@ -189,7 +196,24 @@ export class Worker {
     }
   }
 
+  /** Whoever looks for workers may miss this one for a while; its runs are none the worse for it. */
+  async #announce(): Promise<void> {
+    const { slots, leaseSeconds } = this.#options
+    const worker = { id: this.#id, host: hostname(), slots, startedAt: this.#startedAt }
+    await this.#workers.announce(worker, leaseSeconds).catch((error: unknown) => {
+      this.#log.warn({ err: error }, 'it could not be told that the worker lives; it is tried again')
+    })
+  }
+
+  async #leave(): Promise<void> {
+    await this.#workers.leave(this.#id).catch((error: unknown) => {
+      this.#log.warn({ err: error }, 'it could not be told that the worker has stopped; it is taken for dead soon')
+    })
+  }
+
   async #renew(): Promise<void> {
+    // In the same turn, so that both share a commit.
+    void this.#announce()
     if (this.#ended.size === 0) return
     // What is claimed while the leases are renewed is not among those that come back.
     const before = [...this.#attempts]

@@ -1,7 +1,7 @@
 /** Worker processes that die, freeze or are told to stop: their runs are completed once, and nothing is left of them. */
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/runs/store.ts'
 import { gone } from '../support/processes.ts'
 import { newPlace, queueRun } from '../support/store.ts'
@@ -49,6 +49,8 @@ describe.concurrent('a worker process', { timeout: 30_000 }, () => {
     const variables = { started: file('started'), until: file('until') }
     const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
     await started(variables.started)
+    // Frozen in the middle of a commit it would hold the store's lock.
+    await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), { timeout: 10_000 })
     frozen.kill('SIGSTOP')
     const { worker } = await startWorker(test, domain)
     await started(variables.started, 2)
