@@ -1,4 +1,4 @@
-/** Tells who follows a run when something has happened to it, in whichever process it happened. */
+/** Tells who follows a run, or all of an account, when something has happened to it, in whichever process it happened. */
 import type { Store } from '../storage/store.ts'
 import type { Run, RunEvent } from './run.ts'
 import type { Runs } from './runs.ts'
@@ -7,35 +7,46 @@ import { eventsAfter } from './store.ts'
 
 const latestSql = 'SELECT COALESCE(MAX(id), 0) AS latest FROM run_events'
 const changedSql = 'SELECT DISTINCT run_id FROM run_events WHERE id > ? AND id <= ?'
+const changedWithAccountSql = `SELECT run_id, (SELECT account_id FROM runs WHERE id = run_id) AS account_id
+  FROM (${changedSql})`
 
 const eventsPerRead = 500
 
 export class RunFeed {
   readonly #store: Store
-  readonly #followers = new Map<string, Set<() => void>>()
+  /** By the id of what they follow. */
+  readonly #followers = { run: new Map<string, Set<() => void>>(), account: new Map<string, Set<() => void>>() }
   /** The last event that followers know of. */
   #seen = 0
   #isReading = false
   #again = false
   #closed = false
-  readonly #stopListening: () => void
+  readonly #stopListening: (() => void)[]
 
   constructor(store: Store) {
     this.#store = store
-    this.#stopListening = store.listen('runs', () => this.#read())
+    this.#stopListening = [
+      store.listen('runs', () => this.#read()),
+      // All that queueing a run rings; it is news to those alone who do not know the run yet.
+      store.listen('queue', () => {
+        if (this.#followers.account.size > 0) this.#read()
+      }),
+    ]
   }
 
-  /** Lets go of everyone who follows a run. */
+  /** Lets go of everyone who follows anything. */
   close(): void {
     this.#closed = true
-    this.#stopListening()
-    for (const followers of this.#followers.values()) for (const tell of followers) tell()
+    for (const stop of this.#stopListening) stop()
+    for (const followed of Object.values(this.#followers)) {
+      for (const followers of followed.values()) for (const tell of followers) tell()
+    }
   }
 
   /** Waits until the run has finished, for `seconds` at most; returns it as it is then. */
   async waitUntilFinished(runs: Runs, run: Run, seconds: number, signal: AbortSignal): Promise<Run> {
     const deadline = performance.now() + seconds * 1000
-    const changes = await this.#follow(run.id)
+    const changes = await this.#follow('run', run.id)
     try {
       for (;;) {
         const now = (await runs.get(run.accountId, run.id)) ?? run
@@ -62,7 +73,7 @@ export class RunFeed {
     quietSeconds: number,
     signal: AbortSignal,
   ): AsyncGenerator<RunEvent | null> {
-    const changes = await this.#follow(runId)
+    const changes = await this.#follow('run', runId)
     let last = sequence
     try {
       while (!signal.aborted && !this.#closed) {
@@ -81,27 +92,48 @@ export class RunFeed {
     }
   }
 
-  async #follow(runId: string): Promise<Changes> {
-    if (this.#followers.size === 0) {
+  /**
+   * Yields `true` soon after something has happened to any run of the account, many things at once being one, and
+   * `null` each time `quietSeconds` pass without it. What happened before the first is asked for is not told, nor is
+   * that a delay has ended, which is no event.
+   */
+  async *changes(accountId: string, quietSeconds: number, signal: AbortSignal): AsyncGenerator<true | null> {
+    const changes = await this.#follow('account', accountId)
+    try {
+      while (!signal.aborted && !this.#closed) {
+        const changed = await changes.next(quietSeconds * 1000, signal)
+        if (!signal.aborted && !this.#closed) yield changed || null
+      }
+    } finally {
+      changes.end()
+    }
+  }
+
+  get #followed(): boolean {
+    return this.#followers.run.size > 0 || this.#followers.account.size > 0
+  }
+
+  async #follow(what: 'run' | 'account', id: string): Promise<Changes> {
+    if (!this.#followed) {
       const [row] = await this.#store.read.all<{ latest: number }>(latestSql, [])
       // Another follower may have begun meanwhile, and must not miss what it waits for.
-      if (this.#followers.size === 0) this.#seen = row?.latest ?? 0
+      if (!this.#followed) this.#seen = row?.latest ?? 0
     }
-    const changes = new Changes(() => this.#unfollow(runId, changes.tell))
-    const followers = this.#followers.get(runId) ?? new Set()
-    this.#followers.set(runId, followers.add(changes.tell))
+    const changes = new Changes(() => this.#unfollow(what, id, changes.tell))
+    const followers = this.#followers[what].get(id) ?? new Set()
+    this.#followers[what].set(id, followers.add(changes.tell))
     return changes
   }
 
-  #unfollow(runId: string, tell: () => void): void {
-    const followers = this.#followers.get(runId)
+  #unfollow(what: 'run' | 'account', id: string, tell: () => void): void {
+    const followers = this.#followers[what].get(id)
     followers?.delete(tell)
-    if (followers?.size === 0) this.#followers.delete(runId)
+    if (followers?.size === 0) this.#followers[what].delete(id)
   }
 
   /** One query for all followers, however many there are. */
   #read(): void {
-    if (this.#followers.size === 0) return
+    if (!this.#followed) return
     this.#again = true
     if (!this.#isReading) void this.#readAll()
   }
@@ -113,9 +145,13 @@ export class RunFeed {
       try {
         const [row] = await this.#store.read.all<{ latest: number }>(latestSql, [])
         const latest = row?.latest ?? 0
-        const changed = await this.#store.read.all<{ run_id: string }>(changedSql, [this.#seen, latest])
+        const sql = this.#followers.account.size > 0 ? changedWithAccountSql : changedSql
+        const changed = await this.#store.read.all<{ run_id: string; account_id?: string }>(sql, [this.#seen, latest])
         this.#seen = latest
-        for (const { run_id } of changed) for (const tell of this.#followers.get(run_id) ?? []) tell()
+        for (const { run_id, account_id = '' } of changed) {
+          for (const tell of this.#followers.run.get(run_id) ?? []) tell()
+          for (const tell of this.#followers.account.get(account_id) ?? []) tell()
+        }
       } catch {
         // The store is unavailable; the next ring tries again, and readers learn of it by their own reads.
       }

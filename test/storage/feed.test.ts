@@ -1,5 +1,5 @@
-/** Following a run: every event once and in order, from whichever process it comes; and waiting for its end. */
-import { describe, expect, test } from 'vitest'
+/** Following a run, every event once and in order, and waiting for its end; following whatever happens to an account's. */
+import { describe, expect, test, vi } from 'vitest'
 import { RunFeed } from '../../src/runs/feed.ts'
 import type { Claim } from '../../src/runs/queue.ts'
 import type { RunEvent } from '../../src/runs/run.ts'
@@ -128,5 +128,90 @@ describe.each(stores)('the feed of runs ($name)', (kind) => {
     const closed = feed.waitUntilFinished(domain.runs, run, hour, never)
     feed.close()
     expect(await closed).toMatchObject(queued)
+  })
+
+  describe('of an account', () => {
+    test('tells that a run was queued, claimed, has said something and was cancelled, in whichever process', async (test) => {
+      const { domain, worker, principal, feed } = await openTwo(test, kind)
+      const changes = feed.changes(principal.accountId, hour, never)
+      const changed = async (act: () => Promise<unknown>) => {
+        const next = changes.next()
+        await act()
+        expect(await next).toEqual({ value: true, done: false })
+      }
+      await changed(() => queueRun(worker, principal, { delaySeconds: 60 }))
+      await changed(() => queueRun(domain, principal))
+      let claimed: Claim | undefined
+      await changed(async () => {
+        claimed = await claim(worker)
+      })
+      if (!claimed) throw new Error('There was no run to claim.')
+      const { runId } = claimed
+      await changed(() => worker.queue.report(claimed as Claim, [log('one')]))
+      await changed(() => domain.runs.cancel(principal.accountId, runId))
+      await changes.return(null)
+    })
+
+    test('tells many changes as one to whoever is busy with the last', async (test) => {
+      const { domain, principal, feed } = await openTwo(test, kind)
+      const changes = feed.changes(principal.accountId, 0.5, never)
+      expect(await changes.next()).toEqual({ value: null, done: false })
+      await Promise.all(Array.from({ length: 50 }, () => queueRun(domain, principal)))
+      let told = 0
+      while ((await changes.next()).value) told += 1
+      await changes.return(null)
+      expect(told).toBeGreaterThan(0)
+      expect(told).toBeLessThan(10)
+    })
+
+    test('tells nothing of another account, and that it is silent', async (test) => {
+      const { domain, worker, principal, feed } = await openTwo(test, kind)
+      const other = await newAccount(domain)
+      const mine: (true | null)[] = []
+      const leaving = new AbortController()
+      const following = (async () => {
+        for await (const change of feed.changes(principal.accountId, 0.01, leaving.signal)) mine.push(change)
+      })()
+      const theirs = feed.changes(other.accountId, hour, never)
+      for (let round = 0; round < 3; round += 1) {
+        const next = theirs.next()
+        await queueRun(worker, other.principal)
+        expect(await next).toEqual({ value: true, done: false })
+      }
+      await theirs.return(null)
+      await vi.waitUntil(() => mine.length > 2, { timeout: 10_000 })
+      expect(mine).not.toContain(true)
+      const before = mine.length
+      await queueRun(worker, principal)
+      await vi.waitUntil(() => mine.slice(before).includes(true), { timeout: 10_000 })
+      leaving.abort()
+      await following
+    })
+
+    test('ends when the follower leaves, and for everybody when it is closed', async (test) => {
+      const { principal, feed } = await openTwo(test, kind)
+      const leaving = new AbortController()
+      const left = feed.changes(principal.accountId, hour, leaving.signal).next()
+      const closed = feed.changes(principal.accountId, hour, never).next()
+      setImmediate(() => leaving.abort())
+      expect(await left).toEqual({ value: undefined, done: true })
+      feed.close()
+      expect(await closed).toEqual({ value: undefined, done: true })
+      expect(await feed.changes(principal.accountId, hour, never).next()).toEqual({ value: undefined, done: true })
+    })
+
+    test('asks the store nothing when nobody follows, or those have left who did', async (test) => {
+      const { domain, principal, feed } = await openTwo(test, kind)
+      const left = feed.changes(principal.accountId, 0.01, never)
+      await left.next()
+      await left.return(null)
+      const read = vi.spyOn(domain.store.read, 'all')
+      const rung = vi.fn()
+      // Rings after the feed, which listens longer.
+      domain.store.listen('queue', rung)
+      await queueRun(domain, principal)
+      await vi.waitFor(() => expect(rung).toHaveBeenCalled(), { timeout: 10_000 })
+      expect(read).not.toHaveBeenCalled()
+    })
   })
 })
