@@ -179,7 +179,10 @@ export interface components {
         QueueRemoteRunRequest: {
             variableData: components["schemas"]["VariableData"];
         };
-        /** @description Values for the workflow's variables, by name. They must fit the workflow's `variablesSchema`. */
+        /**
+         * @description Values for the workflow's variables, by name. They must fit the workflow's `variablesSchema`. A member that it
+         *     marks `writeOnly` must not be `********`: that is the mask of a secret in an answer, not its value.
+         */
         VariableData: {
             [key: string]: unknown;
         };

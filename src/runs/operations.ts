@@ -127,7 +127,7 @@ function wireEventOf({ type, sequence, at, data }: RunEvent) {
 
 function wireOf(run: Run): Wire {
   const moment = (at: number | null) => (at === null ? null : new Date(at).toISOString())
-  const { accountId: _, variables, ...same } = run
+  const { accountId: _, apiKeyId: __, userId: ___, variables, ...same } = run
   return {
     ...same,
     variableData: variables,

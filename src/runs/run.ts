@@ -5,6 +5,9 @@ import type { RunError, RunReason, RunStatus } from './state.ts'
 export interface Run {
   id: string
   accountId: string
+  /** The API key that queued it, or the user who did so in the dashboard; neither is told on the wire. */
+  apiKeyId: string | null
+  userId: string | null
   workflowId: string
   workflowVersion: string
   status: RunStatus
@@ -45,6 +48,8 @@ export function runOf(row: RunsTable, atLimit: (workflowId: string) => boolean):
   return {
     id: row.id,
     accountId: row.account_id,
+    apiKeyId: row.api_key_id,
+    userId: row.user_id,
     workflowId: row.workflow_id,
     workflowVersion: row.workflow_version,
     status: row.status as RunStatus,

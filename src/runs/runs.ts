@@ -1,13 +1,22 @@
 /** What callers do with runs: queue, read, list and cancel them. */
 import { v7 as uuid } from 'uuid'
-import type { Principal } from '../api-keys/api-key.ts'
 import type { Cursors } from '../storage/cursors.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Session, Store } from '../storage/store.ts'
+import type { Secrets } from '../workflows/secrets.ts'
 import type { Misfit, Workflows } from '../workflows/workflows.ts'
+import { type History, historyOf } from './history.ts'
 import { type Run, runOf } from './run.ts'
+import { firstIdAt, momentOf } from './run-id.ts'
 import { isFinal, type RunStatus } from './state.ts'
 import * as rows from './store.ts'
+
+/** Who queues a run: an API key, or a user in the dashboard. */
+export interface Queuer {
+  accountId: string
+  apiKeyId: string | null
+  userId?: string | null
+}
 
 export interface QueueRequest {
   workflowId: string
@@ -16,6 +25,11 @@ export interface QueueRequest {
   delaySeconds: number
   expiresInSeconds: number | undefined
   priority: number
+  /**
+   * A run of the same account and workflow: where it had a secret and the variables hold a secret's mask, that secret is
+   * meant. Any other run is no error; it has no secrets to give.
+   */
+  secretsFrom?: string | undefined
 }
 
 export type Queued =
@@ -26,7 +40,8 @@ export type Queued =
 
 export interface ListRequest {
   workflowId?: string | undefined
-  status?: RunStatus | undefined
+  /** One status or several. */
+  status?: RunStatus | readonly RunStatus[] | undefined
   createdAfter?: number | undefined
   createdBefore?: number | undefined
   limit: number
@@ -51,27 +66,29 @@ export class Runs {
   }
 
   /** Queues a run; once this resolves it survives a power cut. */
-  async queue(principal: Principal, request: QueueRequest): Promise<Queued> {
+  async queue({ accountId, apiKeyId, userId = null }: Queuer, request: QueueRequest): Promise<Queued> {
     const workflow = this.#workflows.get(request.workflowId)
     if (!workflow) return { kind: 'noSuchWorkflow' }
-    // Before the defaults are filled in, so that the same request has the same fingerprint under a newer schema.
+    // Before defaults and earlier secrets are filled in: the same request has the same fingerprint under a newer schema.
     const fingerprint = request.idempotencyKey === undefined ? undefined : this.#fingerprint(request)
-    const checked = this.#workflows.checkVariables(workflow.id, request.variables)
+    const { secretsFrom } = request
+    const earlierSecrets = secretsFrom === undefined ? {} : await this.#secretsOf(accountId, secretsFrom, workflow.id)
+    const checked = this.#workflows.checkVariables(workflow.id, request.variables, earlierSecrets)
     if ('misfits' in checked) return { kind: 'variablesMisfit', misfits: checked.misfits }
 
     const id = uuid()
     const createdAt = momentOf(id)
     const hasSecrets = Object.keys(checked.secrets).length > 0
     const run: rows.NewRun = {
-      ...principal,
       id,
+      accountId,
+      apiKeyId,
+      userId,
       workflowId: workflow.id,
       workflowVersion: workflow.version,
       priority: request.priority,
       variables: JSON.stringify(checked.masked),
-      secrets: hasSecrets
-        ? this.#encryption.seal(JSON.stringify(checked.secrets), secretsOwner(principal.accountId, id))
-        : null,
+      secrets: hasSecrets ? this.#encryption.seal(JSON.stringify(checked.secrets), secretsOwner(accountId, id)) : null,
       createdAt,
       availableAt: request.delaySeconds === 0 ? null : createdAt + request.delaySeconds * 1000,
       expiresAt: request.expiresInSeconds === undefined ? null : createdAt + request.expiresInSeconds * 1000,
@@ -88,7 +105,7 @@ export class Runs {
       return { kind: 'queued', run: queuedRun(run, checked.masked, atLimit(workflow.id)), replayed: false }
     }
     if (fingerprint && Buffer.compare(earlier.fingerprint, fingerprint) !== 0) return { kind: 'idempotencyConflict' }
-    const first = await this.get(principal.accountId, earlier.run_id)
+    const first = await this.get(accountId, earlier.run_id)
     if (!first) throw new Error(`An idempotency key names run ${earlier.run_id}, which does not exist.`)
     return { kind: 'queued', run: first, replayed: true }
   }
@@ -98,16 +115,23 @@ export class Runs {
     return row && runOf(row, await this.#limits([row]))
   }
 
+  /** What has happened to a run; `undefined` when the account has no such run. */
+  async history(accountId: string, id: string, { logsMax }: { logsMax: number }): Promise<History | undefined> {
+    const row = await rows.findRun(this.#store.read, accountId, id)
+    return row && historyOf(this.#store.read, row.id, logsMax)
+  }
+
   /** A page of runs, newest first; `undefined` when the cursor was not written for this list. */
   async list(accountId: string, request: ListRequest): Promise<{ runs: Run[]; nextCursor: string | null } | undefined> {
     const { limit, cursor, workflowId, status, createdAfter, createdBefore } = request
+    const statuses = status === undefined ? undefined : [...new Set([status].flat())].sort()
     // In an order of its own: the same filters in another order are the same list.
-    const list = JSON.stringify(['runs', accountId, workflowId, status, createdAfter, createdBefore])
+    const list = JSON.stringify(['runs', accountId, workflowId, statuses, createdAfter, createdBefore])
     const after = cursor === undefined ? undefined : this.#cursors.read(list, cursor)
     if (cursor !== undefined && after === undefined) return undefined
     const from = createdAfter === undefined ? undefined : firstIdAt(createdAfter)
     const beforeId = createdBefore === undefined ? undefined : firstIdAt(createdBefore)
-    const filter = { workflowId, status, from, before: least(after, beforeId) }
+    const filter = { workflowId, statuses, from, before: least(after, beforeId) }
     const found = await rows.listRuns(this.#store.read, accountId, filter, limit + 1)
     const page = found.slice(0, limit)
     const last = found.length > limit ? page.at(-1) : undefined
@@ -138,6 +162,12 @@ export class Runs {
       this.#store.ring('runs')
     }
     return this.get(accountId, id)
+  }
+
+  async #secretsOf(accountId: string, runId: string, workflowId: string): Promise<Secrets> {
+    const row = await rows.findRun(this.#store.read, accountId, runId)
+    if (!row?.secrets || row.workflow_id !== workflowId) return {}
+    return JSON.parse(this.#encryption.open(row.secrets, secretsOwner(accountId, row.id)))
   }
 
   async #earlierUse(session: Session, run: rows.NewRun, key: string | undefined, fingerprint: Uint8Array | undefined) {
@@ -175,9 +205,10 @@ export function secretsOwner(accountId: string, runId: string): string {
 }
 
 function queuedRun(run: rows.NewRun, masked: Record<string, unknown>, atLimit: boolean): Run {
-  const { apiKeyId: _, secrets: __, ...kept } = run
+  const { secrets: _, userId = null, ...kept } = run
   return {
     ...kept,
+    userId,
     status: 'queued',
     reason: null,
     waitingFor: run.availableAt !== null ? 'delay' : atLimit ? 'concurrencyLimit' : 'worker',
@@ -190,19 +221,6 @@ function queuedRun(run: rows.NewRun, masked: Record<string, unknown>, atLimit: b
     startedAt: null,
     finishedAt: null,
   }
-}
-
-/** The least UUID of version 7 of a moment: its first 48 bits are milliseconds (RFC 9562, section 5.7). */
-function firstIdAt(milliseconds: number): string {
-  const time = Math.min(Math.max(0, milliseconds), 2 ** 48 - 1)
-    .toString(16)
-    .padStart(12, '0')
-  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`
-}
-
-/** When an id was made, so that `createdAfter` and `createdBefore` agree with it to the millisecond. */
-function momentOf(id: string): number {
-  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 }
 
 function least(a: string | undefined, b: string | undefined): string | undefined {

@@ -7,7 +7,8 @@ import type { RunEvent } from './run.ts'
 export interface NewRun {
   id: string
   accountId: string
-  apiKeyId: string
+  apiKeyId: string | null
+  userId?: string | null
   workflowId: string
   workflowVersion: string
   priority: number
@@ -19,9 +20,9 @@ export interface NewRun {
 }
 
 const insertRunSql = `INSERT INTO runs
-  (id, account_id, api_key_id, workflow_id, workflow_version, status, priority, variables, secrets, created_at,
+  (id, account_id, api_key_id, user_id, workflow_id, workflow_version, status, priority, variables, secrets, created_at,
    delayed, available_at, expires_at)
-  VALUES (?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)`
+  VALUES (?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)`
 
 const insertFirstEventSql = `INSERT INTO run_events (run_id, sequence, at, type, data) VALUES (?, 1, ?, 'status', ?)`
 
@@ -33,6 +34,7 @@ export async function insertRun(session: Session, run: NewRun): Promise<void> {
     run.id,
     run.accountId,
     run.apiKeyId,
+    run.userId ?? null,
     run.workflowId,
     run.workflowVersion,
     run.priority,
@@ -72,21 +74,35 @@ export async function findRun(session: Session, accountId: string, id: string): 
 
 export interface RunFilter {
   workflowId?: string | undefined
-  status?: string | undefined
+  /** In any of these. */
+  statuses?: readonly string[] | undefined
   /** Ids from this one on. */
   from?: string | undefined
   /** Ids before this one. */
   before?: string | undefined
 }
 
-/** Runs of the account, newest first. */
+/**
+ * Runs of the account, newest first. Of several statuses each is read by itself, in one statement: no index has them in
+ * one order, and SQLite would read past every run of the others.
+ */
 export async function listRuns(session: Session, accountId: string, filter: RunFilter, limit: number) {
-  let rows = session.query.selectFrom('runs').selectAll().where('account_id', '=', accountId)
-  if (filter.workflowId !== undefined) rows = rows.where('workflow_id', '=', filter.workflowId)
-  if (filter.status !== undefined) rows = rows.where('status', '=', filter.status)
-  if (filter.from !== undefined) rows = rows.where('id', '>=', filter.from)
-  if (filter.before !== undefined) rows = rows.where('id', '<', filter.before)
-  return rows.orderBy('id', 'desc').limit(limit).execute()
+  const { workflowId, statuses = [undefined], from, before } = filter
+  const newest = (status: string | undefined) => {
+    let rows = session.query.selectFrom('runs').selectAll().where('account_id', '=', accountId)
+    if (workflowId !== undefined) rows = rows.where('workflow_id', '=', workflowId)
+    if (status !== undefined) rows = rows.where('status', '=', status)
+    if (from !== undefined && before !== undefined) {
+      // Not `>=` and `<`: of these two SQLite made the account's index its choice, and read past runs of every status.
+      rows = rows.where((it) => it.between('id', from, before)).where('id', '<>', before)
+    } else if (from !== undefined) rows = rows.where('id', '>=', from)
+    else if (before !== undefined) rows = rows.where('id', '<', before)
+    return rows.orderBy('id', 'desc').limit(limit)
+  }
+  if (statuses.length === 1) return newest(statuses[0]).execute()
+  const [first, ...others] = statuses.map((status) => session.query.selectFrom(newest(status).as('runs')).selectAll())
+  const all = others.reduce((sum, each) => sum?.unionAll(each), first)
+  return all?.orderBy('id', 'desc').limit(limit).execute() ?? []
 }
 
 const runningSql = `SELECT workflow_id, COUNT(*) AS running FROM runs WHERE status = 'running' GROUP BY workflow_id`

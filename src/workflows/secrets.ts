@@ -31,6 +31,28 @@ export function putSecrets(masked: Json, secrets: Secrets): Json {
   return value
 }
 
+/** A copy of `value` in which each secret stands where its mask did, and where that was; `value` itself where it was not. */
+export function restoreSecrets(value: Json, secrets: Secrets): { value: Json; restored: string[] } {
+  const restored = maskedAt(value, Object.keys(secrets))
+  if (restored.length === 0) return { value, restored }
+  const meant = Object.fromEntries(restored.map((pointer) => [pointer, secrets[pointer]]))
+  return { value: putSecrets(value, meant), restored }
+}
+
+/** Those of `pointers` at which the mask stands. */
+export function maskedAt(value: Json, pointers: readonly string[]): string[] {
+  return [...new Set(pointers)].filter((pointer) => {
+    const place = placeOf(value, pointer)
+    return place?.holder[place.key] === mask
+  })
+}
+
+/** Whether anything but the mask can be seen at `pointer`. */
+export function shownAt(value: Json, pointer: string): boolean {
+  const place = placeOf(value, pointer)
+  return place !== undefined && place.holder[place.key] !== mask
+}
+
 function placeOf(root: Json, pointer: string): { holder: Json; key: string } | undefined {
   const keys = pointer.split('/').slice(1)
   const last = keys.pop()

@@ -5,7 +5,7 @@ import type { ErrorObject, ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { Description } from './describe.ts'
-import { type Secrets, takeSecrets } from './secrets.ts'
+import { maskedAt, restoreSecrets, type Secrets, shownAt, takeSecrets } from './secrets.ts'
 import {
   type JsonSchema,
   loadSecondsMax,
@@ -33,6 +33,7 @@ interface Checks {
 }
 
 const misfitsMax = 20
+const isMask = 'is the mask of a secret, not its value'
 
 export class Workflows {
   readonly #checks: Map<string, Checks>
@@ -71,13 +72,29 @@ export class Workflows {
     return this.#checks.get(id)?.workflow
   }
 
-  /** Checks the variables for a run of the workflow. May fill defaults into `variables`. */
-  checkVariables(id: string, variables: Record<string, unknown>): CheckedVariables {
+  /**
+   * Checks the variables for a run of the workflow. May fill defaults into `variables`. Where they hold the mask of a
+   * secret that `earlier` has, that is put in its place. Any other mask where a secret belongs is a misfit: it was
+   * copied from an answer, and the workflow would take it for the secret.
+   */
+  checkVariables(id: string, variables: Record<string, unknown>, earlier: Secrets = {}): CheckedVariables {
     const check = this.#of(id).variables
+    const { value, restored } = restoreSecrets(variables, earlier)
     this.#secretPointers = []
-    if (!check(variables)) return { misfits: misfits(check.errors) }
-    if (this.#secretPointers.length === 0) return { masked: variables, secrets: {} }
-    return takeSecrets(variables, this.#secretPointers)
+    const fits = check(value)
+    const pointers = this.#secretPointers
+    if (fits && pointers.length === 0 && restored.length === 0) return { masked: value, secrets: {} }
+
+    const taken = takeSecrets(value, pointers)
+    const wrong = misfits(check.errors)
+    // An earlier secret that fits no more, or that the schema no longer calls one, is not told of by its parts.
+    const useless = restored.filter((pointer) =>
+      fits ? shownAt(taken.masked, pointer) : wrong.some((misfit) => isWithin(misfit.pointer, pointer)),
+    )
+    const masks = [...maskedAt(value, pointers), ...useless]
+    if (fits && masks.length === 0) return taken
+    const others = wrong.filter((misfit) => !masks.some((pointer) => isWithin(misfit.pointer, pointer)))
+    return { misfits: [...masks.map((pointer) => ({ pointer, detail: isMask })), ...others].slice(0, misfitsMax) }
   }
 
   /** Why the output does not fit, or the output with its secrets masked for good. */
@@ -118,6 +135,11 @@ function misfits(errors: ErrorObject[] | null | undefined): Misfit[] {
     const values = allowedValues ? `: ${allowedValues.map((value: unknown) => JSON.stringify(value)).join(', ')}` : ''
     return { pointer: error.instancePath, detail: `${error.message ?? 'does not fit'}${values}` }
   })
+}
+
+/** Whether a pointer leads to where another does, or further in. */
+function isWithin(pointer: string, other: string): boolean {
+  return `${pointer}/`.startsWith(`${other}/`)
 }
 
 function below({ instancePath }: ErrorObject, member: string): string {

@@ -157,6 +157,11 @@ describeOperation(
             { pointer: '/variableData/address/street', detail: 'is not a member that the schema names' },
           ],
         ],
+        [
+          'the mask of a secret, as answers show it',
+          { variableData: { name: 'Ada', token: '********' } },
+          [{ pointer: '/variableData/token', detail: 'is the mask of a secret, not its value' }],
+        ],
       ])('refuses a body with %s', async (_, wrong, errors) => {
         const change = expect.arrayContaining(errors) as unknown as unknown[]
         await expectInvalid(subject, (request) => ({ ...request, body: JSON.stringify(wrong) }), change)

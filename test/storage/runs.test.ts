@@ -211,6 +211,34 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect(await list({ status: 'running' })).toEqual([])
     })
 
+    test('holds the runs of several statuses, newest first, in pages', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { accountId, principal } = await newAccount(domain)
+      const ids: string[] = []
+      for (let run = 0; run < 6; run += 1) ids.push((await queueRun(domain, principal, { priority: -run })).id)
+      await domain.queue.claim('worker', domain.workflows.list(), 2, 15)
+      for (const id of ids.slice(4)) await domain.runs.cancel(accountId, id)
+      // By now: two running, two queued, two cancelled.
+      const list = async (status: ListRequest['status'], filters: Partial<ListRequest> = {}) =>
+        (await walk(domain, accountId, { limit: 2, ...filters, status })).flat()
+      const newestFirst = ids.toReversed()
+      expect(await list(['queued', 'running'])).toEqual(newestFirst.slice(2))
+      expect(await list(['running', 'cancelled', 'failed', 'running'])).toEqual([
+        ...newestFirst.slice(0, 2),
+        ids[1],
+        ids[0],
+      ])
+      expect(await list(['queued', 'running', 'cancelled'], { createdAfter: 0, createdBefore: 8.64e15 })).toEqual(
+        newestFirst,
+      )
+      expect(await list(['running'])).toEqual(await list('running'))
+      expect(await list([])).toEqual([])
+      const cursor = (await domain.runs.list(accountId, { limit: 1, status: ['queued', 'running'] }))?.nextCursor ?? ''
+      const next = await domain.runs.list(accountId, { limit: 1, status: ['running', 'queued'], cursor })
+      expect(next?.runs.map(({ id }) => id)).toEqual([ids[2]])
+      expect(await domain.runs.list(accountId, { limit: 1, status: 'queued', cursor })).toBeUndefined()
+    })
+
     test('holds runs created at or after one moment and before another', async (test) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)

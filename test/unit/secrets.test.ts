@@ -1,6 +1,14 @@
 /** Secret members: taken out, put back, and masked in whatever a workflow says. */
 import { expect, test } from 'vitest'
-import { mask, putSecrets, redactor, takeSecrets } from '../../src/workflows/secrets.ts'
+import {
+  mask,
+  maskedAt,
+  putSecrets,
+  redactor,
+  restoreSecrets,
+  shownAt,
+  takeSecrets,
+} from '../../src/workflows/secrets.ts'
 
 test.each([
   ['a member', { a: 's', b: 1 }, ['/a'], { a: mask, b: 1 }],
@@ -42,6 +50,32 @@ test('names that objects inherit are names like any other', () => {
   expect(JSON.stringify(masked)).toBe(`{"__proto__":{"polluted":"${mask}"},"constructor":"${mask}"}`)
   expect(JSON.stringify(putSecrets(masked, secrets))).toBe(JSON.stringify(value))
   expect({}).not.toHaveProperty('polluted')
+})
+
+test('secrets are restored where their masks stand, and nowhere else', () => {
+  const secrets = { '/a': 's', '/b/0': { c: 't' }, '/d': 'u', '/e/f': 'v', '/g': 'w' }
+  const value = { a: mask, b: [mask, mask], d: 'changed', e: mask }
+  const before = structuredClone(value)
+  const restored = { a: 's', b: [{ c: 't' }, mask], d: 'changed', e: mask }
+  expect(restoreSecrets(value, secrets)).toEqual({ value: restored, restored: ['/a', '/b/0'] })
+  expect(value).toEqual(before)
+  expect(restoreSecrets({ a: 'x' }, secrets)).toEqual({ value: { a: 'x' }, restored: [] })
+})
+
+test('masks are found where they stand alone', () => {
+  const value = { a: mask, b: { c: mask }, d: `${mask}!`, e: [mask] }
+  expect(maskedAt(value, ['/a', '/a', '/b', '/b/c', '/d', '/e/0', '/x', '/a/b', ''])).toEqual(['/a', '/b/c', '/e/0'])
+})
+
+test('a value is shown unless it, or what it is in, is masked or missing', () => {
+  const value = { a: mask, b: { c: 's' } }
+  expect(['/a', '/a/x', '/b/c', '/b', '/x'].map((pointer) => shownAt(value, pointer))).toEqual([
+    false,
+    false,
+    true,
+    true,
+    false,
+  ])
 })
 
 test('every occurrence of a secret is masked in strings and names, at any depth', () => {

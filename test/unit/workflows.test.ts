@@ -1,13 +1,14 @@
 /** The checks of variables and outputs against their schemas: misfits by pointer, defaults, secrets wherever they are. */
 import { expect, test } from 'vitest'
+import type { Secrets } from '../../src/workflows/secrets.ts'
 import { type JsonSchema, WorkflowRefused } from '../../src/workflows/workflow.ts'
 import { Workflows } from '../../src/workflows/workflows.ts'
 import { workflow } from '../support/store.ts'
 
 const mask = '********'
 
-function checkVariables(variables: JsonSchema, value: Record<string, unknown>) {
-  return new Workflows([workflow({ variables })]).checkVariables('anything', value)
+function checkVariables(variables: JsonSchema, value: Record<string, unknown>, earlier?: Secrets) {
+  return new Workflows([workflow({ variables })]).checkVariables('anything', value, earlier)
 }
 
 const object = (properties: JsonSchema, more: JsonSchema = {}): JsonSchema => ({ type: 'object', properties, ...more })
@@ -167,6 +168,70 @@ test('the secrets of one check are not those of the next', () => {
   expect(workflows.checkVariables('other', { a: 's' })).toEqual({ masked: { a: 's' }, secrets: {} })
   workflows.checkVariables('anything', { a: 7 })
   expect(workflows.checkVariables('anything', {})).toEqual({ masked: {}, secrets: {} })
+})
+
+const isMask = 'is the mask of a secret, not its value'
+
+test.each<[string, JsonSchema, Record<string, unknown>, string[]]>([
+  ['a secret', object({ a: secret }), { a: mask }, ['/a']],
+  [
+    'some of several',
+    object({ a: secret, b: secret, c: object({ d: secret }) }),
+    { a: mask, b: 's', c: { d: mask } },
+    ['/a', '/c/d'],
+  ],
+  ['a secret that is longer', object({ a: { ...secret, minLength: 20 } }), { a: mask }, ['/a']],
+  [
+    'a secret that is no text',
+    object({ a: { type: 'object', writeOnly: true, required: ['b'] } }),
+    { a: mask },
+    ['/a'],
+  ],
+  ['an element', object({ a: { type: 'array', items: secret } }), { a: ['s', mask] }, ['/a/1']],
+])('a mask in the place of %s is a misfit, said once', (_, schema, value, pointers) => {
+  expect(checkVariables(schema, value)).toEqual({ misfits: pointers.map((pointer) => ({ pointer, detail: isMask })) })
+})
+
+test('a mask is named beside what else does not fit, and means nothing where no secret belongs', () => {
+  const schema = object({ a: secret, b: { type: 'string' }, c: { type: 'integer' } })
+  expect(checkVariables(schema, { a: mask, b: mask, c: 'x' })).toEqual({
+    misfits: [
+      { pointer: '/a', detail: isMask },
+      { pointer: '/c', detail: 'must be integer' },
+    ],
+  })
+  expect(checkVariables(schema, { b: mask })).toEqual({ masked: { b: mask }, secrets: {} })
+})
+
+test('an earlier secret is put where its mask stands, before the check', () => {
+  const schema = object({ a: secret, b: { type: 'object', writeOnly: true, required: ['c'] }, d: secret })
+  const earlier = { '/a': 's', '/b': { c: 1 }, '/d': 't' }
+  const value = { a: mask, b: mask, d: 'another' }
+  const secrets = { '/a': 's', '/b': { c: 1 }, '/d': 'another' }
+  expect(checkVariables(schema, value, earlier)).toEqual({ masked: { a: mask, b: mask, d: mask }, secrets })
+  expect(value).toEqual({ a: mask, b: mask, d: 'another' })
+  expect(checkVariables(schema, { a: 'new' }, earlier)).toEqual({ masked: { a: mask }, secrets: { '/a': 'new' } })
+  const misfits = [{ pointer: '/a', detail: isMask }]
+  expect(checkVariables(schema, { a: mask, b: mask }, { '/b': { c: 1 } })).toEqual({ misfits })
+})
+
+test.each<[string, JsonSchema]>([
+  ['does not call a secret any more', object({ a: { type: 'object' } })],
+  ['does not know any more', object({})],
+  ['takes in another form', object({ a: { type: 'string', writeOnly: true } })],
+  [
+    'takes with other members',
+    object({ a: { type: 'object', writeOnly: true, additionalProperties: false, properties: { x: {} } } }),
+  ],
+])('an earlier secret that the schema %s is not told of, nor its parts', (_, schema) => {
+  const checked = checkVariables(schema, { a: mask, b: 1 }, { '/a': { canary: 'canary' } })
+  expect(checked).toEqual({ misfits: [{ pointer: '/a', detail: isMask }] })
+})
+
+test('an earlier secret within what is a secret as a whole by now stays one', () => {
+  const schema = object({ a: { type: 'object', writeOnly: true } })
+  const checked = checkVariables(schema, { a: { b: mask, c: 1 } }, { '/a/b': 's' })
+  expect(checked).toEqual({ masked: { a: mask }, secrets: { '/a': { b: 's', c: 1 } } })
 })
 
 test('an output is checked, and its secrets are masked for good', () => {

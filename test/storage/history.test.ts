@@ -1,0 +1,92 @@
+/** A run's history for a page: everything where there is little, what came last where there is much. */
+import { describe, expect, test } from 'vitest'
+import type { Report } from '../../src/runs/queue.ts'
+import type { RunEvent } from '../../src/runs/run.ts'
+import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
+import { type StoreKind, stores } from '../support/stores.ts'
+
+const log = (message: number): Report => ({ at: 1, type: 'log', data: { attempt: 1, level: 'info', message } })
+const progress = (percent: number): Report => ({
+  at: 2,
+  type: 'progress',
+  data: { attempt: 1, percent, message: null },
+})
+const step = (name: number): Report => ({ at: 3, type: 'step', data: { attempt: 1, name, state: 'started' } })
+
+function many<Value>(count: number, make: (index: number) => Value): Value[] {
+  return Array.from({ length: count }, (_, index) => make(index))
+}
+
+/** A run that has said this and has succeeded then. */
+async function finishedRun(test: Test, kind: StoreKind, said: Report[]) {
+  const domain = await openDomain(test, { kind })
+  const { accountId, principal } = await newAccount(domain)
+  const { id } = await queueRun(domain, principal)
+  const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
+  const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
+  if (claim) await domain.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry, said)
+  return { domain, accountId, id }
+}
+
+async function historyOf({ runs }: Domain, accountId: string, id: string, logsMax: number) {
+  const history = await runs.history(accountId, id, { logsMax })
+  if (!history) throw new Error('The run was not found.')
+  const { events, ...omitted } = history
+  return { events: events.map(worded), ...omitted }
+}
+
+function worded({ sequence, type, data }: RunEvent): string {
+  return `${sequence} ${type} ${data.status ?? data.message ?? data.percent ?? data.name}`
+}
+
+describe.each(stores)("a run's history ($name)", (kind) => {
+  test('is all that has happened, in its order, but for progress of which only the last counts', async (test) => {
+    const said = [log(1), progress(10), step(1), log(2), progress(20), log(3)]
+    const { domain, accountId, id } = await finishedRun(test, kind, said)
+    const events = ['1 status queued', '2 status running', '3 log 1', '5 step 1', '6 log 2', '7 progress 20', '8 log 3']
+    const omitted = { logsOmitted: 0, othersOmitted: 0 }
+    const all = { events: [...events, '9 status succeeded'], ...omitted }
+    expect(await historyOf(domain, accountId, id, 3)).toEqual(all)
+    expect(await historyOf(domain, accountId, id.toUpperCase(), 1000)).toEqual(all)
+    const [, running] = (await domain.runs.history(accountId, id, { logsMax: 3 }))?.events ?? []
+    const data = { status: 'running', attempt: 1, reason: null }
+    expect(running).toEqual({ sequence: 2, at: expect.any(Number), type: 'status', data })
+  })
+
+  test('has no more lines of the log than are asked for, the last ones, and says how many it lacks', async (test) => {
+    const { domain, accountId, id } = await finishedRun(test, kind, [step(1), ...many(9, log), step(2)])
+    const rest = ['1 status queued', '2 status running', '3 step 1']
+    const end = ['13 step 2', '14 status succeeded']
+    const two = { events: [...rest, '11 log 7', '12 log 8', ...end], logsOmitted: 7, othersOmitted: 0 }
+    expect(await historyOf(domain, accountId, id, 2)).toEqual(two)
+    const none = { events: [...rest, ...end], logsOmitted: 9, othersOmitted: 0 }
+    expect(await historyOf(domain, accountId, id, 0)).toEqual(none)
+  })
+
+  test('is bounded for a run that has said ten thousand things, of whichever kind, and right to the last', async (test) => {
+    const said = [...many(2500, log), ...many(1500, step), ...many(3000, progress), ...many(2000, log), step(7), log(8)]
+    const { domain, accountId, id } = await finishedRun(test, kind, said)
+    const { events, logsOmitted, othersOmitted } = await historyOf(domain, accountId, id, 2100)
+    const sequences = events.map((event) => Number(event.split(' ')[0]))
+    expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b))
+    const logs = events.filter((event) => event.includes(' log '))
+    expect(logs).toHaveLength(2100)
+    expect(logs[0]).toBe('2404 log 2401')
+    expect(logs.at(-1)).toBe('9004 log 8')
+    expect(logsOmitted).toBe(4501 - 2100)
+    // Three statuses and 1501 steps.
+    const others = events.filter((event) => / (status|step) /.test(event))
+    expect(others).toHaveLength(1000)
+    expect(others[0]).toBe('3005 step 502')
+    expect(others.at(-1)).toBe('9005 status succeeded')
+    expect(othersOmitted).toBe(504)
+    expect(events.filter((event) => event.includes('progress'))).toEqual(['7002 progress 2999'])
+  })
+
+  test('is told to nobody but the account of the run', async (test) => {
+    const { domain, accountId, id } = await finishedRun(test, kind, [log(1)])
+    const theirs = await newAccount(domain)
+    expect(await domain.runs.history(theirs.accountId, id, { logsMax: 1 })).toBeUndefined()
+    expect(await domain.runs.history(accountId, 'no-such-run', { logsMax: 1 })).toBeUndefined()
+  })
+})

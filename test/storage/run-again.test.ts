@@ -1,0 +1,99 @@
+/** Queueing a run again with the secrets of an earlier one, which nobody can read; and who is told to have queued it. */
+import { describe, expect, test } from 'vitest'
+import type { QueueRequest } from '../../src/runs/runs.ts'
+import { secretsOwner } from '../../src/runs/runs.ts'
+import { type Domain, newAccount, openDomain, queueRun, type Test, workflow } from '../support/store.ts'
+import { type StoreKind, stores } from '../support/stores.ts'
+
+const mask = '********'
+const secret = { type: 'string', writeOnly: true }
+const variables = { type: 'object', properties: { user: { type: 'string' }, password: secret, token: secret } }
+const misfits = (...members: string[]) =>
+  members.map((member) => ({ pointer: `/${member}`, detail: 'is the mask of a secret, not its value' }))
+
+const request: QueueRequest = {
+  workflowId: 'anything',
+  variables: {},
+  idempotencyKey: undefined,
+  delaySeconds: 0,
+  expiresInSeconds: undefined,
+  priority: 0,
+}
+
+async function openWithSecrets(test: Test, kind: StoreKind) {
+  const domain = await openDomain(test, {
+    kind,
+    workflows: [workflow({ variables }), workflow({ id: 'other', variables })],
+  })
+  const account = await newAccount(domain)
+  const earlier = await queueRun(domain, account.principal, { variables: { user: 'Ada', password: 'very secret' } })
+  return { domain, earlier, ...account }
+}
+
+/** What the workers are given for the run. */
+async function secretsOf({ store, encryption }: Domain, accountId: string, runId: string) {
+  const [row] = await store.read.all<{ secrets: Uint8Array | null }>('SELECT secrets FROM runs WHERE id = ?', [runId])
+  return row?.secrets ? JSON.parse(encryption.open(row.secrets, secretsOwner(accountId, runId))) : {}
+}
+
+describe.each(stores)('queueing a run again ($name)', (kind) => {
+  test('gives it the secrets of the earlier run where their masks stand, and shows them no more than before', async (test) => {
+    const { domain, earlier, accountId, principal } = await openWithSecrets(test, kind)
+    const copied = { ...earlier.variables, user: 'Grace' }
+    const run = await queueRun(domain, principal, { variables: copied, secretsFrom: earlier.id.toUpperCase() })
+    expect(run.variables).toEqual({ user: 'Grace', password: mask })
+    expect(await secretsOf(domain, accountId, run.id)).toEqual({ '/password': 'very secret' })
+    expect(await domain.runs.get(accountId, run.id)).toEqual(run)
+    const changed = { variables: { password: 'another' }, secretsFrom: earlier.id }
+    const other = await queueRun(domain, principal, changed)
+    expect(await secretsOf(domain, accountId, other.id)).toEqual({ '/password': 'another' })
+  })
+
+  test('is refused for a mask that no secret stands behind, and nothing is kept', async (test) => {
+    const { domain, earlier, accountId, principal } = await openWithSecrets(test, kind)
+    const queue = (changes: Partial<QueueRequest>) => domain.runs.queue(principal, { ...request, ...changes })
+    const copied = earlier.variables
+    expect(await queue({ variables: copied })).toEqual({ kind: 'variablesMisfit', misfits: misfits('password') })
+    const more = { ...copied, token: mask }
+    const refused = { kind: 'variablesMisfit', misfits: misfits('token') }
+    expect(await queue({ variables: more, secretsFrom: earlier.id })).toEqual(refused)
+    expect((await domain.runs.list(accountId, { limit: 10 }))?.runs).toHaveLength(1)
+  })
+
+  test('has no secrets from a run of another account or workflow, from one without any, or from none', async (test) => {
+    const { domain, earlier, principal } = await openWithSecrets(test, kind)
+    const theirs = await newAccount(domain)
+    const plain = await queueRun(domain, principal, { variables: { user: 'Ada' } })
+    const refused = { kind: 'variablesMisfit', misfits: misfits('password') }
+    const again = { ...request, variables: earlier.variables, secretsFrom: earlier.id }
+    expect(await domain.runs.queue(theirs.principal, again)).toEqual(refused)
+    expect(await domain.runs.queue(principal, { ...again, workflowId: 'other' })).toEqual(refused)
+    expect(await domain.runs.queue(principal, { ...again, secretsFrom: plain.id })).toEqual(refused)
+    expect(await domain.runs.queue(principal, { ...again, secretsFrom: 'no-such-run' })).toEqual(refused)
+  })
+
+  test('is the same request under an idempotency key only with the secrets of the same run', async (test) => {
+    const { domain, earlier, principal } = await openWithSecrets(test, kind)
+    const same = { ...request, variables: earlier.variables, idempotencyKey: 'again' }
+    const first = await domain.runs.queue(principal, { ...same, secretsFrom: earlier.id })
+    expect(first).toMatchObject({ kind: 'queued', replayed: false })
+    const second = await domain.runs.queue(principal, { ...same, secretsFrom: earlier.id })
+    expect(second).toEqual({ ...first, replayed: true })
+    const from = 'run' in first ? first.run.id : ''
+    expect(await domain.runs.queue(principal, { ...same, secretsFrom: from })).toEqual({ kind: 'idempotencyConflict' })
+  })
+})
+
+describe.each(stores)('a run ($name)', (kind) => {
+  test('tells the API key or the user that has queued it, also in a list', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const { accountId, userId, principal } = await newAccount(domain)
+    const byKey = await queueRun(domain, principal)
+    expect(byKey).toMatchObject({ apiKeyId: principal.apiKeyId, userId: null })
+    const queued = await domain.runs.queue({ accountId, apiKeyId: null, userId }, request)
+    if (queued.kind !== 'queued') throw new Error('The run was not queued.')
+    expect(queued.run).toMatchObject({ apiKeyId: null, userId })
+    expect(await domain.runs.get(accountId, queued.run.id)).toEqual(queued.run)
+    expect((await domain.runs.list(accountId, { limit: 10 }))?.runs).toEqual([queued.run, byKey])
+  })
+})
