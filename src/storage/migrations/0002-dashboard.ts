@@ -14,6 +14,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
     .addColumn('alive_until', 'bigint', (it) => it.notNull())
     .execute()
   await db.schema.alterTable('runs').addColumn('user_id', 'text').execute()
+  // For counts by account; runs that are not delayed are not in it, and cost nothing.
+  await sql`CREATE INDEX runs_delayed_by_account ON runs (account_id, id)
+    WHERE status = 'queued' AND delayed = 1`.execute(db)
   await db.schema.alterTable('api_keys').addColumn('last_used_by', 'text').execute()
 }
 

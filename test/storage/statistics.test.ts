@@ -1,0 +1,138 @@
+/** An overview of an account's runs: counted after the question, whoever changes what, however many there are. */
+import { v7 as uuid } from 'uuid'
+import { describe, expect, test } from 'vitest'
+import { RunStatistics } from '../../src/runs/statistics.ts'
+import { insertRun } from '../../src/runs/store.ts'
+import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
+import { type StoreKind, stores } from '../support/stores.ts'
+
+const hour = 60 * 60 * 1000
+const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
+const none = { queued: 0, running: 0, succeeded: 0, failed: 0, timedOut: 0, cancelled: 0, expired: 0 }
+
+/** Half past the hour, so that the present hour is neither young nor old. */
+const halfPast = Math.floor(Date.now() / hour) * hour + hour / 2
+
+async function openAt(test: Test, kind: StoreKind) {
+  let at = halfPast
+  const domain = await openDomain(test, { kind })
+  const statistics = new RunStatistics(domain.store, () => at)
+  const setClock = (moment: number) => {
+    at = moment
+  }
+  return { domain, statistics, setClock, ...(await newAccount(domain)) }
+}
+
+/** Puts runs into the store that were queued at these moments; returns their ids, the least first. */
+async function runsOf({ store }: Domain, accountId: string, moments: readonly number[], delaySeconds = 0) {
+  const rows = moments.map((createdAt) => {
+    const availableAt = delaySeconds > 0 ? createdAt + delaySeconds * 1000 : null
+    const other = { workflowVersion: '1.0.0', priority: 0, variables: '{}', secrets: null, expiresAt: null }
+    const run = { id: uuid({ msecs: createdAt }), accountId, apiKeyId: null, workflowId: 'anything', ...other }
+    return { ...run, createdAt, availableAt }
+  })
+  await store.write(async (session) => {
+    for (const row of rows) await insertRun(session, row)
+  })
+  return rows.map(({ id }) => id).sort()
+}
+
+describe.each(stores)('statistics of runs ($name)', (kind) => {
+  test('count the runs that are ready, delayed and running, and name the oldest that is ready', async (test) => {
+    const { domain, statistics, accountId, principal } = await openAt(test, kind)
+    const empty = { ready: 0, delayed: 0, running: 0, oldestReady: null }
+    expect(await statistics.of(accountId)).toMatchObject(empty)
+    const theirs = await newAccount(domain)
+    await queueRun(domain, principal, { priority: 1 })
+    await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
+    await queueRun(domain, theirs.principal)
+    await queueRun(domain, principal, { delaySeconds: 60 })
+    const oldest = await queueRun(domain, principal)
+    await queueRun(domain, principal, { priority: 1 })
+    const oldestReady = { id: oldest.id, workflowId: 'anything', createdAt: oldest.createdAt }
+    expect(await statistics.of(accountId)).toMatchObject({ ready: 2, delayed: 1, running: 1, oldestReady })
+    await domain.runs.cancel(accountId, oldest.id)
+    const [, claim] = await domain.queue.claim('worker', domain.workflows.list(), 2, 15)
+    expect(claim?.accountId).toBe(theirs.accountId)
+    expect(await statistics.of(accountId)).toMatchObject({ ready: 0, delayed: 1, running: 2, oldestReady: null })
+  })
+
+  test('tell for each of the last 24 hours what has become of the runs that were created in it', async (test) => {
+    const { domain, statistics, accountId } = await openAt(test, kind)
+    const present = halfPast - hour / 2
+    const first = present - 23 * hour
+    const theirs = await newAccount(domain)
+    await runsOf(domain, theirs.accountId, [first, present])
+    // Two of them too old by a millisecond, and not yet of the present hour by as little.
+    const moments = [first - 1, first, first + hour - 1, first + hour, present - 1, present, halfPast]
+    const [, cancelled] = await runsOf(domain, accountId, moments)
+    await domain.runs.cancel(accountId, cancelled ?? '')
+    const { hours } = await statistics.of(accountId)
+    expect(hours.map(({ startsAt }) => startsAt)).toEqual(
+      Array.from({ length: 24 }, (_, index) => first + index * hour),
+    )
+    const counted = hours.filter(({ counts }) => Object.values(counts).some((count) => count > 0))
+    expect(counted).toEqual([
+      { startsAt: first, counts: { ...none, queued: 1, cancelled: 1 } },
+      { startsAt: first + hour, counts: { ...none, queued: 1 } },
+      { startsAt: present - hour, counts: { ...none, queued: 1 } },
+      { startsAt: present, counts: { ...none, queued: 2 } },
+    ])
+  })
+
+  test('follow the runs of an hour that is long over until the last of them has finished', async (test) => {
+    const { domain, statistics, setClock, accountId } = await openAt(test, kind)
+    await runsOf(domain, accountId, [halfPast - 5 * hour, halfPast - 5 * hour, halfPast - 5 * hour])
+    const counted = async () => (await statistics.of(accountId)).hours[18]?.counts
+    const workflows = domain.workflows.list()
+    expect(await counted()).toEqual({ ...none, queued: 3 })
+    const [claim, lost] = await domain.queue.claim('worker', workflows, 2, 15)
+    expect(await counted()).toEqual({ ...none, queued: 1, running: 2 })
+    if (claim) await domain.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry)
+    expect(await counted()).toEqual({ ...none, queued: 1, running: 1, succeeded: 1 })
+    if (lost) await domain.queue.settle(lost, { kind: 'workerStopped' }, noRetry)
+    expect(await counted()).toEqual({ ...none, queued: 2, succeeded: 1 })
+    for (const each of await domain.queue.claim('worker', workflows, 2, 15)) {
+      await domain.queue.settle(each, { kind: 'timedOut' }, noRetry)
+    }
+    expect(await counted()).toEqual({ ...none, succeeded: 1, timedOut: 2 })
+    setClock(halfPast + hour)
+    const { hours } = await statistics.of(accountId)
+    expect(hours[17]).toEqual({ startsAt: halfPast - 5.5 * hour, counts: { ...none, succeeded: 1, timedOut: 2 } })
+  })
+
+  test('count a run also that is stored a moment after the hour of its id was over', async (test) => {
+    const { domain, statistics, setClock, accountId } = await openAt(test, kind)
+    const end = halfPast + hour / 2
+    setClock(end + 1)
+    expect((await statistics.of(accountId)).hours[22]?.counts).toEqual(none)
+    await runsOf(domain, accountId, [end - 1])
+    expect((await statistics.of(accountId)).hours[22]?.counts).toEqual({ ...none, queued: 1 })
+  })
+
+  test('are counted after the question, also when another has just been answered', async (test) => {
+    const { domain, statistics, accountId, principal } = await openAt(test, kind)
+    for (let ready = 0; ready < 5; ready += 1) {
+      const before = [statistics.of(accountId), statistics.of(accountId)]
+      await Promise.race(before)
+      await queueRun(domain, principal)
+      expect(await statistics.of(accountId)).toMatchObject({ ready: ready + 1 })
+      await Promise.all(before)
+    }
+  })
+
+  test('are right about more runs than are counted in one piece', async (test) => {
+    const { domain, statistics, accountId } = await openAt(test, kind)
+    const at = (minutes: number) => Array.from({ length: 12_000 }, () => halfPast - 2 * hour + minutes * 60_000)
+    await runsOf(domain, accountId, at(0), 3600)
+    const [oldest] = await runsOf(domain, accountId, at(1))
+    const statisticsNow = await statistics.of(accountId)
+    expect(statisticsNow).toMatchObject({ ready: 12_000, delayed: 12_000, running: 0, oldestReady: { id: oldest } })
+    expect(statisticsNow.hours[21]?.counts).toEqual({ ...none, queued: 24_000 })
+    const finish = "UPDATE runs SET status = 'succeeded' WHERE account_id = ? AND delayed = 0"
+    await domain.store.write((session) => session.all(finish, [accountId]))
+    const later = await statistics.of(accountId)
+    expect(later).toMatchObject({ ready: 0, delayed: 12_000, oldestReady: null })
+    expect(later.hours[21]?.counts).toEqual({ ...none, queued: 12_000, succeeded: 12_000 })
+  })
+})
