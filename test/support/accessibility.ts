@@ -1,0 +1,34 @@
+/** What keeps people from using a page, as far as axe-core sees it. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { AxeResults, RunOptions } from 'axe-core'
+import type { Page } from 'playwright-core'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+const options: RunOptions = {
+  runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+  resultTypes: ['violations'],
+}
+
+/** A line for each element that breaks a rule: the rule, where the element is, what it is, and what is wrong. */
+export async function violations(page: Page): Promise<string[]> {
+  if (await page.evaluate(() => matchMedia('(scripting: none)').matches)) {
+    throw new Error('axe-core waits with timers, which a page without JavaScript does not have.')
+  }
+  // Evaluated by the debugger, which no Content-Security-Policy concerns.
+  await page.evaluate(axe)
+  const found: AxeResults['violations'] = await page.evaluate(
+    async (options) => (await (globalThis as unknown as AxeGlobal).axe.run(document, options)).violations,
+    options,
+  )
+  return found.flatMap(({ id, help, nodes }) =>
+    nodes.map(({ target, html, failureSummary = '' }) =>
+      [id, target.join(' '), html.slice(0, 200), help, failureSummary].join(' | ').replace(/\s+/g, ' '),
+    ),
+  )
+}
+
+interface AxeGlobal {
+  axe: { run(context: Document, options: RunOptions): Promise<AxeResults> }
+}
