@@ -85,14 +85,16 @@ export class Workflows {
     const pointers = this.#secretPointers
     if (fits && pointers.length === 0 && restored.length === 0) return { masked: value, secrets: {} }
 
-    const taken = takeSecrets(value, pointers)
+    const masks = maskedAt(value, pointers)
+    if (fits) {
+      const taken = takeSecrets(value, pointers)
+      // What the schema no longer calls a secret would come to light.
+      masks.push(...restored.filter((pointer) => shownAt(taken.masked, pointer)))
+      if (masks.length === 0) return taken
+    }
     const wrong = misfits(check.errors)
-    // An earlier secret that fits no more, or that the schema no longer calls one, is not told of by its parts.
-    const useless = restored.filter((pointer) =>
-      fits ? shownAt(taken.masked, pointer) : wrong.some((misfit) => isWithin(misfit.pointer, pointer)),
-    )
-    const masks = [...maskedAt(value, pointers), ...useless]
-    if (fits && masks.length === 0) return taken
+    // A secret that fits no more is not told of by its parts.
+    masks.push(...restored.filter((pointer) => wrong.some((misfit) => isWithin(misfit.pointer, pointer))))
     const others = wrong.filter((misfit) => !masks.some((pointer) => isWithin(misfit.pointer, pointer)))
     return { misfits: [...masks.map((pointer) => ({ pointer, detail: isMask })), ...others].slice(0, misfitsMax) }
   }
