@@ -42,7 +42,8 @@ export function crossSiteRefusal(publicOrigin: string | undefined): (request: Re
     const origin = headerOf(request, 'origin')
     if (origin === undefined) return true
     if (publicOrigin !== undefined) return origin !== publicOrigin
-    return URL.parse(origin)?.host !== request.headers.host
+    const from = URL.parse(origin)?.host
+    return !from || from !== request.headers.host
   }
 }
 

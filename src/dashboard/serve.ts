@@ -7,16 +7,19 @@ import express, {
   type RequestHandler,
   type Response,
 } from 'express'
+import type { SessionData } from 'express-session'
 import { notice } from './elements.ts'
 import { type Html, html } from './html.ts'
 import type { Parts } from './parts.ts'
 import { crossSiteRefusal, securityHeaders } from './protection.ts'
-import { sessionHandler } from './session.ts'
+import { sessionHandler, signOut } from './session.ts'
 import { pageDocument, plainDocument } from './shell.ts'
 import { type Handler, type Page, PageForbidden, PageNotFound, type Visit, visitOf } from './visit.ts'
 
 /** Bounds the fields of a form: variables of a run as the Execution API takes them, and what encoding adds. */
 const formBytesMax = 4 * 1024 * 1024
+/** Whoever is not signed in has less to say. */
+const openFormBytesMax = 64 * 1024
 
 export function protect(parts: Parts): RequestHandler[] {
   const { publicUrl, sessions, sessionSecret, port } = parts
@@ -40,24 +43,32 @@ export function protect(parts: Parts): RequestHandler[] {
 /** A form that another site's page has sent. */
 class CrossSite extends Error {}
 
-const readForm: RequestHandler[] = [
-  express.text({ type: 'application/x-www-form-urlencoded', limit: formBytesMax }),
-  (request, response, next) => {
-    response.locals.form = new URLSearchParams(typeof request.body === 'string' ? request.body : '')
-    next()
-  },
-]
+/** A body that no form of these pages sends. */
+class NoForm extends Error {
+  readonly status = 415
+}
+
+function readForm(bytesMax: number): RequestHandler[] {
+  return [
+    express.text({ type: 'application/x-www-form-urlencoded', limit: bytesMax }),
+    (request, response, next) => {
+      if (request.headers['content-type'] !== undefined && request.is('urlencoded') === false) throw new NoForm()
+      response.locals.form = new URLSearchParams(typeof request.body === 'string' ? request.body : '')
+      next()
+    },
+  ]
+}
 
 /** The fields of the form that was sent. */
 export function formOf(response: Response): URLSearchParams {
-  return response.locals.form
+  return response.locals.form ?? new URLSearchParams()
 }
 
 /** Pages for whoever comes. */
 export function openPages(app: Express) {
   return {
     get: (path: string, ...handlers: RequestHandler[]) => app.get(path, ...handlers),
-    post: (path: string, ...handlers: RequestHandler[]) => app.post(path, ...readForm, ...handlers),
+    post: (path: string, ...handlers: RequestHandler[]) => app.post(path, ...readForm(openFormBytesMax), ...handlers),
   }
 }
 
@@ -66,7 +77,8 @@ export function signedInPages(app: Express, parts: Parts) {
   const visitor = requireVisitor(parts)
   return {
     get: (path: string, handler: Handler) => app.get(path, visitor, answered(handler)),
-    post: (path: string, handler: Handler) => app.post(path, ...readForm, visitor, answered(handler)),
+    // Nothing is read for whoever is not signed in.
+    post: (path: string, handler: Handler) => app.post(path, visitor, ...readForm(formBytesMax), answered(handler)),
     /** For answers that are no pages. */
     stream: (path: string, handler: (visit: Visit, request: Request, response: Response) => Promise<void>) =>
       app.get(path, visitor, (request, response) => handler(response.locals.visit, request, response)),
@@ -80,6 +92,8 @@ function requireVisitor(parts: Parts): RequestHandler {
       response.locals.visit = visit
       return next()
     }
+    // A session of a user who was removed while signing in; the sign-in page would send it back here.
+    if (request.session.userId !== undefined) await signOut(request)
     const wantsPage = request.method === 'GET' && request.accepts('html') === 'html'
     const goal = wantsPage && request.path !== '/' ? `?next=${encodeURIComponent(request.originalUrl)}` : ''
     response.redirect(303, `/sign-in${goal}`)
@@ -88,7 +102,8 @@ function requireVisitor(parts: Parts): RequestHandler {
 
 /** Whoever is signed in, as the store has them now: one who was removed is not. */
 export async function readVisit(parts: Parts, request: Request, response: Response): Promise<Visit | undefined> {
-  const { userId, byLink = false } = request.session
+  // There is no session yet when a request is refused before it is looked for.
+  const { userId, byLink = false }: Partial<SessionData> = request.session ?? {}
   const user = userId === undefined ? undefined : await parts.users.get(userId)
   const account = user && (await parts.accounts.get(user.accountId))
   if (!user || !account) return undefined
@@ -96,16 +111,19 @@ export async function readVisit(parts: Parts, request: Request, response: Respon
     user,
     account,
     byLink,
+    forgetLink: () => {
+      request.session.byLink = false
+    },
     sessionId: request.sessionID,
     params: request.params as Record<string, string>,
     query: new URLSearchParams(request.originalUrl.split('?')[1]),
-    form: formOf(response) ?? new URLSearchParams(),
+    form: formOf(response),
   })
 }
 
 function answered(handler: Handler): RequestHandler {
   return async (_request, response) => {
-    const visit: Visit = response.locals.visit
+    const visit: Visit = { ...response.locals.visit, form: formOf(response) }
     const reply = await handler(visit)
     if ('location' in reply) return response.redirect(303, reply.location)
     await sendPage(response, visit, reply)
@@ -141,13 +159,19 @@ interface Failure {
 
 /** Says what went wrong to whoever reads, and nothing of the inside. */
 export function failures(parts: Parts): ErrorRequestHandler {
-  return async (error: unknown, request, response, next) => {
-    if (response.headersSent) return next(error)
+  return async (error: unknown, request, response, _next) => {
+    const requestId = response.get('X-Request-Id')
+    if (response.headersSent) {
+      parts.log.error({ err: error, requestId }, 'an answer of the dashboard failed on its way')
+      // Not ended properly, so that the reader sees that something is missing.
+      response.destroy()
+      return
+    }
     const failure = failureOf(parts, error)
     if (failure.status >= 500) {
-      parts.log.error({ err: error, requestId: response.get('X-Request-Id') }, 'a page of the dashboard failed')
+      parts.log.error({ err: error, requestId }, 'a page of the dashboard failed')
     }
-    await sendFailure(parts, request, response, failure).catch(next)
+    await sendFailure(parts, request, response, failure)
   }
 }
 
@@ -156,7 +180,7 @@ function failureOf(parts: Parts, error: unknown): Failure {
     return { status: 404, title: 'Not found', words: 'There is no such thing in this account, or it is gone.' }
   }
   if (error instanceof PageForbidden) {
-    return { status: 403, title: 'For owners', words: 'Only an owner of the account may see or do this.' }
+    return { status: 403, title: 'Not permitted', words: error.message || 'Only an owner may see or do this.' }
   }
   if (error instanceof CrossSite) {
     return { status: 403, title: 'Refused', words: 'This form was sent from another site. Nothing was done.' }
@@ -179,7 +203,8 @@ async function sendFailure(parts: Parts, request: Request, response: Response, {
     ${status >= 500 ? html`<p class="muted">Request <code>${id}</code></p>` : ''}
     <p><a href="/">To the overview</a></p>`
   // Without tabs when they cannot be drawn: the store may be what has failed.
-  const visit = status === 500 || status === 503 ? undefined : await readVisit(parts, request, response)
+  const isDown = status === 500 || status === 503
+  const visit = isDown ? undefined : await readVisit(parts, request, response).catch(() => undefined)
   if (visit) return sendPage(response, visit, { title, tab: 'overview', body, status })
   await sendDocument(response, status, plainDocument(title, body))
 }

@@ -14,6 +14,8 @@ export interface Visit {
   actor: Actor
   /** Whether a link has signed the user in, and not a password. */
   byLink: boolean
+  /** From now on the session is as one that a password has opened. */
+  forgetLink(): void
   sessionId: string
   params: Record<string, string>
   query: URLSearchParams

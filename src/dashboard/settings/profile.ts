@@ -7,10 +7,10 @@ import { type Html, html, nothing } from '../html.ts'
 import type { Parts } from '../parts.ts'
 import type { Handler, Page, Visit } from '../visit.ts'
 
-const endings: Record<string, string> = {
-  saved: 'Saved.',
-  password: 'Your password is changed, and your other sessions have ended.',
-}
+const endings = new Map([
+  ['saved', 'Saved.'],
+  ['password', 'Your password is changed, and your other sessions have ended.'],
+])
 
 export function show(): Handler {
   return async (visit) => profilePage(visit)
@@ -35,6 +35,7 @@ export function submitPassword({ users }: Parts): Handler {
     const current = byLink ? undefined : (form.get('currentPassword') ?? '')
     try {
       await users.changePassword(user, current, form.get('password') ?? '', hashOfSession(sessionId))
+      visit.forgetLink()
       return { location: '/profile?done=password' }
     } catch (error) {
       if (!(error instanceof UserRefused)) throw error
@@ -45,7 +46,7 @@ export function submitPassword({ users }: Parts): Handler {
 
 function profilePage(visit: Visit, refused?: UserRefused): Page {
   const { user, account, query } = visit
-  const done = endings[query.get('done') ?? '']
+  const done = endings.get(query.get('done') ?? '')
   const body = html`${heading('You', { lead: html`${user.role === 'owner' ? 'An owner' : 'A member'} of <strong>${account.name}</strong>` })}
     ${done ? notice('good', done) : nothing}
     ${user.email === null ? notice('warning', 'Choose an e-mail address and a password, so that you can sign in without a link.') : nothing}

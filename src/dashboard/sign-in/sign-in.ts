@@ -10,15 +10,20 @@ import { plainDocument } from '../shell.ts'
 
 const limitMinutes = 15
 
-/** Failed attempts within 15 minutes: from one address for one user, from one address, and for one user. */
-const attemptsMax = { userFromAddress: 5, address: 30, user: 50 }
+/** Failed attempts within 15 minutes: from one address, from one address for one user, and for one user. */
+const attemptsMax = { address: 30, userFromAddress: 5, user: 50 }
+
+/** What is sent as an e-mail address is remembered this far: a longer one is nobody's. */
+const emailLengthMax = 254
 
 /** Refuse attempts beyond the limits; those that succeed are not counted. Kept in memory: a restart forgets them. */
 export function limits(): RequestHandler[] {
-  const userOf = (response: Response) => (formOf(response).get('email') ?? '').trim().toLowerCase()
+  const userOf = (response: Response) =>
+    (formOf(response).get('email') ?? '').trim().toLowerCase().slice(0, emailLengthMax)
   return [
-    limit(attemptsMax.userFromAddress, (request, response) => `${addressOf(request)} ${userOf(response)}`),
+    // The first, so that one address cannot have any number of e-mail addresses remembered.
     addressLimit(),
+    limit(attemptsMax.userFromAddress, (request, response) => `${addressOf(request)} ${userOf(response)}`),
     limit(attemptsMax.user, (_request, response) => userOf(response)),
   ]
 }
@@ -55,13 +60,13 @@ interface SignInForm {
   done?: string
 }
 
-const endings: Record<string, string> = { signedOut: 'You are signed out.' }
+const endings = new Map([['signedOut', 'You are signed out.']])
 
 export function show(): RequestHandler {
   return async (request, response) => {
     const query = new URLSearchParams(request.originalUrl.split('?')[1])
     if (request.session.userId !== undefined && !query.has('done')) return response.redirect(303, goalOf(query))
-    const done = endings[query.get('done') ?? '']
+    const done = endings.get(query.get('done') ?? '')
     await sendForm(response, 200, { email: '', next: query.get('next') ?? '', ...(done && { done }) })
   }
 }
@@ -84,8 +89,9 @@ export function submit({ users }: Parts): RequestHandler {
 export function leave(): RequestHandler {
   return async (request, response) => {
     await signOut(request)
-    // What the browser has stored of this site goes as well; its cache holds no page of it.
-    response.set('Clear-Site-Data', '"cookies", "storage"').redirect(303, '/sign-in?done=signedOut')
+    // What the browser has stored of this site goes as well; its cache holds no page of it. Not `"cookies"`, which
+    // would take those of every other site of the domain.
+    response.set('Clear-Site-Data', '"storage"').redirect(303, '/sign-in?done=signedOut')
   }
 }
 
@@ -93,7 +99,8 @@ export function leave(): RequestHandler {
 function goalOf(form: URLSearchParams): string {
   const next = form.get('next') ?? ''
   const url = URL.parse(next, 'http://dashboard.invalid')
-  const isOwn = next.startsWith('/') && url?.host === 'dashboard.invalid' && !url.pathname.startsWith('/sign-in')
+  // The path that is left of `/.//evil.example` names another host.
+  const isOwn = next.startsWith('/') && url?.host === 'dashboard.invalid' && !/^\/(\/|sign-in)/.test(url.pathname)
   return isOwn ? `${url.pathname}${url.search}` : '/'
 }
 
