@@ -44,7 +44,7 @@ export class Sessions {
   }
 }
 
-/** An id has 144 random bits; nobody guesses what a plain hash of it was made from. */
+/** An id has 192 random bits; nobody guesses what a plain hash of it was made from. */
 export function hashOfSession(id: string): Buffer {
   return hash('sha256', id, 'buffer')
 }

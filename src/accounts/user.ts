@@ -42,7 +42,7 @@ export function actorOf({ id, name }: User): Actor {
 
 /** Something that may not be done, with the member of the form it is about; the message is for the person who asked. */
 export class UserRefused extends Error {
-  readonly member: 'name' | 'email' | 'password' | 'currentPassword' | undefined
+  readonly member: 'name' | 'email' | 'password' | 'currentPassword' | 'role' | undefined
 
   constructor(message: string, member?: UserRefused['member']) {
     super(message)
@@ -66,6 +66,6 @@ export function checkedEmail(text: string): string {
   const email = text.trim().toLowerCase()
   if (email === '') throw new UserRefused('Enter an e-mail address.', 'email')
   // As a browser's own check; no mail is sent that could prove more.
-  if (email.length <= 254 && /^[^\s@<>()]+@[^\s@<>()]+$/.test(email)) return email
+  if (email.length <= 254 && /^[^\s\p{Cc}@<>()]+@[^\s\p{Cc}@<>()]+$/u.test(email)) return email
   throw new UserRefused('Enter an e-mail address, such as name@example.com.', 'email')
 }

@@ -59,6 +59,14 @@ export class Users {
     await this.#store.write(async (session) => {
       await refuseTaken(session, email, user.id)
       await session.query.updateTable('users').set({ name, email }).where('id', '=', user.id).execute()
+      // Whoever has an e-mail address is not asked any more who they are.
+      await session.query
+        .updateTable('sign_in_links')
+        .set({ ended_at: Date.now() })
+        .where('user_id', '=', user.id)
+        .where('kind', '=', 'welcome')
+        .where('ended_at', 'is', null)
+        .execute()
     })
   }
 

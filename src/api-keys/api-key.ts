@@ -48,8 +48,8 @@ export function prefixOf(value: string): string {
 
 /** Why a key was not created or changed; the message is for the person who asked. */
 export class ApiKeyRefused extends Error {
-  /** What of the request it is about; a limit is the user's or the account's. */
-  readonly about: 'name' | 'scopes' | 'userLimit' | 'accountLimit' | 'repeated'
+  /** What of the request it is about; a limit is the user's or the account's, and the holder is who asks for a key. */
+  readonly about: 'name' | 'scopes' | 'lifetime' | 'userLimit' | 'accountLimit' | 'repeated' | 'holder'
 
   constructor(about: ApiKeyRefused['about'], message: string) {
     super(message)

@@ -54,12 +54,16 @@ export class ApiKeys {
   /**
    * Makes a key and returns its value, which is stored nowhere.
    *
-   * @throws {ApiKeyRefused} for its name, at a limit, or for scopes that may not be chosen.
+   * @throws {ApiKeyRefused} for its name, at a limit, for scopes that may not be chosen, or when its user was removed.
    */
   async create(key: NewApiKey, by: Actor): Promise<RevealedKey> {
     const draft = this.#draft({ ...key, name: checkedName(key.name) }, key.id)
     await this.#store.write(async (session) => {
       await rows.lockOwners(session, key.accountId, key.userId)
+      // Who was signed in when the request came may have been removed by now.
+      if (!(await rows.mayHold(session, key.accountId, key.userId))) {
+        throw new ApiKeyRefused('holder', 'This user was removed from the account.')
+      }
       if (await rows.exists(session, draft.id)) {
         throw new ApiKeyRefused('repeated', 'This key was created already; its value is not shown again.')
       }

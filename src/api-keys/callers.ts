@@ -105,13 +105,19 @@ export class Callers {
     const lateUses = [...this.#lateUses]
     this.#uses.clear()
     this.#lateUses.clear()
-    await this.#store.write(async (session) => {
+    const written = this.#store.write(async (session) => {
       await rows.markUsed(session, uses)
       for (const [id, { accountId, name, use }] of lateUses) {
         const by = { kind: 'caller', id: null, name: use.by ?? 'somebody' } as const
         const entry = { action: 'apiKey.usedAfterDeletion', by, subject: { id, name }, at: use.at } as const
         await record(session, accountId, entry)
       }
+    })
+    await written.catch((error) => {
+      // For the next time, but for what was seen since then.
+      for (const [id, use] of uses) if (!this.#uses.has(id)) this.#uses.set(id, use)
+      for (const [id, use] of lateUses) if (!this.#lateUses.has(id)) this.#lateUses.set(id, use)
+      throw error
     })
   }
 }

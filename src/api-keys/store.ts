@@ -36,6 +36,12 @@ export async function lockOwners({ query }: Session, accountId: string, userId: 
     .execute()
 }
 
+/** Whether the user is one of the account, and was not removed. */
+export async function mayHold({ query }: Session, accountId: string, userId: string): Promise<boolean> {
+  const user = query.selectFrom('users').select('id').where('id', '=', userId).where('account_id', '=', accountId)
+  return (await user.where('removed_at', 'is', null).executeTakeFirst()) !== undefined
+}
+
 export async function scopesEnabled({ query }: Session, accountId: string): Promise<boolean> {
   const account = query.selectFrom('accounts').select('scopes_enabled').where('id', '=', accountId)
   return (await account.executeTakeFirst())?.scopes_enabled === 1
@@ -166,6 +172,8 @@ export interface Use {
 
 export async function markUsed({ query }: Session, uses: [id: string, use: Use][]): Promise<void> {
   for (const [id, { at, by }] of uses) {
-    await query.updateTable('api_keys').set({ last_used_at: at, last_used_by: by }).where('id', '=', id).execute()
+    // An open stream uses its key without saying again who has opened it.
+    const use = by === null ? { last_used_at: at } : { last_used_at: at, last_used_by: by }
+    await query.updateTable('api_keys').set(use).where('id', '=', id).execute()
   }
 }

@@ -35,14 +35,14 @@ export function submitNew(parts: Parts): Handler {
     const id = idOf(form)
     const lifetime = form.get('lifetime') ?? ''
     try {
-      const days = lifetimes[lifetime] === undefined ? undefined : Number(lifetime)
-      if (days === undefined) throw new ApiKeyRefused('repeated', 'Choose one of the lifetimes.')
+      if (!Object.hasOwn(lifetimes, lifetime)) throw new ApiKeyRefused('lifetime', 'Choose one of these.')
+      const days = Number(lifetime)
       const key = {
         id,
         accountId: account.id,
         userId: user.id,
         name: form.get('name') ?? '',
-        scopes: form.get('permissions') === 'some' ? form.getAll('scope') : null,
+        scopes: scopesOf(form),
         expiresAt: days === 0 ? null : Date.now() + days * dayMilliseconds,
       }
       const made = await parts.apiKeys.create(key, actor)
@@ -50,6 +50,7 @@ export function submitNew(parts: Parts): Handler {
     } catch (error) {
       if (!(error instanceof ApiKeyRefused)) throw error
       if (error.about === 'repeated') return { location: '/api-keys?done=repeated' }
+      if (error.about === 'holder') return { location: '/sign-in' }
       return newPage(parts, visit, { id, refused: error })
     }
   }
@@ -82,7 +83,7 @@ export function submitRotation(parts: Parts): Handler {
     const newId = idOf(visit.form)
     // Not `ownKey`: when this form is sent again, the key that it was about is gone, and that is no error.
     const key = await parts.apiKeys.get(visit.account.id, visit.params.id ?? '')
-    if (key && key.userId !== visit.user.id) throw new PageForbidden()
+    if (key) refuseOthers(visit, key)
     try {
       const made = found(await parts.apiKeys.rotate(visit.account.id, visit.params.id ?? '', newId, visit.actor))
       return page('API key rotated', views.revealedView(made, parts.addresses().executionUrl, example(parts)))
@@ -122,6 +123,15 @@ async function newPage(parts: Parts, visit: Visit, { id, refused }: { id: string
   )
 }
 
+/** The scopes that were chosen; `null` for everything. @throws {ApiKeyRefused} */
+function scopesOf(form: URLSearchParams): string[] | null {
+  const scopes = form.getAll('scope')
+  if (form.get('permissions') === 'some') return scopes
+  if (scopes.length === 0) return null
+  // Whoever has ticked some does not mean a key that may do everything.
+  throw new ApiKeyRefused('scopes', 'Choose “Only these scopes” for those that are ticked, or tick none.')
+}
+
 /** The form's own id for what it makes, so that sending it again makes nothing more. */
 function idOf(form: URLSearchParams): string {
   const id = form.get('id') ?? ''
@@ -135,14 +145,21 @@ async function keyOf(parts: Parts, { account, params }: Visit): Promise<ApiKey> 
 /** A key that the visitor holds: nobody else names it or learns its new value. */
 async function ownKey(parts: Parts, visit: Visit): Promise<ApiKey> {
   const key = await keyOf(parts, visit)
-  if (key.userId !== visit.user.id) throw new PageForbidden()
+  refuseOthers(visit, key)
   return key
+}
+
+function refuseOthers(visit: Visit, key: ApiKey): void {
+  if (key.userId === visit.user.id) return
+  throw new PageForbidden('Only the user who has created an API key may rename or rotate it.')
 }
 
 /** Owners may delete every key of the account. */
 async function deletableKey(parts: Parts, visit: Visit): Promise<ApiKey> {
   const key = await keyOf(parts, visit)
-  if (key.userId !== visit.user.id && visit.user.role !== 'owner') throw new PageForbidden()
+  if (key.userId !== visit.user.id && visit.user.role !== 'owner') {
+    throw new PageForbidden('Only the user who has created an API key and owners may delete it.')
+  }
   return key
 }
 

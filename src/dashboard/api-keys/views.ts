@@ -18,11 +18,11 @@ import { attributes, type Html, html, nothing } from '../html.ts'
 import type { Visit } from '../visit.ts'
 import { lifetimes } from './api-keys.ts'
 
-const endings: Record<string, string> = {
-  renamed: 'Renamed.',
-  deleted: 'Deleted. Every system that used the key is refused from now on.',
-  repeated: 'That was done already. A value is shown once; if you have not stored it, rotate the key.',
-}
+const endings = new Map([
+  ['renamed', 'Renamed.'],
+  ['deleted', 'Deleted. Every system that used the key is refused from now on.'],
+  ['repeated', 'That was done already. A value is shown once; if you have not stored it, rotate the key.'],
+])
 
 interface KeyList {
   visit: Visit
@@ -38,9 +38,10 @@ export function listView({ visit, keys, names, limit, done }: KeyList): Html {
   const held = keys.filter(({ userId }) => userId === user.id).length
   const lead = html`They let your programs call the APIs of <strong>${account.name}</strong>.
     You hold ${held} of ${heldByUserMax}; ${active} of ${activeInAccountMax} in the account are active.`
-  const action = limit ? nothing : html`<a role="button" href="/api-keys/new">Create API key</a>`
+  const ending = endings.get(done)
+  const action = limit ? nothing : html`<a class="button" href="/api-keys/new">Create API key</a>`
   return html`${heading('API Keys', { lead, actions: html`${action}` })}
-    ${endings[done] ? notice('good', endings[done]) : nothing} ${limit ? limitNotice(limit) : nothing}
+    ${ending ? notice('good', ending) : nothing} ${limit ? limitNotice(limit) : nothing}
     ${keys.length === 0 ? noKeys() : keyTable(visit, keys, names)}`
 }
 
@@ -48,7 +49,7 @@ function noKeys(): Html {
   return emptyState(
     'No API key yet',
     html`<p>A program needs one to queue runs. Its value is shown once, when you create it.</p>
-      <p><a role="button" href="/api-keys/new">Create your first API key</a></p>`,
+      <p><a class="button" href="/api-keys/new">Create your first API key</a></p>`,
   )
 }
 
@@ -117,12 +118,14 @@ export function newView({ visit, id, limit, refused, knownScopes }: NewKey): Htm
   const { form, account } = visit
   const options = Object.entries(lifetimes).map(([value, title]) => ({ value, title }))
   const error = (about: ApiKeyRefused['about']) => (refused?.about === about ? refused.message : undefined)
+  // They may have been turned off since the form was shown.
+  const scopesOff = account.scopesEnabled ? undefined : error('scopes')
   return html`${trail('/api-keys', 'API Keys')} ${heading('Create an API key')}
-    ${limit ? limitNotice(limit) : nothing}
+    ${limit ? limitNotice(limit) : nothing} ${scopesOff ? notice('bad', scopesOff) : nothing}
     <form method="post" action="/api-keys/new" class="card">
       <input type="hidden" name="id" value="${id}" />
       ${inputField({ name: 'name', label: 'Name', value: form.get('name') ?? '', error: error('name'), required: true, maxlength: 100, autofocus: true, hint: 'What it is for, such as “nightly import”. Only people see it.' })}
-      ${selectField({ name: 'lifetime', label: 'Expires', value: form.get('lifetime') ?? '', options })}
+      ${selectField({ name: 'lifetime', label: 'Expires', value: form.get('lifetime') ?? '', error: error('lifetime'), options })}
       ${account.scopesEnabled ? scopeFields(form, knownScopes, error('scopes')) : nothing}
       <div class="buttons"><button>Create API key</button><a href="/api-keys">Cancel</a></div>
     </form>`
@@ -161,7 +164,7 @@ export function revealedView(key: RevealedKey, executionUrl: string, workflowId:
       <p>This queues a run. The workflow's page has the variables that it takes.</p>
       ${copyable('key-command', command, { once: true, label: 'Copy command' })}
     </section>
-    <p><a role="button" class="secondary" href="/api-keys">I have stored it</a></p>`
+    <p><a class="button secondary" href="/api-keys">I have stored it</a></p>`
 }
 
 export function renameView(key: ApiKey, error?: string): Html {

@@ -71,12 +71,13 @@ function wordOf(name: string, value: unknown): string {
 export function download({ auditLog }: Parts) {
   return async (visit: Visit, _request: Request, response: Response): Promise<void> => {
     if (visit.user.role !== 'owner') throw new PageForbidden()
+    const gone = new AbortController()
+    response.once('close', () => gone.abort())
     response.type('application/jsonl').attachment('audit-log.jsonl')
     for await (const { at, by, ...entry } of auditLog.all(visit.account.id, filterOf(visit.query))) {
       const line = JSON.stringify({ at: new Date(at).toISOString(), by, ...entry })
-      if (!response.write(`${line}\n`) && !response.closed)
-        await Promise.race([once(response, 'drain'), once(response, 'close')])
-      if (response.closed) return
+      if (!response.write(`${line}\n`)) await once(response, 'drain', { signal: gone.signal }).catch(() => {})
+      if (gone.signal.aborted) return
     }
     response.end()
   }

@@ -10,11 +10,11 @@ import { settingsPage } from './tabs.ts'
 
 const path = '/settings/members'
 
-const endings: Record<string, string> = {
-  role: 'The role is changed.',
-  removed: 'Removed. Their sessions and API keys are refused from now on.',
-  withdrawn: 'The invitation is withdrawn.',
-}
+const endings = new Map([
+  ['role', 'The role is changed.'],
+  ['removed', 'Removed. Their sessions and API keys are refused from now on.'],
+  ['withdrawn', 'The invitation is withdrawn.'],
+])
 
 const roleOptions = roles.map((role) => ({ value: role, title: role === 'owner' ? 'Owner' : 'Member' }))
 
@@ -26,9 +26,9 @@ async function membersPage({ users, links }: Parts, visit: Visit, refused?: User
   const { account, user, query } = visit
   const [members, invitations] = await Promise.all([users.list(account.id), links.invitations(account.id)])
   const isOwner = user.role === 'owner'
-  const done = endings[query.get('done') ?? '']
+  const done = endings.get(query.get('done') ?? '')
   const content = html`${done ? notice('good', done) : nothing} ${refused ? notice('bad', refused.message) : nothing}
-    ${isOwner ? html`<p class="actions"><a role="button" href="${path}/invite">Invite a user</a></p>` : nothing}
+    ${isOwner ? html`<p class="actions"><a class="button" href="${path}/invite">Invite a user</a></p>` : nothing}
     ${memberTable(visit, members)} ${isOwner ? invitationPart(invitations) : nothing}`
   return settingsPage(visit, path, content, refused ? 409 : 200)
 }
@@ -89,14 +89,15 @@ export function invite(): Handler {
   return async (visit) => invitePage(visit)
 }
 
-function invitePage({ form }: Visit, error?: string): Page {
+function invitePage({ form }: Visit, refused?: UserRefused): Page {
+  const error = (member: 'name' | 'role') => (refused?.member === member ? refused.message : undefined)
   const body = html`${trail(path, 'Members')} ${heading('Invite a user')}
     <form method="post" action="${path}/invite" class="card">
-      ${inputField({ name: 'label', label: 'For', value: form.get('label') ?? '', error, required: true, maxlength: 100, autofocus: true, hint: 'Their name or e-mail, so that you know whom the link is for. No mail is sent: you pass the link on.' })}
-      ${selectField({ name: 'role', label: 'Role', value: form.get('role') ?? 'member', options: roleOptions, hint: 'An owner may change settings and users; a member uses the account.' })}
+      ${inputField({ name: 'label', label: 'For', value: form.get('label') ?? '', error: error('name'), required: true, maxlength: 100, autofocus: true, hint: 'Their name or e-mail, so that you know whom the link is for. No mail is sent: you pass the link on.' })}
+      ${selectField({ name: 'role', label: 'Role', value: form.get('role') ?? 'member', error: error('role'), options: roleOptions, hint: 'An owner may change settings and users; a member uses the account.' })}
       <div class="buttons"><button>Make the link</button><a href="${path}">Cancel</a></div>
     </form>`
-  return { title: 'Invite a user', tab: 'settings', body, status: error ? 400 : 200 }
+  return { title: 'Invite a user', tab: 'settings', body, status: refused ? 400 : 200 }
 }
 
 export function submitInvitation(parts: Parts): Handler {
@@ -109,7 +110,7 @@ export function submitInvitation(parts: Parts): Handler {
       return linkPage(parts, `Invitation for ${label}`, lead, token)
     } catch (error) {
       if (!(error instanceof UserRefused)) throw error
-      return invitePage(visit, error.message)
+      return invitePage(visit, error)
     }
   }
 }
@@ -147,7 +148,7 @@ function linkPage({ addresses }: Parts, title: string, lead: string, token: stri
   const body = html`${trail(path, 'Members')} ${heading(title, { lead })}
     ${notice('warning', 'It is shown this once. Pass it on by a way that only they can read.')}
     <section class="card">${copyable('link', `${addresses().dashboardUrl}/links/${token}`, { once: true, label: 'Copy link' })}</section>
-    <p><a role="button" class="secondary" href="${path}">Done</a></p>`
+    <p><a class="button secondary" href="${path}">Done</a></p>`
   return { title, tab: 'settings', body }
 }
 
@@ -197,6 +198,9 @@ async function memberOf({ users }: Parts, { account, params }: Visit): Promise<U
   return found(user?.accountId === account.id && user)
 }
 
+/** @throws {UserRefused} */
 function roleOf(form: URLSearchParams): Role {
-  return form.get('role') === 'owner' ? 'owner' : 'member'
+  const role = roles.find((each) => each === form.get('role'))
+  if (role === undefined) throw new UserRefused('Choose a role.', 'role')
+  return role
 }
