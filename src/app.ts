@@ -20,7 +20,9 @@ import { managementApp } from './management/management.ts'
 import { Metrics } from './management/metrics.ts'
 import { RunFeed } from './runs/feed.ts'
 import { Runs } from './runs/runs.ts'
+import { RunStatistics } from './runs/statistics.ts'
 import { Upkeep } from './runs/upkeep.ts'
+import { Workers } from './runs/workers.ts'
 import { Cursors } from './storage/cursors.ts'
 import type { Encryption } from './storage/encryption.ts'
 import { type Store, StoreUnavailable } from './storage/store.ts'
@@ -122,6 +124,8 @@ function construct(store: Store, workflows: Workflows, encryption: Encryption, l
     apiKeys: new ApiKeys(store, knownScopes()),
     runs: new Runs({ store, workflows, encryption, cursors }),
     feed: new RunFeed(store),
+    statistics: new RunStatistics(store),
+    workers: new Workers(store),
     upkeep: new Upkeep(store, (error) => log.warn({ err: error }, 'upkeep failed; it is tried again')),
     browserContexts: new BrowserContexts(store, cursors),
   }

@@ -8,6 +8,8 @@ import type { ApiKeys } from '../api-keys/api-keys.ts'
 import type { AuditLog } from '../audit-log/audit-log.ts'
 import type { RunFeed } from '../runs/feed.ts'
 import type { Runs } from '../runs/runs.ts'
+import type { RunStatistics } from '../runs/statistics.ts'
+import type { Workers } from '../runs/workers.ts'
 import type { Workflows } from '../workflows/workflows.ts'
 
 export interface Parts {
@@ -20,6 +22,8 @@ export interface Parts {
   workflows: Workflows
   runs: Runs
   feed: RunFeed
+  statistics: RunStatistics
+  workers: Workers
   /** Signs the cookies of sessions. */
   sessionSecret: string
   /** The dashboard's public address, when it is behind a proxy. */

@@ -2,9 +2,8 @@
  * A key's value and a secret variable appear nowhere but where they must: not in a file of the data directory, a line of
  * the log, an answer, or a metric, whatever is done with them.
  */
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { filesIn, found } from '../support/canaries.ts'
 import { newInstallation, type ServiceProcess } from '../support/service.ts'
 import { type RawRequest, sendRaw } from './http.ts'
 
@@ -13,30 +12,6 @@ async function startTalkativeService() {
   const installation = await newInstallation({ LOG_LEVEL: 'trace' })
   onTestFinished(installation.remove)
   return { ...installation, service: await installation.start() }
-}
-
-/** The forms in which a canary could stand somewhere. */
-function formsOf(canary: string): Buffer[] {
-  const quoted = (text: string) => JSON.stringify(text).slice(1, -1)
-  const texts = [canary, canary.toUpperCase(), quoted(canary), quoted(quoted(canary)), encodeURIComponent(canary)]
-  const binary = Buffer.from(canary.replaceAll('-', ''), 'hex')
-  const encoded = [Buffer.from(canary).toString('base64').replace(/=+$/, ''), Buffer.from(canary).toString('hex')]
-  const wide = Buffer.from(canary, 'utf16le')
-  return [...[...texts, ...encoded].map((text) => Buffer.from(text)), wide, ...(binary.length === 16 ? [binary] : [])]
-}
-
-function filesIn(directory: string): [path: string, bytes: Buffer][] {
-  const entries = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
-  return entries.map((entry) => {
-    const path = join(entry.parentPath, entry.name)
-    return [path, readFileSync(path)]
-  })
-}
-
-/** Where one of the canaries stands. */
-function found(places: [name: string, content: Buffer | string][], canaries: string[]): string[] {
-  const forms = canaries.flatMap(formsOf)
-  return places.filter(([, content]) => forms.some((form) => Buffer.from(content).includes(form))).map(([name]) => name)
 }
 
 /** Everything that the service has written or tells those who ask for no key. */

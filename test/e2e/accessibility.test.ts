@@ -1,0 +1,65 @@
+/** Every page of the dashboard, for everybody: in light, in dark, and on a phone. */
+import { fileURLToPath } from 'node:url'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { violations } from '../support/accessibility.ts'
+import { complaints } from '../support/browser.ts'
+import { becomeOwner, type Dashboard, signIn, startDashboard } from '../support/dashboard-browser.ts'
+import { emptyPages, fill, openPages, type ShownPage } from '../support/dashboard-pages.ts'
+
+let dashboard: Dashboard
+
+beforeAll(async () => {
+  dashboard = await startDashboard({
+    WORKFLOWS_DIR: fileURLToPath(new URL('../../examples/workflows', import.meta.url)),
+  })
+})
+
+afterAll(() => dashboard.stop())
+
+const looks = [
+  { look: 'light', colorScheme: 'light', width: 1280 },
+  { look: 'dark', colorScheme: 'dark', width: 1280 },
+  { look: 'on a phone', colorScheme: 'light', width: 390 },
+  // WCAG 2.2, 1.4.10: what 1280 pixels at 400 % leave.
+  { look: 'at the least width', colorScheme: 'dark', width: 320 },
+] as const
+
+/** What is wrong with the page, in any look. */
+async function faults(page: Page, { name, open }: ShownPage): Promise<string[]> {
+  const found: string[] = []
+  await open(page)
+  for (const { look, colorScheme, width } of looks) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    await page.setViewportSize({ width, height: 800 })
+    await page.evaluate(() => Promise.all(document.getAnimations().map((animation) => animation.finished)))
+    found.push(...(await violations(page)).map((line) => `${name}, ${look}: ${line}`))
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+    if (wide > 0) found.push(`${name}, ${look}: is ${wide} px wider than the window`)
+  }
+  return found
+}
+
+async function faultsOf(page: Page, pages: ShownPage[]): Promise<string[]> {
+  const found: string[] = []
+  for (const shown of pages) found.push(...(await faults(page, shown)))
+  return found
+}
+
+test('pages for whoever is not signed in have no fault', async (context) => {
+  const page = await dashboard.open(context)
+  expect(await faultsOf(page, openPages(dashboard.welcomeUrl))).toEqual([])
+})
+
+test('pages of an account in which nothing has happened have no fault', async (context) => {
+  const page = await dashboard.open(context)
+  await becomeOwner(page, dashboard.welcomeUrl)
+  expect(await faultsOf(page, emptyPages)).toEqual([])
+  expect(await complaints(page)).toEqual([])
+})
+
+test('pages of an account with keys, members and runs have no fault', async (context) => {
+  const page = await dashboard.open(context)
+  await signIn(page)
+  expect(await faultsOf(page, await fill(dashboard, page))).toEqual([])
+})

@@ -1,0 +1,275 @@
+/** What a person does in the dashboard with a browser, from the first link on. */
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { complaints } from '../support/browser.ts'
+import { filesIn, found } from '../support/canaries.ts'
+import { becomeOwner, createKey, type Dashboard, owner, signIn, startDashboard } from '../support/dashboard-browser.ts'
+
+let dashboard: Dashboard
+
+beforeAll(async () => {
+  dashboard = await startDashboard({ LOG_LEVEL: 'trace' })
+})
+
+afterAll(() => dashboard.stop())
+
+async function deleteKey(page: Page, name: string): Promise<void> {
+  await page.goto('/api-keys')
+  await page.getByRole('link', { name: `Delete ${name}`, exact: true }).click()
+  await page.getByRole('button', { name: 'Delete API key' }).click()
+  await page.getByText('Every system that used the key is refused').waitFor()
+}
+
+function held(page: Page): Promise<number> {
+  return page.getByRole('link', { name: /^Delete / }).count()
+}
+
+describe('in the order in which a newcomer goes', () => {
+  test('the first link leads to an owner, a key, and a run that is seen to finish live', async (context) => {
+    const page = await dashboard.open(context)
+    await becomeOwner(page, dashboard.welcomeUrl)
+    const key = await createKey(page, 'nightly import')
+    expect(key).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+    expect(await page.locator('#key-command').innerText()).toContain(`Authorization: Bearer ${key}`)
+
+    const file = join(dashboard.installation.dataDirectory, randomUUID())
+    const path = '/v1/execution/queue-remote/hold'
+    const queued = await dashboard.call(key, 'PUT', path, { variableData: { file } })
+    expect(queued.status).toBe(202)
+    const { id } = queued.body as { id: string }
+
+    await page.getByRole('link', { name: 'Runs', exact: true }).click()
+    await page.locator(`a[href="/runs/${id}"]`).first().click()
+    await page.locator('.badge', { hasText: 'running' }).first().waitFor()
+    await page.evaluate(() => Object.assign(globalThis, { isSamePage: true }))
+    writeFileSync(file, '')
+    await page.locator('.badge', { hasText: 'succeeded' }).first().waitFor()
+    expect(await page.evaluate(() => 'isSamePage' in globalThis)).toBe(true)
+    expect(await page.getByRole('main').innerText()).toContain('Released')
+    expect(await complaints(page)).toEqual([])
+  })
+
+  test('the first link is dead after that', async (context) => {
+    const page = await dashboard.open(context)
+    expect((await page.goto(dashboard.welcomeUrl))?.status()).toBe(410)
+    await page.getByRole('heading', { name: 'This link has ended' }).waitFor()
+  })
+
+  test('a deleted key is refused at once', async (context) => {
+    const page = await dashboard.open(context)
+    await signIn(page)
+    const key = await createKey(page, 'short-lived')
+    expect((await dashboard.call(key, 'GET', '/v1/execution/runs')).status).toBe(200)
+    await deleteKey(page, 'short-lived')
+    expect(await dashboard.call(key, 'GET', '/v1/execution/runs')).toEqual({ status: 401, body: 'Unauthorized' })
+  })
+
+  test('two windows that create at the same moment stop at five keys, and the page says whose limit it is', async (context) => {
+    const windows = [await dashboard.open(context), await dashboard.open(context)]
+    for (const page of windows) await signIn(page)
+    const [first] = windows as [Page, Page]
+    await first.goto('/api-keys')
+    for (let count = await held(first); count < 4; count += 1) await createKey(first, `filler ${count}`)
+
+    for (const page of windows) await page.goto('/api-keys/new')
+    for (const [index, page] of windows.entries()) await page.getByLabel('Name').fill(`window ${index}`)
+    await Promise.all(windows.map((page) => page.getByRole('button', { name: 'Create API key' }).click()))
+    const shown = await Promise.all(windows.map((page) => page.getByRole('main').innerText()))
+    expect(shown.filter((text) => text.includes('Store the value now'))).toHaveLength(1)
+    expect(shown.filter((text) => text.includes('Your limit is reached'))).toHaveLength(1)
+
+    await first.goto('/api-keys')
+    expect(await held(first)).toBe(5)
+    await first.getByText('Your limit is reached').waitFor()
+    for (const name of await first.locator('td strong').allInnerTexts()) await deleteKey(first, name)
+  })
+})
+
+test("a key's value is found nowhere after its page", async (context) => {
+  const page = await dashboard.open(context)
+  await signIn(page)
+  const key = await createKey(page, 'canary')
+  const shows = async () => (await page.content()).includes(key)
+  expect(await shows()).toBe(true)
+  await dashboard.call(key, 'GET', '/v1/execution/runs')
+
+  // Back, forth and again: the browser shows what it has kept, or asks the server.
+  await page.getByRole('link', { name: 'I have stored it' }).click()
+  await page.getByRole('heading', { name: 'API Keys' }).waitFor()
+  expect(await shows()).toBe(false)
+  await page.goBack().catch(() => {})
+  await page.waitForLoadState()
+  expect(await shows()).toBe(false)
+  await page.goForward().catch(() => {})
+  await page.waitForLoadState()
+
+  for (const path of ['/', '/api-keys', '/runs', '/settings/audit-log', '/settings/members', '/profile']) {
+    await page.goto(path)
+    expect(await shows(), path).toBe(false)
+  }
+  await deleteKey(page, 'canary')
+  const { installation, service } = dashboard
+  const metrics = await (await fetch(`${service.managementUrl}/metrics`)).text()
+  const places: [string, Buffer | string][] = [
+    ['the log', service.output()],
+    ['the metrics', metrics],
+  ]
+  expect(found([...filesIn(installation.dataDirectory), ...places], [key])).toEqual([])
+})
+
+test('a form that is sent again makes no second key, and shows no value', async (context) => {
+  const page = await dashboard.open(context)
+  await signIn(page)
+  const key = await createKey(page, 'once only')
+  // What a reload does, once the reader has confirmed that the form is sent again.
+  await page.reload()
+  await page.getByText('That was done already').waitFor()
+  expect(await page.content()).not.toContain(key)
+  expect(await page.getByRole('link', { name: 'Delete once only' }).count()).toBe(1)
+  await deleteKey(page, 'once only')
+})
+
+test("a form on another site's page does nothing", async (context) => {
+  const page = await dashboard.open(context)
+  await signIn(page)
+  const target = `${dashboard.service.dashboardUrl}/api-keys/new`
+  const form = `<form method="post" action="${target}"><input name="name" value="planted"><button>Win a prize</button></form>`
+  const site = createServer((_request, response) => response.setHeader('Content-Type', 'text/html').end(form))
+  context.onTestFinished(() => void site.close())
+  await once(site.listen(0, '127.0.0.1'), 'listening')
+  const { port } = site.address() as AddressInfo
+  // A site of another name, and one that differs by its port alone, to which the browser sends the cookie as well.
+  for (const host of ['localhost', '127.0.0.1']) {
+    await page.goto(`http://${host}:${port}/`)
+    await page.getByRole('button', { name: 'Win a prize' }).click()
+    await page.getByText('This form was sent from another site').waitFor()
+  }
+  await page.goto('/api-keys')
+  expect(await page.getByRole('main').innerText()).not.toContain('planted')
+})
+
+test('what is signed out stays so, also for the back button', async (context) => {
+  const page = await dashboard.open(context)
+  await signIn(page)
+  await page.goto('/settings/members')
+  const cookies = await page.context().cookies()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByText('You are signed out').waitFor()
+  await page.goBack()
+  await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  // Somebody has kept the cookie.
+  await page.context().addCookies(cookies)
+  await page.goto('/settings/members')
+  await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  expect(page.url()).toContain('/sign-in?next=%2Fsettings%2Fmembers')
+})
+
+test('an invited member joins, works, and is refused with their key once they are removed', async (context) => {
+  const page = await dashboard.open(context)
+  await signIn(page)
+  await page.goto('/settings/members')
+  await page.getByRole('link', { name: 'Invite a user' }).click()
+  await page.getByLabel('For').fill('Grace')
+  await page.getByRole('button', { name: 'Make the link' }).click()
+  const link = await page.locator('#link').innerText()
+
+  const other = await dashboard.open(context)
+  await other.goto(link)
+  await other.getByLabel('Name').fill('Grace Hopper')
+  await other.getByLabel('E-mail').fill('grace@example.com')
+  await other.getByLabel('Password').fill('nanoseconds of wire')
+  await other.getByRole('button', { name: 'Join' }).click()
+  const key = await createKey(other, 'compiler')
+  expect((await dashboard.call(key, 'GET', '/v1/execution/workflows')).status).toBe(200)
+
+  await page.goto('/settings/members')
+  await page.getByRole('link', { name: 'Remove Grace Hopper' }).click()
+  expect(await page.getByRole('main').innerText()).toContain('This API key dies with them')
+  await page.getByText('compiler').waitFor()
+  await page.getByRole('button', { name: 'Remove Grace Hopper' }).click()
+  await page.getByText('Their sessions and API keys are refused').waitFor()
+  expect((await dashboard.call(key, 'GET', '/v1/execution/workflows')).status).toBe(401)
+  await other.goto('/api-keys')
+  await other.getByRole('button', { name: 'Sign in' }).waitFor()
+})
+
+test('dates are in the reader’s time zone', async (context) => {
+  const shown: string[] = []
+  for (const timezone of ['Asia/Tokyo', 'America/New_York']) {
+    const page = await dashboard.open(context, { timezone })
+    await signIn(page)
+    await page.goto('/settings/audit-log')
+    const moment = page.locator('relative-time').first()
+    const at = new Date((await moment.getAttribute('datetime')) ?? '')
+    const hour = new Intl.DateTimeFormat('en-US', { timeZone: timezone, hour: '2-digit', minute: '2-digit' }).format(at)
+    const text = await moment.evaluate((element) => element.shadowRoot?.textContent ?? '')
+    expect(text.replaceAll(/\s/g, ' ')).toContain(hour.replaceAll(/\s/g, ' ').split(' ')[0])
+    shown.push(text)
+  }
+  expect(shown[0]).not.toBe(shown[1])
+})
+
+test('everything can be done without JavaScript', async (context) => {
+  const page = await dashboard.open(context, { javaScriptEnabled: false })
+  await signIn(page)
+  const key = await createKey(page, 'no script')
+  expect((await dashboard.call(key, 'GET', '/v1/execution/workflows')).status).toBe(200)
+  await page.goto('/api-keys')
+  expect(await page.getByRole('main').innerText()).toMatch(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/)
+  await deleteKey(page, 'no script')
+  await page.goto('/workflows')
+  await page.getByRole('link', { name: 'Greet somebody' }).first().click()
+  await page.getByLabel(/^name/i).fill('Ada')
+  await page.getByRole('button', { name: /queue/i }).click()
+  await page.waitForURL(/\/runs\/[0-9a-f-]{36}/)
+})
+
+test('the keyboard alone suffices to create and delete a key', async (context) => {
+  const page = await dashboard.open(context)
+  await page.goto('/sign-in')
+  await page.keyboard.type(owner.email)
+  await page.keyboard.press('Tab')
+  await page.keyboard.type(owner.password)
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  await tabTo(page, 'API Keys')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'API Keys' }).waitFor()
+  await tabTo(page, /^Create (your first )?API key$/)
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Create an API key' }).waitFor()
+  await page.keyboard.type('by keyboard')
+  await page.keyboard.press('Enter')
+  await page.getByText('Store the value now').waitFor()
+  await tabTo(page, 'I have stored it')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'API Keys' }).waitFor()
+  await tabTo(page, 'Delete by keyboard')
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: /^Delete/ }).waitFor()
+  await tabTo(page, 'Delete API key')
+  await page.keyboard.press('Enter')
+  await page.getByText('Every system that used the key is refused').waitFor()
+})
+
+const stopsMax = 60
+
+/** Presses Tab until the element with this name has the focus; fails when it cannot be reached. */
+async function tabTo(page: Page, name: string | RegExp): Promise<void> {
+  const matches = (text: string) => (typeof name === 'string' ? text === name : name.test(text))
+  for (let stop = 0; stop < stopsMax; stop += 1) {
+    await page.keyboard.press('Tab')
+    const focused = await page.evaluate(() => {
+      const element = document.activeElement
+      return (element?.getAttribute('aria-label') ?? element?.textContent ?? '').trim()
+    })
+    if (matches(focused)) return
+  }
+  throw new Error(`The keyboard does not reach "${name}".`)
+}

@@ -1,0 +1,77 @@
+/** A service with a dashboard, and a browser in which somebody does what a person would do with it. */
+import type { Page } from 'playwright-core'
+import { type Browser, type PageOptions, startBrowser } from './browser.ts'
+import { type Installation, newInstallation, type ServiceProcess } from './service.ts'
+import type { Test } from './store.ts'
+
+export const owner = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'a difference engine' }
+
+export interface Dashboard {
+  installation: Installation
+  service: ServiceProcess
+  browser: Browser
+  /** A window of somebody who is not signed in. */
+  open(test: Test, options?: PageOptions): Promise<Page>
+  /** The link that the first start has printed. */
+  welcomeUrl: string
+  /** Calls the Execution API with a key; returns the status and, where there is one, the body. */
+  call(key: string, method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }>
+  stop(): Promise<void>
+}
+
+/** Starts a service as `npm start` does, on a data directory of its own, and a browser. */
+export async function startDashboard(environment: Record<string, string> = {}): Promise<Dashboard> {
+  const installation = await newInstallation(environment)
+  const [service, browser] = await Promise.all([installation.start(), startBrowser()])
+  const welcomeUrl = /^ +(http:\S+\/links\/\S+)$/m.exec(service.output())?.[1] ?? ''
+  return {
+    installation,
+    service,
+    browser,
+    welcomeUrl,
+    open: (test, options) => browser.newPage(test, { baseUrl: service.dashboardUrl, ...options }),
+    call: (key, method, path, body) => call(`${service.executionUrl}${path}`, key, method, body),
+    async stop() {
+      await browser.close()
+      await installation.remove()
+    },
+  }
+}
+
+async function call(url: string, key: string, method: string, body: unknown) {
+  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
+  const answer = await fetch(url, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
+  const text = await answer.text()
+  return { status: answer.status, body: text.startsWith('{') ? JSON.parse(text) : text }
+}
+
+/** Opens the welcome link and becomes the owner. */
+export async function becomeOwner(page: Page, welcomeUrl: string): Promise<void> {
+  await page.goto(welcomeUrl)
+  await page.getByLabel('Name').fill(owner.name)
+  await page.getByLabel('E-mail').fill(owner.email)
+  await page.getByLabel('Password').fill(owner.password)
+  await page.getByRole('button', { name: 'Create my user' }).click()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+}
+
+export async function signIn(page: Page, user: { email: string; password: string } = owner): Promise<void> {
+  await page.goto('/sign-in')
+  await page.getByLabel('E-mail').fill(user.email)
+  await page.getByLabel('Password').fill(user.password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+}
+
+/** Creates a key in the tab "API Keys", and returns the value that is shown this once. */
+export async function createKey(page: Page, name: string): Promise<string> {
+  await page.goto('/')
+  await page.getByRole('link', { name: 'API Keys' }).click()
+  await page
+    .getByRole('link', { name: /^Create (your first )?API key$/ })
+    .first()
+    .click()
+  await page.getByLabel('Name').fill(name)
+  await page.getByRole('button', { name: 'Create API key' }).click()
+  return page.locator('#key-value').innerText()
+}
