@@ -28,18 +28,14 @@ export interface Browser {
 // A name that is mapped to nothing is not looked up, and an address that is mapped to nothing is not called.
 const hosts = 'MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1, EXCLUDE [::1]'
 
-/** Beside what Playwright passes anyway, which is a fresh profile and no updates, no synchronization, no first run. */
+/** Beside Playwright's own, which give it a fresh profile, and neither updates nor anything else in the background. */
 const flags = [
   `--host-resolver-rules=${hosts}`,
   '--no-proxy-server',
   '--no-pings',
-  '--disable-background-networking',
-  '--disable-component-update',
   '--disable-domain-reliability',
   '--disable-quic',
-  '--disable-sync',
-  '--no-first-run',
-  // Without it, letters have other widths and edges depending on the machine's settings.
+  // Letters are as wide as their font says, on every machine.
   '--font-render-hinting=none',
 ]
 
@@ -50,7 +46,7 @@ export async function startBrowser(): Promise<Browser> {
     executablePath: executable,
     env: { ...process.env, ...environment },
     args: flags,
-    // Root cannot have it, and neither can most containers; the pages are the tests' own.
+    // Root cannot have a sandbox, and neither can most containers; the pages are the tests' own.
     chromiumSandbox: false,
   })
   return {
@@ -109,7 +105,8 @@ function listen(context: BrowserContext): void {
 export async function complaints(page: Page): Promise<readonly string[]> {
   const lines = heard.get(page.context())
   if (!lines) throw new Error('Only pages of startBrowser() are listened to.')
-  // Complaints arrive in the order of the page's messages: behind its next answer, none is under way.
-  if (!page.isClosed()) await page.evaluate('0')
+  // Complaints arrive in the order of the page's messages: behind its next answer, none is under way. A page that is
+  // closed or has crashed gives none.
+  await page.evaluate('0').catch(() => undefined)
   return [...lines]
 }

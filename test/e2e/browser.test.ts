@@ -1,0 +1,132 @@
+/** The browser that other tests look through: that it sees what is there, complains of what is wrong, and goes away. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest'
+import { violations } from '../support/accessibility.ts'
+import { type Browser, complaints, startBrowser } from '../support/browser.ts'
+import { gone } from '../support/processes.ts'
+
+const pages: Record<string, string> = {
+  '/': '<link rel="stylesheet" href="/style.css"><main><h1>Good</h1><p>A page.</p></main>',
+  '/style.css': 'body { color: #222; background: #fff } button { padding: 0; border: 0; width: 9px; height: 9px }',
+  '/hard-to-use': `<link rel="stylesheet" href="/style.css">
+    <main><h1>Bad</h1><img src="data:,"><button>a</button><button>b</button></main>`,
+  '/refused': '<main><h1>Refused</h1></main><script>document.title = "Run"</script>',
+  '/broken': '<main><h1>Broken</h1></main><script src="/broken.js"></script><script src="/missing.js"></script>',
+  '/broken.js': 'console.warn("Take care.")\nthrow new Error("Out of paper.")',
+}
+
+const server = createServer(({ url = '' }, response) => {
+  const page = pages[url]
+  const type = { css: 'text/css', js: 'text/javascript' }[url.split('.')[1] ?? ''] ?? 'text/html; charset=utf-8'
+  const text = type.startsWith('text/html') ? `<!doctype html><html lang="en"><title>A page</title>${page}` : page
+  response.writeHead(page === undefined ? 404 : 200, {
+    'Content-Type': type,
+    'Content-Security-Policy': "default-src 'self'; img-src data:; require-trusted-types-for 'script'",
+  })
+  response.end(text)
+})
+
+let browser: Browser
+let baseUrl: string
+
+beforeAll(async () => {
+  browser = await startBrowser()
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+afterAll(async () => {
+  await browser.close()
+  server.close()
+})
+
+async function open(test: TestContext, path: string) {
+  const page = await browser.newPage(test, { baseUrl })
+  await page.goto(path)
+  return page
+}
+
+test('a page that is well has no violations and no complaints, under a strict policy', async (test) => {
+  const page = await open(test, '/')
+  expect(await page.getByRole('heading').innerText()).toBe('Good')
+  expect(await violations(page)).toEqual([])
+  expect(await complaints(page)).toEqual([])
+})
+
+test('what keeps people from using a page is told with the rule, the element and what is wrong', async (test) => {
+  const page = await open(test, '/hard-to-use')
+  expect(await violations(page)).toEqual([
+    expect.stringMatching(/^image-alt \| img \| <img src="data:,"> \| Images must have alternative text \| Fix/),
+    expect.stringMatching(/^target-size \| button:nth-child\(3\) \| /),
+    expect.stringMatching(/^target-size \| button:nth-child\(4\) \| /),
+  ])
+})
+
+test('what a policy refuses is refused, and is a complaint', async (test) => {
+  const page = await open(test, '/refused')
+  expect(await page.title()).toBe('A page')
+  expect(await complaints(page)).toEqual([expect.stringContaining('Executing inline script violates')])
+})
+
+test('warnings, errors that nothing caught and files that are missing are complaints', async (test) => {
+  const page = await open(test, '/broken')
+  const heard = await complaints(page)
+  expect(heard.toSorted()).toEqual([
+    expect.stringMatching(/^console error: .*404.*missing\.js/),
+    `console warning: Take care. (${baseUrl}/broken.js:1)`,
+    expect.stringContaining('uncaught: Error: Out of paper.'),
+  ])
+})
+
+test('each page has a profile of its own', async (test) => {
+  const page = await open(test, '/')
+  const other = await open(test, '/')
+  await page.evaluate(() => {
+    // biome-ignore lint/suspicious/noDocumentCookie: What the pages share, if anything, is the cookie.
+    document.cookie = 'seen=1'
+  })
+  expect([await page.evaluate('document.cookie'), await other.evaluate('document.cookie')]).toEqual(['seen=1', ''])
+})
+
+test('a phone in the dark, in another time zone, with little motion', async (test) => {
+  const page = await browser.newPage(test, {
+    baseUrl,
+    phone: true,
+    dark: true,
+    reducedMotion: true,
+    timezone: 'Pacific/Auckland',
+  })
+  await page.goto('/')
+  const seen = await page.evaluate(() => ({
+    width: screen.width,
+    dark: matchMedia('(prefers-color-scheme: dark)').matches,
+    calm: matchMedia('(prefers-reduced-motion: reduce)').matches,
+    hour: new Date('2026-01-01T00:00:00Z').getHours(),
+  }))
+  expect(seen).toEqual({ width: 390, dark: true, calm: true, hour: 13 })
+})
+
+test('without JavaScript a page is seen as it was served', async (test) => {
+  const page = await browser.newPage(test, { baseUrl, javaScriptEnabled: false })
+  await page.goto('/broken')
+  expect(await page.getByRole('heading').innerText()).toBe('Broken')
+  expect(await complaints(page)).toEqual([])
+  await expect(violations(page)).rejects.toThrow('axe-core waits with timers')
+})
+
+test.for(['http://example.com/', 'http://192.0.2.1/'])('nothing is asked of another machine: %s', async (url, test) => {
+  const page = await browser.newPage(test)
+  await expect(page.goto(url)).rejects.toThrow('net::ERR_NAME_NOT_RESOLVED')
+})
+
+test('no process of the browser outlives the one that started it, which was killed', async (test) => {
+  const child = fork(fileURLToPath(new URL('../support/browser-process.ts', import.meta.url)), { execArgv: [] })
+  test.onTestFinished(() => void child.kill('SIGKILL'))
+  const [processes] = (await once(child, 'message')) as [{ type: string; id: number }[]]
+  expect(processes.map(({ type }) => type)).toEqual(expect.arrayContaining(['browser', 'renderer']))
+  child.kill('SIGKILL')
+  await Promise.all(processes.map(({ id }) => gone(id)))
+})
