@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest'
 import { violations } from '../support/accessibility.ts'
 import { type Browser, complaints, startBrowser } from '../support/browser.ts'
 import { gone } from '../support/processes.ts'
+import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
 const pages: Record<string, string> = {
   '/': '<link rel="stylesheet" href="/style.css"><main><h1>Good</h1><p>A page.</p></main>',
@@ -123,7 +124,11 @@ test.for(['http://example.com/', 'http://192.0.2.1/'])('nothing is asked of anot
 })
 
 test('no process of the browser outlives the one that started it, which was killed', async (test) => {
-  const child = fork(fileURLToPath(new URL('../support/browser-process.ts', import.meta.url)), { execArgv: [] })
+  // A process that is killed leaves its profile behind.
+  const directory = temporaryDirectory()
+  test.onTestFinished(() => removeDirectory(directory))
+  const module = fileURLToPath(new URL('../support/browser-process.ts', import.meta.url))
+  const child = fork(module, { execArgv: [], env: { ...process.env, TMPDIR: directory } })
   test.onTestFinished(() => void child.kill('SIGKILL'))
   const [processes] = (await once(child, 'message')) as [{ type: string; id: number }[]]
   expect(processes.map(({ type }) => type)).toEqual(expect.arrayContaining(['browser', 'renderer']))
