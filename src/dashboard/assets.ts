@@ -11,6 +11,8 @@ const files = {
   'frame.css': new URL('./assets/frame.css', import.meta.url).href,
   'elements.css': new URL('./assets/elements.css', import.meta.url).href,
   'forms.css': new URL('./assets/forms.css', import.meta.url).href,
+  'overview.css': new URL('./assets/overview.css', import.meta.url).href,
+  'runs.css': new URL('./assets/runs.css', import.meta.url).href,
   'tables.css': new URL('./assets/tables.css', import.meta.url).href,
   'dashboard.js': new URL('./assets/dashboard.js', import.meta.url).href,
   'icon.svg': new URL('./assets/icon.svg', import.meta.url).href,

@@ -2,7 +2,10 @@
 import express, { type Express } from 'express'
 import * as apiKeys from './api-keys/api-keys.ts'
 import { assetRouter } from './assets.ts'
+import * as overview from './overview/overview.ts'
 import type { Parts } from './parts.ts'
+import * as runs from './runs/runs.ts'
+import * as runStreams from './runs/streams.ts'
 import { failures, notFound, openPages, protect, signedInPages } from './serve.ts'
 import * as account from './settings/account.ts'
 import * as auditLog from './settings/audit-log.ts'
@@ -26,6 +29,15 @@ export function dashboardApp(parts: Parts): Express {
   open.post('/links/:token', signIn.addressLimit(), links.submit(parts))
 
   const pages = signedInPages(app, parts)
+  pages.get('/', overview.show(parts))
+
+  pages.get('/runs', runs.list(parts))
+  pages.stream('/runs/changes', runStreams.allChanges(parts))
+  pages.get('/runs/:id', runs.show(parts))
+  pages.stream('/runs/:id/changes', runStreams.runChanges(parts))
+  pages.get('/runs/:id/cancel', runs.cancel(parts))
+  pages.post('/runs/:id/cancel', runs.submitCancellation(parts))
+
   pages.get('/api-keys', apiKeys.list(parts))
   pages.get('/api-keys/new', apiKeys.create(parts))
   pages.post('/api-keys/new', apiKeys.submitNew(parts))

@@ -141,3 +141,8 @@ export function table(columns: string[], rows: (Html | string)[][], caption: str
 export function facts(entries: [term: string, value: Html | string][]): Html {
   return html`<dl class="facts">${entries.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`
 }
+
+/** A labelled control of another kind. It is given its id and name, and what describes it. */
+export function labelledField(field: Field, control: (given: Html) => Html): Html {
+  return around(field, control(html`id="${idOf(field.name)}" name="${field.name}" ${describedBy(field)}`))
+}
