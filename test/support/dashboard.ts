@@ -1,0 +1,197 @@
+/** The dashboard as a browser without scripts sees it: pages and forms, cookies, and users who are signed in. */
+import { createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { pino } from 'pino'
+import { Accounts } from '../../src/accounts/accounts.ts'
+import { SignInLinks } from '../../src/accounts/sign-in-links.ts'
+import type { Role } from '../../src/accounts/user.ts'
+import { Users } from '../../src/accounts/users.ts'
+import { ApiKeys } from '../../src/api-keys/api-keys.ts'
+import { type Service, startService } from '../../src/app.ts'
+import { AuditLog, operator } from '../../src/audit-log/audit-log.ts'
+import { readConfig } from '../../src/config.ts'
+import { knownScopes } from '../../src/documents.ts'
+import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
+import { sendRaw } from '../contract/http.ts'
+import { type LogLine, removeDirectory, settingsOf, temporaryDirectory } from './service.ts'
+
+const noWorker = fileURLToPath(new URL('../contract/no-worker.ts', import.meta.url))
+
+/** A service in this process, without a worker, and what another process of the installation would have of its store. */
+export interface Served extends Service {
+  /** Where tests reach the dashboard, whatever DASHBOARD_URL says. */
+  url: string
+  dataDirectory: string
+  log: LogLine[]
+  domain: Awaited<ReturnType<typeof openDomain>>
+}
+
+/** @param settings as in the environment; with the DATA_DIR of another one, both serve the same store. */
+export async function serve(settings: Record<string, string> = {}): Promise<Served> {
+  const dataDirectory = settings.DATA_DIR ?? temporaryDirectory()
+  const port = settings.DASHBOARD_URL === undefined ? 0 : await freePort()
+  const config = readConfig({ ...settingsOf(dataDirectory), DASHBOARD_PORT: String(port), ...settings })
+  const log: LogLine[] = []
+  const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
+  const service = await startService(config, logger, noWorker)
+  const domain = await openDomain(dataDirectory)
+  return {
+    ...service,
+    url: port === 0 ? service.dashboardUrl : `http://127.0.0.1:${port}`,
+    dataDirectory,
+    log,
+    domain,
+    async stop() {
+      await service.stop()
+      await domain.close()
+      if (settings.DATA_DIR === undefined) removeDirectory(dataDirectory)
+    },
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+async function openDomain(dataDirectory: string) {
+  const store = await openSqliteStore(dataDirectory)
+  const apiKeys = new ApiKeys(store, knownScopes())
+  return {
+    store,
+    apiKeys,
+    accounts: new Accounts(store),
+    users: new Users(store),
+    links: new SignInLinks(store),
+    auditLog: new AuditLog(store),
+    async close() {
+      await apiKeys.close()
+      await store.close()
+    },
+  }
+}
+
+export type Form = Record<string, string | readonly string[]> | URLSearchParams
+
+export interface Sent {
+  headers?: Record<string, string>
+  /** Instead of a form. */
+  body?: string | Buffer
+}
+
+/** Somebody with a browser: keeps cookies, and says of forms that they are the dashboard's own, as browsers do. */
+export class Visitor {
+  readonly cookies = new Map<string, string>()
+  readonly #url: string
+  readonly #headers: Record<string, string>
+
+  constructor(url: string, headers: Record<string, string> = {}) {
+    this.#url = url
+    this.#headers = headers
+  }
+
+  get(path: string, headers: Record<string, string> = {}) {
+    return this.send('GET', path, { headers: { Accept: 'text/html,*/*', ...headers } })
+  }
+
+  post(path: string, form: Form = {}, headers: Record<string, string> = {}) {
+    const own = { 'Sec-Fetch-Site': 'same-origin', 'Content-Type': 'application/x-www-form-urlencoded' }
+    return this.send('POST', path, { headers: { ...own, ...headers }, body: encoded(form) })
+  }
+
+  /** Sends what is given, with the cookies, and nothing else. */
+  async send(method: string, path: string, { headers = {}, body }: Sent = {}) {
+    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const all = { ...(cookie !== '' && { Cookie: cookie }), ...this.#headers, ...headers }
+    const flat = Object.entries(all).flat()
+    const answer = await sendRaw(this.#url, { method, path, headers: flat, ...(body !== undefined && { body }) })
+    for (const line of cookiesOf(answer)) {
+      const [name = '', value = ''] = (line.split(';')[0] ?? '').split(/=(.*)/s)
+      this.cookies.set(name, value)
+    }
+    return answer
+  }
+}
+
+/** The lines of `Set-Cookie`. */
+export function cookiesOf({ headers }: { headers: Record<string, string | string[] | undefined> }): string[] {
+  return [headers['set-cookie'] ?? []].flat()
+}
+
+function encoded(form: Form): string {
+  if (form instanceof URLSearchParams) return form.toString()
+  return new URLSearchParams(
+    Object.entries(form).flatMap(([name, value]) => [value].flat().map((each) => [name, each] as [string, string])),
+  ).toString()
+}
+
+/** A user who is signed in. */
+export interface Person {
+  visitor: Visitor
+  id: string
+  accountId: string
+  name: string
+  email: string
+  password: string
+}
+
+export const password = 'correct horse battery'
+
+interface PersonOptions {
+  /** A new account unless one is given. */
+  accountId?: string
+  role?: Role
+  name?: string
+  scopesEnabled?: boolean
+  /** What their browser sends with every request. */
+  headers?: Record<string, string>
+}
+
+/** Makes a user as the product does, by a link, which signs them in. */
+export async function signIn(
+  service: { dashboardUrl: string; url?: string; dataDirectory: string },
+  { accountId, role = 'owner', name = 'Ada', scopesEnabled = false, headers = {} }: PersonOptions = {},
+): Promise<Person> {
+  const domain = await openDomain(service.dataDirectory)
+  try {
+    const id = accountId ?? (await domain.accounts.create({ name: 'Test', scopesEnabled })).id
+    const invitation = { label: name, role }
+    const token = accountId ? await domain.links.invite(id, invitation, operator) : await domain.links.welcome(id)
+    const visitor = new Visitor(service.url ?? service.dashboardUrl, headers)
+    const email = `${crypto.randomUUID()}@example.com`
+    const answer = await visitor.post(`/links/${token}`, { name, email, password })
+    if (answer.status !== 303) throw new Error(`The link did not sign in: ${answer.status} ${answer.text}`)
+    const user = (await domain.users.list(id)).find((each) => each.email === email)
+    return { visitor, id: user?.id ?? '', accountId: id, name, email, password }
+  } finally {
+    await domain.close()
+  }
+}
+
+/** What a page says, without its markup. */
+export function textOf({ text }: { text: string }): string {
+  return unescaped(text.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ')
+}
+
+/** The value of the page's input of this name. */
+export function inputOf({ text }: { text: string }, name: string): string | undefined {
+  const input = text.match(new RegExp(`<input[^>]*\\sname="${name}"[^>]*>`))?.[0]
+  const value = input?.match(/\svalue="([^"]*)"/)?.[1]
+  return value === undefined ? undefined : unescaped(value)
+}
+
+/** What the page says is wrong with the input of this name. */
+export function errorOf({ text }: { text: string }, name: string): string | undefined {
+  const error = text.match(new RegExp(`<small id="field-${name}-error" class="error">([^<]*)</small>`))?.[1]
+  return error === undefined ? undefined : unescaped(error)
+}
+
+function unescaped(text: string): string {
+  const named: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&', '#39': "'" }
+  return text.replaceAll(/&(lt|gt|quot|amp|#39);/g, (_, name) => named[name] ?? '')
+}
