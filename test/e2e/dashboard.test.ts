@@ -1,20 +1,18 @@
-/** What a person does in the dashboard with a browser, from the first link on. */
-import { randomUUID } from 'node:crypto'
+/** What a person does in the dashboard with a browser. */
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { complaints } from '../support/browser.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { filesIn, found } from '../support/canaries.ts'
-import { becomeOwner, createKey, type Dashboard, owner, signIn, startDashboard } from '../support/dashboard-browser.ts'
+import { createKey, type Dashboard, owner, signIn, startDashboard } from '../support/dashboard-browser.ts'
+import { until } from '../support/service.ts'
 
 let dashboard: Dashboard
 
 beforeAll(async () => {
   dashboard = await startDashboard({ LOG_LEVEL: 'trace' })
+  await dashboard.haveOwner()
 })
 
 afterAll(() => dashboard.stop())
@@ -30,72 +28,40 @@ function held(page: Page): Promise<number> {
   return page.getByRole('link', { name: /^Delete / }).count()
 }
 
-describe('in the order in which a newcomer goes', () => {
-  test('the first link leads to an owner, a key, and a run that is seen to finish live', async (context) => {
-    const page = await dashboard.open(context)
-    await becomeOwner(page, dashboard.welcomeUrl)
-    const key = await createKey(page, 'nightly import')
-    expect(key).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-    expect(await page.locator('#key-command').innerText()).toContain(`Authorization: Bearer ${key}`)
+test('a deleted key is refused at once', async (context) => {
+  const page = await dashboard.open(context)
+  await signIn(page)
+  const key = await createKey(page, 'short-lived')
+  expect((await dashboard.call(key, 'GET', '/v1/execution/runs')).status).toBe(200)
+  await deleteKey(page, 'short-lived')
+  expect(await dashboard.call(key, 'GET', '/v1/execution/runs')).toEqual({ status: 401, body: 'Unauthorized' })
+})
 
-    const file = join(dashboard.installation.dataDirectory, randomUUID())
-    const path = '/v1/execution/queue-remote/hold'
-    const queued = await dashboard.call(key, 'PUT', path, { variableData: { file } })
-    expect(queued.status).toBe(202)
-    const { id } = queued.body as { id: string }
+test('two windows that create at the same moment stop at five keys, and the page says whose limit it is', async (context) => {
+  const windows = [await dashboard.open(context), await dashboard.open(context)]
+  for (const page of windows) await signIn(page)
+  const [first] = windows as [Page, Page]
+  await first.goto('/api-keys')
+  for (let count = await held(first); count < 4; count += 1) await createKey(first, `filler ${count}`)
 
-    await page.getByRole('link', { name: 'Runs', exact: true }).click()
-    await page.locator(`a[href="/runs/${id}"]`).first().click()
-    await page.locator('.badge', { hasText: 'running' }).first().waitFor()
-    await page.evaluate(() => Object.assign(globalThis, { isSamePage: true }))
-    writeFileSync(file, '')
-    await page.locator('.badge', { hasText: 'succeeded' }).first().waitFor()
-    expect(await page.evaluate(() => 'isSamePage' in globalThis)).toBe(true)
-    expect(await page.getByRole('main').innerText()).toContain('Released')
-    expect(await complaints(page)).toEqual([])
-  })
+  for (const page of windows) await page.goto('/api-keys/new')
+  for (const [index, page] of windows.entries()) await page.getByLabel('Name').fill(`window ${index}`)
+  await Promise.all(windows.map((page) => page.getByRole('button', { name: 'Create API key' }).click()))
+  const shown = await Promise.all(windows.map((page) => page.getByRole('main').innerText()))
+  expect(shown.filter((text) => text.includes('Store the value now'))).toHaveLength(1)
+  expect(shown.filter((text) => text.includes('Your limit is reached'))).toHaveLength(1)
 
-  test('the first link is dead after that', async (context) => {
-    const page = await dashboard.open(context)
-    expect((await page.goto(dashboard.welcomeUrl))?.status()).toBe(410)
-    await page.getByRole('heading', { name: 'This link has ended' }).waitFor()
-  })
-
-  test('a deleted key is refused at once', async (context) => {
-    const page = await dashboard.open(context)
-    await signIn(page)
-    const key = await createKey(page, 'short-lived')
-    expect((await dashboard.call(key, 'GET', '/v1/execution/runs')).status).toBe(200)
-    await deleteKey(page, 'short-lived')
-    expect(await dashboard.call(key, 'GET', '/v1/execution/runs')).toEqual({ status: 401, body: 'Unauthorized' })
-  })
-
-  test('two windows that create at the same moment stop at five keys, and the page says whose limit it is', async (context) => {
-    const windows = [await dashboard.open(context), await dashboard.open(context)]
-    for (const page of windows) await signIn(page)
-    const [first] = windows as [Page, Page]
-    await first.goto('/api-keys')
-    for (let count = await held(first); count < 4; count += 1) await createKey(first, `filler ${count}`)
-
-    for (const page of windows) await page.goto('/api-keys/new')
-    for (const [index, page] of windows.entries()) await page.getByLabel('Name').fill(`window ${index}`)
-    await Promise.all(windows.map((page) => page.getByRole('button', { name: 'Create API key' }).click()))
-    const shown = await Promise.all(windows.map((page) => page.getByRole('main').innerText()))
-    expect(shown.filter((text) => text.includes('Store the value now'))).toHaveLength(1)
-    expect(shown.filter((text) => text.includes('Your limit is reached'))).toHaveLength(1)
-
-    await first.goto('/api-keys')
-    expect(await held(first)).toBe(5)
-    await first.getByText('Your limit is reached').waitFor()
-    for (const name of await first.locator('td strong').allInnerTexts()) await deleteKey(first, name)
-  })
+  await first.goto('/api-keys')
+  expect(await held(first)).toBe(5)
+  await first.getByText('Your limit is reached').waitFor()
+  for (const name of await first.locator('td strong').allInnerTexts()) await deleteKey(first, name)
 })
 
 test("a key's value is found nowhere after its page", async (context) => {
   const page = await dashboard.open(context)
   await signIn(page)
   const key = await createKey(page, 'canary')
-  const shows = async () => (await page.content()).includes(key)
+  const shows = async () => (await until('the page stands still', () => page.content().catch(() => ''))).includes(key)
   expect(await shows()).toBe(true)
   await dashboard.call(key, 'GET', '/v1/execution/runs')
 
@@ -104,10 +70,8 @@ test("a key's value is found nowhere after its page", async (context) => {
   await page.getByRole('heading', { name: 'API Keys' }).waitFor()
   expect(await shows()).toBe(false)
   await page.goBack().catch(() => {})
-  await page.waitForLoadState()
   expect(await shows()).toBe(false)
   await page.goForward().catch(() => {})
-  await page.waitForLoadState()
 
   for (const path of ['/', '/api-keys', '/runs', '/settings/audit-log', '/settings/members', '/profile']) {
     await page.goto(path)

@@ -17,6 +17,8 @@ export interface PageOptions {
   /** IANA name of the time zone; UTC otherwise, wherever the machine is. */
   timezone?: string
   reducedMotion?: boolean
+  /** Device pixels for each CSS pixel; 1, and 3 on a phone, otherwise. */
+  scale?: number
 }
 
 export interface Browser {
@@ -63,10 +65,11 @@ export async function startBrowser(): Promise<Browser> {
 }
 
 function contextOptions(options: PageOptions): BrowserContextOptions {
-  const { baseUrl, dark, phone, javaScriptEnabled = true, timezone = 'UTC', reducedMotion } = options
+  const { baseUrl, dark, phone, javaScriptEnabled = true, timezone = 'UTC', reducedMotion, scale } = options
   return {
     ...(baseUrl && { baseURL: baseUrl }),
     ...(phone && { viewport: { width: 390, height: 844 }, deviceScaleFactor: 3, isMobile: true, hasTouch: true }),
+    ...(scale && { deviceScaleFactor: scale }),
     colorScheme: dark ? 'dark' : 'light',
     reducedMotion: reducedMotion ? 'reduce' : 'no-preference',
     javaScriptEnabled,

@@ -12,6 +12,8 @@ export interface Dashboard {
   browser: Browser
   /** A window of somebody who is not signed in. */
   open(test: Test, options?: PageOptions): Promise<Page>
+  /** Opens the welcome link in a window of its own, and becomes the owner. */
+  haveOwner(): Promise<void>
   /** The link that the first start has printed. */
   welcomeUrl: string
   /** Calls the Execution API with a key; returns the status and, where there is one, the body. */
@@ -24,17 +26,35 @@ export async function startDashboard(environment: Record<string, string> = {}): 
   const installation = await newInstallation(environment)
   const [service, browser] = await Promise.all([installation.start(), startBrowser()])
   const welcomeUrl = /^ +(http:\S+\/links\/\S+)$/m.exec(service.output())?.[1] ?? ''
+  const open: Dashboard['open'] = (test, options) =>
+    browser.newPage(test, { baseUrl: service.dashboardUrl, ...options })
   return {
     installation,
     service,
     browser,
     welcomeUrl,
-    open: (test, options) => browser.newPage(test, { baseUrl: service.dashboardUrl, ...options }),
+    open,
+    haveOwner: () => inOwnWindow(open, (page) => becomeOwner(page, welcomeUrl)),
     call: (key, method, path, body) => call(`${service.executionUrl}${path}`, key, method, body),
     async stop() {
       await browser.close()
       await installation.remove()
     },
+  }
+}
+
+/** Does something in a window that is closed then. */
+export async function inOwnWindow(
+  open: Dashboard['open'],
+  act: (page: Page) => Promise<void>,
+  options: PageOptions = {},
+): Promise<void> {
+  const ends: (() => unknown)[] = []
+  const test = { onTestFinished: (end: () => unknown) => void ends.push(end) } as unknown as Test
+  try {
+    await act(await open(test, options))
+  } finally {
+    for (const end of ends) await end()
   }
 }
 

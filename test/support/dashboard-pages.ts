@@ -1,8 +1,7 @@
 /** Every page of the dashboard with something to see on it, for those who look at all of them. */
 import type { Page } from 'playwright-core'
-import { createKey, type Dashboard } from './dashboard-browser.ts'
+import { createKey, type Dashboard, inOwnWindow } from './dashboard-browser.ts'
 import { until } from './service.ts'
-import type { Test } from './store.ts'
 
 export interface ShownPage {
   /** As the file of its picture is called. */
@@ -126,16 +125,14 @@ async function queueRuns(dashboard: Dashboard, key: string) {
 }
 
 /** Somebody else accepts the invitation, and makes a key. */
-async function join(dashboard: Dashboard, invitation: string): Promise<void> {
-  const ends: (() => unknown)[] = []
-  const test = { onTestFinished: (end: () => unknown) => void ends.push(end) } as unknown as Test
-  const page = await dashboard.open(test)
-  await page.goto(invitation)
-  await page.getByLabel('Name').fill('Grace Hopper')
-  await page.getByLabel('E-mail').fill('grace@example.com')
-  await page.getByLabel('Password').fill('nanoseconds of wire')
-  await page.getByRole('button', { name: 'Join' }).click()
-  await page.getByRole('heading', { name: 'Overview' }).waitFor()
-  await createKey(page, 'compiler')
-  for (const end of ends) await end()
+function join(dashboard: Dashboard, invitation: string): Promise<void> {
+  return inOwnWindow(dashboard.open, async (page) => {
+    await page.goto(invitation)
+    await page.getByLabel('Name').fill('Grace Hopper')
+    await page.getByLabel('E-mail').fill('grace@example.com')
+    await page.getByLabel('Password').fill('nanoseconds of wire')
+    await page.getByRole('button', { name: 'Join' }).click()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await createKey(page, 'compiler')
+  })
 }

@@ -1,4 +1,5 @@
 /** What the overview looks like. */
+import { hostname } from 'node:os'
 import type { Run } from '../../runs/run.ts'
 import type { AccountStatistics, HourOfRuns } from '../../runs/statistics.ts'
 import type { LiveWorker } from '../../runs/workers.ts'
@@ -60,7 +61,7 @@ function rate(succeeded: number, failed: number): string {
 }
 
 function workersOf(alive: LiveWorker[]): string {
-  const hosts = [...new Set(alive.map(({ host }) => host))]
+  const hosts = [...new Set(alive.map(({ host }) => (host === hostname() ? 'this machine' : host)))]
   return hosts.length === 0 ? 'none' : `on ${hosts.slice(0, 3).join(', ')}${hosts.length > 3 ? ' and others' : ''}`
 }
 

@@ -1,0 +1,42 @@
+/** The whole way of a newcomer: from the link that the first start prints to a run that is seen to finish. */
+import { randomUUID } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { complaints } from '../support/browser.ts'
+import { becomeOwner, createKey, type Dashboard, startDashboard } from '../support/dashboard-browser.ts'
+
+let dashboard: Dashboard
+
+beforeAll(async () => {
+  dashboard = await startDashboard()
+})
+
+afterAll(() => dashboard.stop())
+
+test('the first link leads to an owner, a key, and a run that is seen to finish live', async (context) => {
+  const page = await dashboard.open(context)
+  await becomeOwner(page, dashboard.welcomeUrl)
+  const key = await createKey(page, 'nightly import')
+  expect(key).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+  expect(await page.locator('#key-command').innerText()).toContain(`Authorization: Bearer ${key}`)
+
+  const file = join(dashboard.installation.dataDirectory, randomUUID())
+  const path = '/v1/execution/queue-remote/hold'
+  const queued = await dashboard.call(key, 'PUT', path, { variableData: { file } })
+  expect(queued.status).toBe(202)
+  const { id } = queued.body as { id: string }
+
+  await page.getByRole('link', { name: 'Runs', exact: true }).click()
+  await page.locator(`a[href="/runs/${id}"]`).first().click()
+  await page.locator('.badge', { hasText: 'running' }).first().waitFor()
+  await page.evaluate(() => Object.assign(globalThis, { isSamePage: true }))
+  writeFileSync(file, '')
+  await page.locator('.badge', { hasText: 'succeeded' }).first().waitFor()
+  expect(await page.evaluate(() => 'isSamePage' in globalThis)).toBe(true)
+  expect(await page.getByRole('main').innerText()).toContain('Released')
+  expect(await complaints(page)).toEqual([])
+
+  expect((await page.goto(dashboard.welcomeUrl))?.status()).toBe(410)
+  await page.getByRole('heading', { name: 'This link has ended' }).waitFor()
+})
