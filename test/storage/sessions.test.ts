@@ -1,0 +1,66 @@
+/** Sessions of the dashboard: known by their id alone, which is stored nowhere, until they end or their time is over. */
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { hashOfSession, Sessions } from '../../src/accounts/sessions.ts'
+import { newAccount, openDomain, type Test } from '../support/store.ts'
+import { type StoreKind, stores } from '../support/stores.ts'
+
+async function openSessions(test: Test, kind: StoreKind, now = Date.now) {
+  const domain = await openDomain(test, { kind })
+  const { userId } = await newAccount(domain)
+  return { domain, userId, sessions: new Sessions(domain.store, now) }
+}
+
+const newId = () => randomBytes(24).toString('base64url')
+
+describe.each(stores)('sessions ($name)', (kind) => {
+  test('are found by their id, which is not in what is stored', async (test) => {
+    const { domain, userId, sessions } = await openSessions(test, kind)
+    const id = newId()
+    const session = { userId, data: '{"canary":"data"}', expiresAt: Date.now() + 60_000 }
+    await sessions.set(id, session)
+    expect(await sessions.get(id)).toEqual(session)
+    expect(await sessions.get(hashOfSession(id).toString('base64url'))).toBeUndefined()
+    expect(await sessions.get('')).toBeUndefined()
+    const contents = await kind.contents(domain.place)
+    expect(contents.includes('canary')).toBe(true)
+    expect(contents.includes(id)).toBe(false)
+    expect(contents.includes(Buffer.from(id, 'base64url'))).toBe(false)
+  })
+
+  test('are refused by every process from the moment their end has answered', async (test) => {
+    const { domain, userId, sessions } = await openSessions(test, kind)
+    const other = new Sessions((await openDomain(test, { kind, place: domain.place })).store)
+    const [ended, kept] = [newId(), newId()]
+    for (const id of [ended, kept]) await sessions.set(id, { userId, data: '{}', expiresAt: Date.now() + 60_000 })
+    await sessions.end(ended)
+    expect(await other.get(ended)).toBeUndefined()
+    expect(await sessions.get(ended)).toBeUndefined()
+    expect(await other.get(kept)).toBeDefined()
+    await sessions.end(ended)
+  })
+
+  test('are refused from the millisecond on at which they expire, and then forgotten', async (test) => {
+    let at = Date.now()
+    const { domain, userId, sessions } = await openSessions(test, kind, () => at)
+    const [old, young] = [newId(), newId()]
+    await sessions.set(old, { userId, data: '{}', expiresAt: at + 1000 })
+    at += 999
+    expect(await sessions.get(old)).toBeDefined()
+    at += 1
+    expect(await sessions.get(old)).toBeUndefined()
+    await sessions.set(young, { userId, data: '{}', expiresAt: at + 1000 })
+    const rows = await domain.store.read.query.selectFrom('sessions').select('hash').execute()
+    expect(rows.map(({ hash }) => Buffer.from(hash))).toEqual([hashOfSession(young)])
+  })
+
+  test('keep their user when they are written again', async (test) => {
+    const { domain, userId, sessions } = await openSessions(test, kind)
+    const { userId: another } = await newAccount(domain)
+    const id = newId()
+    const expiresAt = Date.now() + 60_000
+    await sessions.set(id, { userId, data: '{"a":1}', expiresAt })
+    await sessions.set(id, { userId: another, data: '{"a":2}', expiresAt: expiresAt + 1 })
+    expect(await sessions.get(id)).toEqual({ userId, data: '{"a":2}', expiresAt: expiresAt + 1 })
+  })
+})

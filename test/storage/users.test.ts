@@ -1,0 +1,214 @@
+/** Users: how they sign in, that an account always has an owner, and that nothing of a removed one is accepted. */
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { hashOfSession, Sessions } from '../../src/accounts/sessions.ts'
+import { SignInLinks } from '../../src/accounts/sign-in-links.ts'
+import { type Role, type User, UserRefused } from '../../src/accounts/user.ts'
+import { Users } from '../../src/accounts/users.ts'
+import { ApiKeyRefused } from '../../src/api-keys/api-key.ts'
+import { operator } from '../../src/audit-log/audit-log.ts'
+import { openDomain, type Test } from '../support/store.ts'
+import { type StoreKind, stores } from '../support/stores.ts'
+
+const password = 'a difference engine'
+
+async function openUsers(test: Test, kind: StoreKind, place?: string) {
+  const domain = await openDomain(test, { kind, ...(place !== undefined && { place }) })
+  const { store } = domain
+  return { ...domain, users: new Users(store), links: new SignInLinks(store), sessions: new Sessions(store) }
+}
+
+type Opened = Awaited<ReturnType<typeof openUsers>>
+
+/** An account with its owner. */
+async function newAccount({ accounts, links }: Opened): Promise<User> {
+  const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
+  const email = `${crypto.randomUUID()}@example.com`
+  return links.accept((await links.welcome(id)) ?? '', { name: 'Ada', email, password })
+}
+
+async function newUser({ links }: Opened, accountId: string, role: Role = 'member', name = 'Bo'): Promise<User> {
+  const token = await links.invite(accountId, { label: name, role }, operator)
+  return links.accept(token, { name, email: `${crypto.randomUUID()}@example.com`, password })
+}
+
+async function newSession({ sessions }: Opened, userId: string): Promise<string> {
+  const id = randomBytes(24).toString('base64url')
+  await sessions.set(id, { userId, data: '{}', expiresAt: Date.now() + 60_000 })
+  return id
+}
+
+const onlyOwner = 'This is the only owner: make another user an owner first.'
+
+describe.each(stores)('users ($name)', (kind) => {
+  test('sign in with their e-mail address in any case and their very password', async (test) => {
+    const opened = await openUsers(test, kind)
+    const { users } = opened
+    const { id, email } = await newAccount(opened)
+    const known = email ?? ''
+    expect(await users.withPassword(` ${known.toUpperCase()} `, password)).toMatchObject({ id })
+    for (const wrong of ['', ` ${password}`, password.toUpperCase(), password.slice(1), `${password}\0`]) {
+      expect(await users.withPassword(known, wrong)).toBeUndefined()
+    }
+    expect(await users.withPassword('nobody@example.com', password)).toBeUndefined()
+    expect(await users.withPassword('', '')).toBeUndefined()
+  })
+
+  test('who have not chosen a password sign in with none', async (test) => {
+    const { accounts, users } = await openUsers(test, kind)
+    const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
+    const [owner] = await users.list(id)
+    if (!owner) throw new Error('An account comes with a user.')
+    await users.describe(owner, { name: 'Ada', email: 'ada@example.com' })
+    for (const guess of ['', 'null', 'undefined', password]) {
+      expect(await users.withPassword('ada@example.com', guess)).toBeUndefined()
+    }
+  })
+
+  test('type the same password with any keyboard', async (test) => {
+    const opened = await openUsers(test, kind)
+    const user = await newAccount(opened)
+    await opened.users.changePassword(user, undefined, 'Cafe\u0301 für \u00c5ngstr\u00f6m', Buffer.alloc(32))
+    expect(await opened.users.withPassword(user.email ?? '', 'Caf\u00e9 fu\u0308r A\u030angstro\u0308m')).toBeDefined()
+  })
+
+  test('change their password by the present one, which ends their other sessions and no one else’s', async (test) => {
+    const opened = await openUsers(test, kind)
+    const { users, sessions } = opened
+    const ada = await newAccount(opened)
+    const bo = await newUser(opened, ada.accountId)
+    const [here, there] = [await newSession(opened, ada.id), await newSession(opened, ada.id)]
+    const his = await newSession(opened, bo.id)
+    const change = (current: string, next: string) => users.changePassword(ada, current, next, hashOfSession(here))
+    await expect(change('not this one', 'another engine')).rejects.toMatchObject({ member: 'currentPassword' })
+    for (const weak of ['short', 'aaaaaaaaaaaaaaaa', 'x'.repeat(201)]) {
+      await expect(change(password, weak)).rejects.toMatchObject({ member: 'password' })
+    }
+    expect(await sessions.get(there)).toBeDefined()
+    await change(password, 'another engine')
+    expect(await sessions.get(here)).toBeDefined()
+    expect(await sessions.get(there)).toBeUndefined()
+    expect(await sessions.get(his)).toBeDefined()
+    expect(await users.withPassword(ada.email ?? '', password)).toBeUndefined()
+    expect(await users.withPassword(ada.email ?? '', 'another engine')).toBeDefined()
+  })
+
+  test('never share an e-mail address, whichever account they are of and however they come at once', async (test) => {
+    const one = await openUsers(test, kind)
+    const two = await openUsers(test, kind, one.place)
+    const [ada, eve] = [await newAccount(one), await newAccount(one)]
+    const bo = await newUser(one, ada.accountId)
+    const email = 'wanted@example.com'
+    const results = await Promise.allSettled([
+      one.users.describe(ada, { name: 'Ada', email }),
+      two.users.describe(eve, { name: 'Eve', email: email.toUpperCase() }),
+      one.users.describe(bo, { name: 'Bo', email }),
+    ])
+    const refused = results.filter((result) => result.status === 'rejected')
+    expect(refused).toHaveLength(2)
+    for (const { reason } of refused) expect(reason).toMatchObject({ member: 'email' })
+    await one.users.describe(ada, { name: 'Ada Lovelace', email: ada.email ?? '' })
+    expect(await one.users.get(ada.id)).toMatchObject({ name: 'Ada Lovelace', email: ada.email })
+  })
+
+  describe('who are the only owner', () => {
+    test('are neither removed nor made members', async (test) => {
+      const opened = await openUsers(test, kind)
+      const { users } = opened
+      const { id, accountId } = await newAccount(opened)
+      const bo = await newUser(opened, accountId)
+      await expect(users.remove(accountId, id, operator)).rejects.toThrow(onlyOwner)
+      await expect(users.changeRole(accountId, id, 'member', operator)).rejects.toThrow(onlyOwner)
+      await expect(users.remove(accountId, id, operator)).rejects.toBeInstanceOf(UserRefused)
+      expect(await users.changeRole(accountId, id, 'owner', operator)).toBe(true)
+      expect(await users.changeRole(accountId, bo.id, 'owner', operator)).toBe(true)
+      expect(await users.changeRole(accountId, id, 'member', operator)).toBe(true)
+      await expect(users.remove(accountId, bo.id, operator)).rejects.toThrow(onlyOwner)
+      expect(await users.remove(accountId, id, operator)).toBe(true)
+    })
+
+    test.for([1, 2, 3, 4])(
+      'stay it when two owners turn on each other at the same moment (round %i)',
+      async (round, test) => {
+        const one = await openUsers(test, kind)
+        const two = await openUsers(test, kind, one.place)
+        const ada = await newAccount(one)
+        const { accountId } = ada
+        const bo = await newUser(one, accountId, 'owner')
+        const act = ({ users }: Opened, id: string, isRemoval: boolean) =>
+          isRemoval ? users.remove(accountId, id, operator) : users.changeRole(accountId, id, 'member', operator)
+        const other = round > 2 ? one : two
+        const results = await Promise.allSettled([act(one, ada.id, round % 2 === 0), act(other, bo.id, true)])
+        expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+        expect((await one.users.list(accountId)).filter(({ role }) => role === 'owner')).toHaveLength(1)
+      },
+    )
+  })
+
+  describe('who are removed', () => {
+    test('have no session, link, key or password that any process accepts', async (test) => {
+      const one = await openUsers(test, kind)
+      const two = await openUsers(test, kind, one.place)
+      const ada = await newAccount(one)
+      const { accountId } = ada
+      const bo = await newUser(one, accountId, 'owner')
+      const draft = { accountId, name: 'Key', scopes: null, expiresAt: null }
+      const [hers, his] = [
+        await one.apiKeys.create({ ...draft, userId: ada.id }, operator),
+        await one.apiKeys.create({ ...draft, userId: bo.id }, operator),
+      ]
+      const session = await newSession(one, bo.id)
+      const link = await one.links.signIn(bo, operator)
+      expect(await two.apiKeys.authenticate(his.value)).toBeDefined()
+      expect(await one.users.remove(accountId, bo.id, operator)).toBe(true)
+      for (const { apiKeys, users, sessions, links } of [two, one]) {
+        expect(await apiKeys.authenticate(his.value)).toBeUndefined()
+        expect(await sessions.get(session)).toBeUndefined()
+        expect(await links.find(link)).toBeUndefined()
+        expect(await users.get(bo.id)).toBeUndefined()
+        expect(await users.withPassword(bo.email ?? '', password)).toBeUndefined()
+        expect((await users.list(accountId)).map(({ id }) => id)).toEqual([ada.id])
+        expect(await apiKeys.authenticate(hers.value)).toBeDefined()
+      }
+      expect((await one.users.names(accountId)).get(bo.id)).toBe('Bo')
+      expect(await one.users.remove(accountId, bo.id, operator)).toBe(false)
+      expect(await one.users.changeRole(accountId, bo.id, 'owner', operator)).toBe(false)
+    })
+
+    test('leave their e-mail address to whoever comes after them', async (test) => {
+      const opened = await openUsers(test, kind)
+      const { users, links } = opened
+      const { accountId } = await newAccount(opened)
+      const bo = await newUser(opened, accountId)
+      await users.remove(accountId, bo.id, operator)
+      const token = await links.invite(accountId, { label: 'Bo', role: 'member' }, operator)
+      const again = await links.accept(token, { name: 'Bo', email: bo.email ?? '', password })
+      expect(again.id).not.toBe(bo.id)
+      expect(await users.withPassword(bo.email ?? '', password)).toMatchObject({ id: again.id })
+    })
+
+    test('get no key by a request that was under way', async (test) => {
+      const one = await openUsers(test, kind)
+      const two = await openUsers(test, kind, one.place)
+      const { accountId } = await newAccount(one)
+      const bo = await newUser(one, accountId)
+      const key = { accountId, userId: bo.id, name: 'Key', scopes: null, expiresAt: null }
+      const attempts = [one, two, one].map(({ apiKeys }) => apiKeys.create(key, operator))
+      const [, ...made] = await Promise.allSettled([two.users.remove(accountId, bo.id, operator), ...attempts])
+      for (const each of made) if (each.status === 'rejected') expect(each.reason).toBeInstanceOf(ApiKeyRefused)
+      await expect(one.apiKeys.create(key, operator)).rejects.toMatchObject({ about: 'holder' })
+      expect(await one.apiKeys.list(accountId)).toEqual([])
+    })
+
+    test('are those of the account alone', async (test) => {
+      const opened = await openUsers(test, kind)
+      const { users } = opened
+      const [ada, eve] = [await newAccount(opened), await newAccount(opened)]
+      const bo = await newUser(opened, ada.accountId)
+      expect(await users.remove(eve.accountId, bo.id, operator)).toBe(false)
+      expect(await users.changeRole(eve.accountId, bo.id, 'owner', operator)).toBe(false)
+      expect(await users.remove(eve.accountId, 'nobody', operator)).toBe(false)
+      expect(await users.get(bo.id)).toMatchObject({ role: 'member' })
+    })
+  })
+})

@@ -1,0 +1,70 @@
+/** What a user may be called, and what is accepted as an e-mail address and as a password. */
+import { describe, expect, test } from 'vitest'
+import { hashOfPassword, isPassword, passwordFault } from '../../src/accounts/password.ts'
+import { checkedEmail, checkedName } from '../../src/accounts/user.ts'
+
+describe('a name', () => {
+  test('is trimmed, has 1 to 100 characters, and may be written in any script', () => {
+    expect(checkedName('  Ada Lovelace\n')).toBe('Ada Lovelace')
+    for (const name of ['明', '🧮', '<script>alert(1)</script>', '"\'&${1}', 'a'.repeat(100)]) {
+      expect(checkedName(name)).toBe(name)
+    }
+  })
+
+  test('is refused with a sentence for its input', () => {
+    for (const name of ['', ' \t ', 'a'.repeat(101), 'a\0b', 'a\nb', 'a\u007fb', 'a\u0085b']) {
+      expect(() => checkedName(name)).toThrow(expect.objectContaining({ member: 'name' }))
+    }
+  })
+})
+
+describe('an e-mail address', () => {
+  test('is trimmed, in lower case, and of any shape that a browser takes', () => {
+    expect(checkedEmail(' Ada@Example.COM ')).toBe('ada@example.com')
+    for (const email of ['a@b', 'ada+tag@example.com', 'ädä@exämple.com', `${'a'.repeat(250)}@b.c`]) {
+      expect(checkedEmail(email)).toBe(email)
+    }
+  })
+
+  test('is refused with a sentence for its input', () => {
+    const none = [
+      '',
+      ' ',
+      'ada',
+      '@example.com',
+      'ada@',
+      'a b@example.com',
+      'a@b@c',
+      '<a@b>',
+      'a(b)@c',
+      'a\0b@c',
+      'a@\u007f',
+    ]
+    for (const email of [...none, `${'a'.repeat(251)}@b.c`]) {
+      expect(() => checkedEmail(email)).toThrow(expect.objectContaining({ member: 'email' }))
+    }
+  })
+})
+
+describe('a password', () => {
+  test('has 12 to 200 characters, at least 5 of them different', () => {
+    for (const good of ['twelve chars', 'correct horse battery', 'abcde'.repeat(40), '            abcd']) {
+      expect(passwordFault(good)).toBeUndefined()
+    }
+    expect(passwordFault('eleven char')).toBe('Use at least 12 characters.')
+    expect(passwordFault('')).toBe('Use at least 12 characters.')
+    expect(passwordFault('abcde'.repeat(41))).toBe('Use at most 200 characters.')
+    expect(passwordFault('abababababab')).toBe('Use more different characters.')
+  })
+
+  test('is kept as a salted Argon2id hash, which alone tells whether it is the one', async () => {
+    const hashes = [await hashOfPassword('correct horse battery'), await hashOfPassword('correct horse battery')]
+    expect(hashes[0]).not.toBe(hashes[1])
+    for (const hash of hashes) {
+      expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+      expect(await isPassword('correct horse battery', hash)).toBe(true)
+      expect(await isPassword('correct horse battery ', hash)).toBe(false)
+    }
+    expect(await isPassword('correct horse battery', null)).toBe(false)
+  })
+})
