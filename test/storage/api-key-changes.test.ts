@@ -1,0 +1,186 @@
+/** What becomes of API keys: renamed, rotated, used, and used although they were deleted. */
+import { describe, expect, test, vi } from 'vitest'
+import { AuditLog, operator } from '../../src/audit-log/audit-log.ts'
+import { newAccount, newUser, openDomain, type Test } from '../support/store.ts'
+import { type StoreKind, stores } from '../support/stores.ts'
+
+async function openKeys(
+  test: Test,
+  kind: StoreKind,
+  { place, now = Date.now }: { place?: string; now?: () => number } = {},
+) {
+  const domain = await openDomain(test, { kind, now, ...(place !== undefined && { place }) })
+  return { ...domain, auditLog: new AuditLog(domain.store) }
+}
+
+const newId = () => crypto.randomUUID()
+
+describe.each(stores)('API keys ($name)', (kind) => {
+  test('are renamed within their account, and work on', async (test) => {
+    const domain = await openKeys(test, kind)
+    const { apiKeys } = domain
+    const { accountId, key } = await newAccount(domain)
+    const other = await newAccount(domain)
+    expect(await apiKeys.rename(accountId, key.id, '  nightly <b>import</b> ', operator)).toBe(true)
+    expect(await apiKeys.rename(other.accountId, key.id, 'theirs', operator)).toBe(false)
+    expect(await apiKeys.list(accountId)).toMatchObject([{ id: key.id, name: 'nightly <b>import</b>' }])
+    expect(await apiKeys.authenticate(key.value)).toBeDefined()
+    for (const name of ['', ' ', 'a'.repeat(101), 'a\0b']) {
+      await expect(apiKeys.rename(accountId, key.id, name, operator)).rejects.toMatchObject({ about: 'name' })
+    }
+    await apiKeys.delete(accountId, key.id, operator)
+    expect(await apiKeys.rename(accountId, key.id, 'gone', operator)).toBe(false)
+  })
+
+  test('are made once of one id, however often and wherever it is sent', async (test) => {
+    const one = await openKeys(test, kind)
+    const two = await openKeys(test, kind, { place: one.place })
+    const { accountId, userId } = await newAccount(one)
+    const other = await newAccount(one)
+    const key = { id: newId(), accountId, userId, name: 'Key', scopes: null, expiresAt: null }
+    const create = (index: number) => (index % 2 ? one : two).apiKeys.create(key, operator)
+    const results = await Promise.allSettled([0, 1, 2, 3].map(create))
+    const refused = results.filter((result) => result.status === 'rejected')
+    expect(refused).toHaveLength(3)
+    for (const { reason } of refused) expect(reason).toMatchObject({ about: 'repeated' })
+    await one.apiKeys.delete(accountId, key.id, operator)
+    await expect(create(0)).rejects.toMatchObject({ about: 'repeated' })
+    const stolen = { ...key, accountId: other.accountId, userId: other.userId }
+    await expect(one.apiKeys.create(stolen, operator)).rejects.toMatchObject({ about: 'repeated' })
+  })
+
+  describe('that are rotated', () => {
+    test('keep name, scopes and lifetime, at the limit too, and the old value is refused everywhere', async (test) => {
+      let at = Date.now()
+      const one = await openKeys(test, kind, { now: () => at })
+      const two = await openKeys(test, kind, { place: one.place, now: () => at })
+      const { accountId, userId } = await newAccount(one, { scopesEnabled: true })
+      const scopes = one.apiKeys.knownScopes.slice(0, 2)
+      const draft = { accountId, userId, name: 'nightly', scopes, expiresAt: at + 10_000 }
+      const old = await one.apiKeys.create(draft, operator)
+      for (let made = 2; made < 5; made += 1) await one.apiKeys.create({ ...draft, expiresAt: null }, operator)
+      await expect(one.apiKeys.create(draft, operator)).rejects.toMatchObject({ about: 'userLimit' })
+      at += 4000
+      const made = await one.apiKeys.rotate(accountId, old.id, newId(), operator)
+      expect(made).toMatchObject({ name: 'nightly', scopes, userId, expiresAt: at + 10_000, createdAt: at })
+      expect(made?.value).not.toBe(old.value)
+      for (const { apiKeys } of [two, one]) {
+        expect(await apiKeys.authenticate(old.value)).toBeUndefined()
+        expect(await apiKeys.authenticate(made?.value ?? '')).toMatchObject({ scopes })
+      }
+      expect(await one.apiKeys.list(accountId)).toHaveLength(5)
+    })
+
+    test.for([1, 2, 3])('have one successor, however many ask at the same moment (round %i)', async (_, test) => {
+      const one = await openKeys(test, kind)
+      const two = await openKeys(test, kind, { place: one.place })
+      const { accountId, key } = await newAccount(one)
+      const rotate = (index: number) => (index % 2 ? one : two).apiKeys.rotate(accountId, key.id, newId(), operator)
+      const results = await Promise.all(Array.from({ length: 10 }, (_, index) => rotate(index)))
+      const made = results.filter((result) => result !== undefined)
+      expect(made).toHaveLength(1)
+      expect((await one.apiKeys.list(accountId)).map(({ id }) => id)).toEqual([made[0]?.id])
+      expect(await two.apiKeys.authenticate(made[0]?.value ?? '')).toBeDefined()
+    })
+
+    test('by the same form twice are rotated once, and by another account never', async (test) => {
+      const domain = await openKeys(test, kind)
+      const { apiKeys } = domain
+      const { accountId, key } = await newAccount(domain)
+      const other = await newAccount(domain)
+      expect(await apiKeys.rotate(other.accountId, key.id, newId(), operator)).toBeUndefined()
+      const form = newId()
+      const made = await apiKeys.rotate(accountId, key.id, form, operator)
+      await expect(apiKeys.rotate(accountId, key.id, form, operator)).rejects.toMatchObject({ about: 'repeated' })
+      await expect(apiKeys.rotate(accountId, form, form, operator)).rejects.toMatchObject({ about: 'repeated' })
+      expect(await apiKeys.authenticate(made?.value ?? '')).toBeDefined()
+    })
+
+    test('after they have expired are refused where the successor would be one too many', async (test) => {
+      let at = Date.now()
+      const domain = await openKeys(test, kind, { now: () => at })
+      const { apiKeys } = domain
+      const { accountId, userId } = await newAccount(domain)
+      const draft = { accountId, userId, name: 'Key', scopes: null, expiresAt: null }
+      const expired = await apiKeys.create({ ...draft, expiresAt: at + 1000 }, operator)
+      at += 1000
+      const another = await newUser(domain, accountId)
+      for (let made = 1; made < 5; made += 1) await apiKeys.create({ ...draft, userId: another }, operator)
+      const rotation = apiKeys.rotate(accountId, expired.id, newId(), operator)
+      await expect(rotation).rejects.toMatchObject({ about: 'accountLimit' })
+      expect(await apiKeys.get(accountId, expired.id)).toMatchObject({ expired: true })
+      expect(await apiKeys.list(accountId)).toHaveLength(6)
+    })
+  })
+
+  describe('that are used', () => {
+    test('tell when and by whom, also while a stream that they have opened is open', async (test) => {
+      let at = Date.now()
+      const domain = await openKeys(test, kind, { now: () => at })
+      const { accountId, key } = await newAccount(domain)
+      await domain.apiKeys.authenticate(key.value, '10.0.0.7 curl/8.5')
+      await domain.apiKeys.close()
+      expect(await domain.apiKeys.get(accountId, key.id)).toMatchObject({
+        lastUsedAt: at,
+        lastUsedBy: '10.0.0.7 curl/8.5',
+      })
+      at += 1000
+      await domain.apiKeys.authenticate(key.value)
+      await domain.apiKeys.close()
+      expect(await domain.apiKeys.get(accountId, key.id)).toMatchObject({
+        lastUsedAt: at,
+        lastUsedBy: '10.0.0.7 curl/8.5',
+      })
+    })
+
+    test('have it written down within five seconds, and again when the store could not', async (test) => {
+      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+      test.onTestFinished(() => void vi.useRealTimers())
+      const domain = await openKeys(test, kind)
+      const { store, apiKeys } = domain
+      const { accountId, key } = await newAccount(domain)
+      const lastUsedBy = async () => (await apiKeys.get(accountId, key.id))?.lastUsedBy
+      await apiKeys.authenticate(key.value, 'first')
+      await vi.advanceTimersByTimeAsync(5000)
+      await vi.waitUntil(async () => (await lastUsedBy()) === 'first')
+      await apiKeys.authenticate(key.value, 'second')
+      const write = vi.spyOn(store, 'write').mockRejectedValueOnce(new Error('The disk is full.'))
+      await vi.advanceTimersByTimeAsync(5000)
+      await vi.waitUntil(() => write.mock.calls.length === 1)
+      expect(await lastUsedBy()).toBe('first')
+      await vi.advanceTimersByTimeAsync(5000)
+      await vi.waitUntil(async () => (await lastUsedBy()) === 'second')
+    })
+
+    test('although they were deleted or rotated are in the audit log, once in an hour each', async (test) => {
+      let at = Date.now()
+      const domain = await openKeys(test, kind, { now: () => at })
+      const { apiKeys, auditLog } = domain
+      const { accountId, key } = await newAccount(domain)
+      const noted = async () => {
+        await apiKeys.close()
+        const entries = await auditLog.list(accountId, { action: 'apiKey.usedAfterDeletion', limit: 10 })
+        return entries.map(({ at, by, subject }) => [at, by.kind, by.name, subject?.id])
+      }
+      const use = (from?: string) => apiKeys.authenticate(key.value, from)
+      await use('10.0.0.7 curl')
+      await apiKeys.rotate(accountId, key.id, newId(), operator)
+      expect(await use()).toBeUndefined()
+      expect(await noted()).toEqual([])
+      const first = at
+      for (let times = 0; times < 3; times += 1) expect(await use('10.0.0.7 curl')).toBeUndefined()
+      expect(await noted()).toEqual([[first, 'caller', '10.0.0.7 curl', key.id]])
+      at += 3_599_999
+      await use('10.0.0.8')
+      expect(await noted()).toHaveLength(1)
+      at += 1
+      await use('10.0.0.8')
+      expect(await noted()).toEqual([
+        [at, 'caller', '10.0.0.8', key.id],
+        [first, 'caller', '10.0.0.7 curl', key.id],
+      ])
+      expect(await apiKeys.authenticate(newId(), '10.0.0.9')).toBeUndefined()
+      expect(await noted()).toHaveLength(2)
+    })
+  })
+})
