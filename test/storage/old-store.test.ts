@@ -1,0 +1,70 @@
+/** A store that the version before the dashboard has written: its keys work on, and its account gets an owner who signs in. */
+import { join } from 'node:path'
+import { Migrator } from 'kysely/migration'
+import { expect, test } from 'vitest'
+import { SignInLinks } from '../../src/accounts/sign-in-links.ts'
+import { Users } from '../../src/accounts/users.ts'
+import { hashOf } from '../../src/api-keys/api-key.ts'
+import { operator } from '../../src/audit-log/audit-log.ts'
+import * as initial from '../../src/storage/migrations/0001-initial.ts'
+import { connect } from '../../src/storage/sqlite/connection.ts'
+import { newPlace, openDomain, queueRun } from '../support/store.ts'
+
+const values = { good: crypto.randomUUID(), deleted: crypto.randomUUID(), expired: crypto.randomUUID() }
+
+/** A file as that version left it: an account, the user who came with it, three keys and a run. */
+async function writeOldStore(place: string): Promise<void> {
+  const { database, session } = connect(join(place, 'service.db'), { readOnly: false })
+  const provider = { getMigrations: async () => ({ '0001-initial': initial }) }
+  const { error } = await new Migrator({ db: session.query, provider }).migrateToLatest()
+  if (error) throw error
+  database.exec(`
+    INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', 'Default', 1, 1000);
+    INSERT INTO users (id, account_id, name, created_at) VALUES ('u', 'a', 'Owner', 1000);
+    INSERT INTO runs (id, account_id, api_key_id, workflow_id, workflow_version, status, priority, variables, created_at)
+      VALUES ('r', 'a', 'good', 'anything', '1.0.0', 'queued', 0, '{}', 1000)`)
+  const insert = database.prepare(`INSERT INTO api_keys
+    (id, account_id, user_id, name, hash, prefix, scopes, created_at, last_used_at, expires_at, expired_at, deleted_at)
+    VALUES (?, 'a', 'u', ?, ?, ?, ?, 1000, ?, ?, ?, ?)`)
+  const key = (name: keyof typeof values, ...rest: (number | string | null)[]) =>
+    insert.run(name, `the ${name} one`, hashOf(values[name]), values[name].slice(0, 8), ...rest)
+  key('good', '["runs:read"]', 2000, null, null, null)
+  key('deleted', null, null, null, null, 3000)
+  key('expired', null, null, 2000, 2000, null)
+  database.close()
+}
+
+test('keys of a store from before the dashboard work on, and are listed, rotated and deleted like new ones', async (context) => {
+  const place = await newPlace(context)
+  await writeOldStore(place)
+  const domain = await openDomain(context, { place })
+  const { apiKeys } = domain
+  const principal = { accountId: 'a', apiKeyId: 'good' }
+  expect(await apiKeys.authenticate(values.good)).toEqual({ principal, scopes: ['runs:read'] })
+  expect(await apiKeys.authenticate(values.deleted)).toBeUndefined()
+  expect(await apiKeys.authenticate(values.expired)).toBeUndefined()
+  expect(await apiKeys.list('a')).toMatchObject([
+    { id: 'expired', expired: true, lastUsedAt: null, lastUsedBy: null },
+    { id: 'good', name: 'the good one', userId: 'u', lastUsedAt: 2000, lastUsedBy: null, expired: false },
+  ])
+  const successor = await apiKeys.rotate('a', 'good', crypto.randomUUID(), operator)
+  expect(await apiKeys.authenticate(values.good)).toBeUndefined()
+  expect(await apiKeys.authenticate(successor?.value ?? '')).toMatchObject({ scopes: ['runs:read'] })
+  expect(await apiKeys.delete('a', 'expired', operator)).toBe(true)
+  expect(await domain.runs.get('a', 'r')).toMatchObject({ apiKeyId: 'good', status: 'queued' })
+  await queueRun(domain, principal)
+})
+
+test('the user of a store from before the dashboard becomes its owner by a welcome link', async (context) => {
+  const place = await newPlace(context)
+  await writeOldStore(place)
+  const { store, accounts } = await openDomain(context, { place })
+  const [links, users] = [new SignInLinks(store), new Users(store)]
+  expect(await accounts.createFirst()).toBeUndefined()
+  expect(await users.list('a')).toMatchObject([{ id: 'u', name: 'Owner', role: 'owner', email: null }])
+  const token = (await links.first()) ?? ''
+  const given = { name: 'Ada', email: 'ada@example.com', password: 'a difference engine' }
+  expect(await links.accept(token, given)).toMatchObject({ id: 'u', accountId: 'a', role: 'owner' })
+  expect(await users.withPassword('ada@example.com', 'a difference engine')).toMatchObject({ id: 'u' })
+  expect(await links.first()).toBeUndefined()
+})
