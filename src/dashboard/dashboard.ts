@@ -14,6 +14,7 @@ import * as profile from './settings/profile.ts'
 import * as links from './sign-in/links.ts'
 import * as signIn from './sign-in/sign-in.ts'
 import { ofOwners } from './visit.ts'
+import * as workflows from './workflows/workflows.ts'
 
 export function dashboardApp(parts: Parts): Express {
   const app = express().disable('x-powered-by').disable('etag').enable('strict routing')
@@ -37,6 +38,10 @@ export function dashboardApp(parts: Parts): Express {
   pages.stream('/runs/:id/changes', runStreams.runChanges(parts))
   pages.get('/runs/:id/cancel', runs.cancel(parts))
   pages.post('/runs/:id/cancel', runs.submitCancellation(parts))
+
+  pages.get('/workflows', workflows.list(parts))
+  pages.get('/workflows/:id', workflows.show(parts))
+  pages.post('/workflows/:id', workflows.queue(parts))
 
   pages.get('/api-keys', apiKeys.list(parts))
   pages.get('/api-keys/new', apiKeys.create(parts))

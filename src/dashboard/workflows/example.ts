@@ -1,5 +1,6 @@
 /** Variables that show what a workflow takes, made from its schema. They need not fit it: a pattern is not looked at. */
 import type { JsonSchema } from '../../workflows/workflow.ts'
+import { isMembers, type Members, memberSchemas, resolved } from './schema.ts'
 
 /** Deeper than this, and in schemas that contain themselves, there is nothing. */
 const depthMax = 5
@@ -14,13 +15,13 @@ const ofFormat: Record<string, string> = {
 }
 
 /** Members that are required, and those with a default or an example; a secret and an unknown text as `<its name>`. */
-export function exampleOf(schema: JsonSchema): Record<string, unknown> {
-  return membersOf(schema, { root: schema, depth: 0, unknown: (name) => `<${name}>` })
+export function exampleOf(schema: JsonSchema): Members {
+  return exampleMembers(schema, { root: schema, depth: 0, unknown: (name) => `<${name}>` })
 }
 
 /** The same, to be completed: what is unknown is empty. */
-export function draftOf(schema: JsonSchema): Record<string, unknown> {
-  return membersOf(schema, { root: schema, depth: 0, unknown: () => '' })
+export function draftOf(schema: JsonSchema): Members {
+  return exampleMembers(schema, { root: schema, depth: 0, unknown: () => '' })
 }
 
 interface Place {
@@ -29,33 +30,28 @@ interface Place {
   unknown: (name: string) => string
 }
 
-function membersOf(schema: JsonSchema, place: Place): Record<string, unknown> {
-  const properties = isRecord(schema.properties) ? schema.properties : {}
-  const required = new Set(Array.isArray(schema.required) ? schema.required.map(String) : [])
-  const names = [...new Set([...Object.keys(properties), ...required])]
-  const shown = names.filter((name) => {
-    if (required.has(name)) return true
-    const member = Object.hasOwn(properties, name) ? properties[name] : undefined
-    return isRecord(member) && member.writeOnly !== true && ('default' in member || Array.isArray(member.examples))
+function exampleMembers(schema: Members, place: Place): Members {
+  const shown = memberSchemas(schema).filter((member) => {
+    if (member.required) return true
+    const { writeOnly, examples, ...others } = record(resolved(member.schema, place.root))
+    return writeOnly !== true && (Array.isArray(examples) || 'default' in others)
   })
   // Not by assignment, which a member named `__proto__` would mislead.
-  return Object.fromEntries(
-    shown.map((name) => [name, memberValue(name, Object.hasOwn(properties, name) ? properties[name] : {}, place)]),
-  )
+  return Object.fromEntries(shown.map((member) => [member.name, exampleValue(member.name, member.schema, place)]))
 }
 
-function memberValue(name: string, schema: unknown, place: Place): unknown {
-  if (!isRecord(schema) || place.depth > depthMax || schema.writeOnly === true) return place.unknown(name)
-  const { examples, enum: values } = schema
+function exampleValue(name: string, given: unknown, place: Place): unknown {
+  const schema = record(resolved(given, place.root))
+  if (place.depth > depthMax || schema.writeOnly === true) return place.unknown(name)
   if ('const' in schema) return schema.const
   if ('default' in schema) return schema.default
-  for (const given of [examples, values]) if (Array.isArray(given) && given.length > 0) return given[0]
+  for (const values of [schema.examples, schema.enum]) if (Array.isArray(values) && values.length > 0) return values[0]
   const deeper = { ...place, depth: place.depth + 1 }
-  const other = referred(schema, place.root) ?? [schema.anyOf, schema.oneOf, schema.allOf].flatMap(firstOf)[0]
-  return other === undefined ? ofType(name, schema, deeper) : memberValue(name, other, deeper)
+  const [part] = [schema.anyOf, schema.oneOf, schema.allOf].flatMap((parts) => (Array.isArray(parts) ? parts : []))
+  return part === undefined ? ofType(name, schema, deeper) : exampleValue(name, part, deeper)
 }
 
-function ofType(name: string, schema: JsonSchema, place: Place): unknown {
+function ofType(name: string, schema: Members, place: Place): unknown {
   switch (Array.isArray(schema.type) ? schema.type[0] : schema.type) {
     case 'string':
       return ofFormat[String(schema.format)] ?? place.unknown(name)
@@ -67,28 +63,14 @@ function ofType(name: string, schema: JsonSchema, place: Place): unknown {
     case 'null':
       return null
     case 'array':
-      return Number(schema.minItems) > 0 ? [memberValue(name, schema.items, place)] : []
+      return Number(schema.minItems) > 0 ? [exampleValue(name, schema.items, place)] : []
     case 'object':
-      return membersOf(schema, place)
+      return exampleMembers(schema, place)
     default:
       return place.unknown(name)
   }
 }
 
-function firstOf(schemas: unknown): unknown[] {
-  return Array.isArray(schemas) ? schemas.slice(0, 1) : []
-}
-
-/** What a reference within the schema itself leads to. */
-function referred({ $ref }: JsonSchema, root: JsonSchema): unknown {
-  if (typeof $ref !== 'string' || !$ref.startsWith('#/')) return undefined
-  const steps = $ref.slice(2).split('/')
-  return steps.reduce<unknown>((holder, step) => {
-    const name = step.replaceAll('~1', '/').replaceAll('~0', '~')
-    return isRecord(holder) && Object.hasOwn(holder, name) ? holder[name] : undefined
-  }, root)
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+function record(value: unknown): Members {
+  return isMembers(value) ? value : {}
 }

@@ -1,0 +1,48 @@
+/** Reading of JSON Schemas that anybody may have written: nothing in them is taken for granted. */
+
+export type Members = Record<string, unknown>
+
+export function isMembers(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** A member of the object's own, and nothing that every object inherits. */
+export function ownMember(holder: unknown, name: string): unknown {
+  return isMembers(holder) && Object.hasOwn(holder, name) ? holder[name] : undefined
+}
+
+/** The subschemas of an object's members, by name; with `true`, which permits anything, for those only required. */
+export function memberSchemas(schema: Members): { name: string; schema: unknown; required: boolean }[] {
+  const properties = isMembers(schema.properties) ? schema.properties : {}
+  const required = new Set(Array.isArray(schema.required) ? schema.required.map(String) : [])
+  const names = [...new Set([...Object.keys(properties), ...required])]
+  return names.map((name) => ({
+    name,
+    schema: Object.hasOwn(properties, name) ? properties[name] : true,
+    required: required.has(name),
+  }))
+}
+
+/** References that lead to references are followed this far. */
+const referencesMax = 5
+
+/** The schema with what its reference within `root` leads to, as if that stood in its place. */
+export function resolved(schema: unknown, root: Members): unknown {
+  let found = schema
+  for (let count = 0; count < referencesMax && isMembers(found); count++) {
+    const { $ref, ...beside } = found
+    const target = typeof $ref === 'string' && $ref.startsWith('#/') ? at(root, $ref.slice(2)) : undefined
+    if (!isMembers(target)) return found
+    found = { ...target, ...beside }
+  }
+  return found
+}
+
+/** @param pointer without the first slash (RFC 6901). */
+function at(root: unknown, pointer: string): unknown {
+  return pointer.split('/').reduce((holder, step) => ownMember(holder, unescaped(step)), root)
+}
+
+export function unescaped(step: string): string {
+  return step.replaceAll('~1', '/').replaceAll('~0', '~')
+}
