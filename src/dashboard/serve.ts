@@ -96,7 +96,7 @@ function requireVisitor(parts: Parts): RequestHandler {
     if (request.session.userId !== undefined) await signOut(request)
     const wantsPage = request.method === 'GET' && request.accepts('html') === 'html'
     const goal = wantsPage && request.path !== '/' ? `?next=${encodeURIComponent(request.originalUrl)}` : ''
-    response.redirect(303, `/sign-in${goal}`)
+    redirect(response, `/sign-in${goal}`)
   }
 }
 
@@ -125,9 +125,14 @@ function answered(handler: Handler): RequestHandler {
   return async (_request, response) => {
     const visit: Visit = { ...response.locals.visit, form: formOf(response) }
     const reply = await handler(visit)
-    if ('location' in reply) return response.redirect(303, reply.location)
+    if ('location' in reply) return redirect(response, reply.location)
     await sendPage(response, visit, reply)
   }
+}
+
+/** Leads the reader on to another page, with nothing to read on the way. */
+export function redirect(response: Response, location: string): void {
+  response.status(303).location(location).end()
 }
 
 async function sendPage(response: Response, visit: Visit, page: Page): Promise<void> {

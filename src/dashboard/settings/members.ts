@@ -30,7 +30,12 @@ async function membersPage({ users, links }: Parts, visit: Visit, refused?: User
   const content = html`${done ? notice('good', done) : nothing} ${refused ? notice('bad', refused.message) : nothing}
     ${isOwner ? html`<p class="actions"><a class="button" href="${path}/invite">Invite a user</a></p>` : nothing}
     ${memberTable(visit, members)} ${isOwner ? invitationPart(invitations) : nothing}`
-  return settingsPage(visit, path, content, refused ? 409 : 200)
+  return settingsPage(visit, path, content, statusOf(refused))
+}
+
+/** What was typed wrong is the reader's to mend; anything else is how the account is. */
+function statusOf(refused: UserRefused | undefined): number {
+  return refused ? (refused.member ? 400 : 409) : 200
 }
 
 function memberTable({ user }: Visit, members: User[]): Html {
@@ -124,9 +129,10 @@ export function withdraw({ links }: Parts): Handler {
 
 export function submitRole(parts: Parts): Handler {
   return async (visit) => {
-    const { account, actor, params, form } = visit
+    const { account, actor, form } = visit
+    const { id } = await memberOf(parts, visit)
     try {
-      found(await parts.users.changeRole(account.id, params.id ?? '', roleOf(form), actor))
+      found(await parts.users.changeRole(account.id, id, roleOf(form), actor))
       return { location: `${path}?done=role` }
     } catch (error) {
       if (!(error instanceof UserRefused)) throw error

@@ -6,7 +6,7 @@ import { UserRefused } from '../../accounts/user.ts'
 import { inputField, moment, notice } from '../elements.ts'
 import { type Html, html } from '../html.ts'
 import type { Parts } from '../parts.ts'
-import { formOf, sendDocument } from '../serve.ts'
+import { formOf, redirect, sendDocument } from '../serve.ts'
 import { signIn } from '../session.ts'
 import { plainDocument } from '../shell.ts'
 
@@ -32,7 +32,7 @@ export function submit(parts: Parts): RequestHandler {
       const user = byLink ? await parts.links.use(token) : await parts.links.accept(token, given)
       await parts.users.signedIn(user, 'link')
       await signIn(request, user, byLink)
-      response.redirect(303, '/')
+      redirect(response, '/')
     } catch (error) {
       if (error instanceof LinkEnded) return sendEnded(response)
       if (!(error instanceof UserRefused)) throw error

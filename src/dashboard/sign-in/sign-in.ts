@@ -4,7 +4,7 @@ import { ipKeyGenerator, rateLimit } from 'express-rate-limit'
 import { inputField, notice } from '../elements.ts'
 import { type Html, html, nothing } from '../html.ts'
 import type { Parts } from '../parts.ts'
-import { formOf, sendDocument } from '../serve.ts'
+import { formOf, redirect, sendDocument } from '../serve.ts'
 import { signIn, signOut } from '../session.ts'
 import { plainDocument } from '../shell.ts'
 
@@ -65,7 +65,7 @@ const endings = new Map([['signedOut', 'You are signed out.']])
 export function show(): RequestHandler {
   return async (request, response) => {
     const query = new URLSearchParams(request.originalUrl.split('?')[1])
-    if (request.session.userId !== undefined && !query.has('done')) return response.redirect(303, goalOf(query))
+    if (request.session.userId !== undefined && !query.has('done')) return redirect(response, goalOf(query))
     const done = endings.get(query.get('done') ?? '')
     await sendForm(response, 200, { email: '', next: query.get('next') ?? '', ...(done && { done }) })
   }
@@ -82,7 +82,7 @@ export function submit({ users }: Parts): RequestHandler {
     }
     await users.signedIn(user, 'password')
     await signIn(request, user, false)
-    response.redirect(303, goalOf(form))
+    redirect(response, goalOf(form))
   }
 }
 
@@ -91,7 +91,8 @@ export function leave(): RequestHandler {
     await signOut(request)
     // What the browser has stored of this site goes as well; its cache holds no page of it. Not `"cookies"`, which
     // would take those of every other site of the domain.
-    response.set('Clear-Site-Data', '"storage"').redirect(303, '/sign-in?done=signedOut')
+    response.set('Clear-Site-Data', '"storage"')
+    redirect(response, '/sign-in?done=signedOut')
   }
 }
 

@@ -1,0 +1,112 @@
+/** Every route of the dashboard, and who may use it: the tests go through this list, and fail when it is not all. */
+import type { Sessions } from '../../src/accounts/sessions.ts'
+import { operator } from '../../src/audit-log/audit-log.ts'
+import { dashboardApp } from '../../src/dashboard/dashboard.ts'
+import type { Parts } from '../../src/dashboard/parts.ts'
+import { sendRaw } from '../contract/http.ts'
+import { type Person, type Served, signIn } from '../support/dashboard.ts'
+
+/** What the `:id` of a route is an id of; workflows belong to no account. */
+type Thing = 'apiKey' | 'user' | 'invitation' | 'run' | 'workflow'
+
+export interface Route {
+  method: 'GET' | 'POST'
+  path: string
+  who: 'everyone' | 'users' | 'owners'
+  of: Thing | undefined
+  /** It answers for as long as the reader listens. */
+  isStream: boolean
+}
+
+const list: [route: string, who: Route['who'], of?: Thing | undefined, isStream?: 'stream'][] = [
+  ['GET /sign-in', 'everyone'],
+  ['POST /sign-in', 'everyone'],
+  ['POST /sign-out', 'everyone'],
+  ['GET /links/:token', 'everyone'],
+  ['POST /links/:token', 'everyone'],
+  ['GET /', 'users'],
+  ['GET /runs', 'users'],
+  ['GET /runs/changes', 'users', undefined, 'stream'],
+  ['GET /runs/:id', 'users', 'run'],
+  ['GET /runs/:id/changes', 'users', 'run', 'stream'],
+  ['GET /runs/:id/cancel', 'users', 'run'],
+  ['POST /runs/:id/cancel', 'users', 'run'],
+  ['GET /workflows', 'users'],
+  ['GET /workflows/:id', 'users', 'workflow'],
+  ['POST /workflows/:id', 'users', 'workflow'],
+  ['GET /api-keys', 'users'],
+  ['GET /api-keys/new', 'users'],
+  ['POST /api-keys/new', 'users'],
+  ['GET /api-keys/:id/rename', 'users', 'apiKey'],
+  ['POST /api-keys/:id/rename', 'users', 'apiKey'],
+  ['GET /api-keys/:id/rotate', 'users', 'apiKey'],
+  ['POST /api-keys/:id/rotate', 'users', 'apiKey'],
+  ['GET /api-keys/:id/delete', 'users', 'apiKey'],
+  ['POST /api-keys/:id/delete', 'users', 'apiKey'],
+  ['GET /settings', 'users'],
+  ['POST /settings', 'owners'],
+  ['GET /settings/members', 'users'],
+  ['GET /settings/members/invite', 'owners'],
+  ['POST /settings/members/invite', 'owners'],
+  ['POST /settings/members/invitations/:id/withdraw', 'owners', 'invitation'],
+  ['POST /settings/members/:id/role', 'owners', 'user'],
+  ['POST /settings/members/:id/sign-in-link', 'owners', 'user'],
+  ['GET /settings/members/:id/remove', 'owners', 'user'],
+  ['POST /settings/members/:id/remove', 'owners', 'user'],
+  ['GET /settings/audit-log', 'owners'],
+  ['GET /settings/audit-log.jsonl', 'owners'],
+  ['GET /profile', 'users'],
+  ['POST /profile', 'users'],
+  ['POST /profile/password', 'users'],
+]
+
+export const routes: readonly Route[] = list.map(([route, who, of, isStream]) => {
+  const [method, path = ''] = route.split(' ')
+  return { method: method === 'POST' ? 'POST' : 'GET', path, who, of, isStream: isStream === 'stream' }
+})
+
+export function nameOf({ method, path }: Route): string {
+  return `${method} ${path}`
+}
+
+/** What the dashboard serves, as it says itself. */
+export function servedRoutes(): string[] {
+  // Nothing but what the list is made of is asked of the parts before a request comes.
+  const parts = { proxyHops: 0, port: 0, sessionSecret: 'x', publicUrl: undefined, sessions: {} as Sessions }
+  const { router } = dashboardApp(parts as unknown as Parts) as unknown as Router
+  return router.stack.flatMap(({ route }) =>
+    Object.keys(route?.methods ?? {}).map((method) => `${method.toUpperCase()} ${route?.path}`),
+  )
+}
+
+interface Router {
+  router: { stack: { route?: { path: string; methods: object } }[] }
+}
+
+export type Things = Record<Thing | 'token', string>
+
+/** The route's path to the thing. */
+export function pathTo({ path, of }: Route, things: Things): string {
+  return path.replace(':id', of === undefined ? ':id' : things[of]).replace(':token', things.token)
+}
+
+/** An account with one of everything: two users, an invitation, a key of its owner's, a run. */
+export async function newThings(served: Served): Promise<{ owner: Person; member: Person; things: Things }> {
+  const { domain, executionUrl } = served
+  const owner = await signIn(served, { scopesEnabled: true })
+  const { accountId, id: userId } = owner
+  const member = await signIn(served, { accountId, role: 'member', name: 'Bo' })
+  const draft = { accountId, userId, name: 'Key', scopes: null, expiresAt: null }
+  const key = await domain.apiKeys.create(draft, operator)
+  const token = await domain.links.invite(accountId, { label: 'Cy', role: 'member' }, operator)
+  const [invitation] = await domain.links.invitations(accountId)
+  const queued = await sendRaw(executionUrl, {
+    method: 'PUT',
+    path: '/v1/execution/queue-remote/greet',
+    headers: ['Authorization', `Bearer ${key.value}`, 'Content-Type', 'application/json'],
+    body: '{"variableData":{"name":"Ada"}}',
+  })
+  const { id: run } = JSON.parse(queued.text)
+  const things = { apiKey: key.id, user: member.id, invitation: invitation?.id ?? '', run, workflow: 'greet', token }
+  return { owner, member, things }
+}
