@@ -60,7 +60,7 @@ function memberActions({ id, name, role }: User, me: boolean): Html {
   const other: Role = role === 'owner' ? 'member' : 'owner'
   return html`<span class="row-actions">
     <form method="post" action="${path}/${id}/role">
-      <button class="link" name="role" value="${other}" aria-label="Make ${name} ${other === 'owner' ? 'an owner' : 'a member'}">
+      <button class="link" name="role" value="${other}" aria-label="Make ${other}: ${name}">
         Make ${other}
       </button>
     </form>
@@ -68,7 +68,7 @@ function memberActions({ id, name, role }: User, me: boolean): Html {
       me
         ? nothing
         : html`<form method="post" action="${path}/${id}/sign-in-link">
-            <button class="link" aria-label="Make a sign-in link for ${name}">Sign-in link</button>
+            <button class="link" aria-label="Sign-in link for ${name}">Sign-in link</button>
           </form>
           <a class="danger" href="${path}/${id}/remove" aria-label="Remove ${name}">Remove</a>`
     }
