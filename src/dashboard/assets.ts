@@ -35,7 +35,8 @@ export function assetRouter(): Router {
   router.get(`/assets/${version}/:name`, (request, response, next) => {
     const content = contents.get(request.params.name)
     if (!content) return next()
-    response.set('Cache-Control', 'public, max-age=31536000, immutable').type(request.params.name).send(content)
+    response.set({ 'Cache-Control': 'public, max-age=31536000, immutable', 'X-Content-Type-Options': 'nosniff' })
+    response.type(request.params.name).send(content)
   })
   return router
 }
