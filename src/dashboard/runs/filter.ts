@@ -55,5 +55,6 @@ const dayMilliseconds = 24 * 60 * 60 * 1000
 
 function startOf(day: string): number | undefined {
   const at = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN
-  return Number.isNaN(at) ? undefined : at
+  // Of a day that its month does not have, a later one is made.
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(day) ? at : undefined
 }

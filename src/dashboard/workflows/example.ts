@@ -3,7 +3,7 @@ import type { JsonSchema } from '../../workflows/workflow.ts'
 import { isMembers, type Members, memberSchemas, resolved } from './schema.ts'
 
 /** Deeper than this, and in schemas that contain themselves, there is nothing. */
-const depthMax = 5
+const depthMax = 3
 
 const ofFormat: Record<string, string> = {
   date: '2026-01-31',

@@ -31,16 +31,19 @@ export function resolved(schema: unknown, root: Members): unknown {
   let found = schema
   for (let count = 0; count < referencesMax && isMembers(found); count++) {
     const { $ref, ...beside } = found
-    const target = typeof $ref === 'string' && $ref.startsWith('#/') ? at(root, $ref.slice(2)) : undefined
+    const target = $ref === '#' ? root : typeof $ref === 'string' && $ref.startsWith('#/') ? at(root, $ref) : undefined
     if (!isMembers(target)) return found
     found = { ...target, ...beside }
   }
   return found
 }
 
-/** @param pointer without the first slash (RFC 6901). */
-function at(root: unknown, pointer: string): unknown {
-  return pointer.split('/').reduce((holder, step) => ownMember(holder, unescaped(step)), root)
+/** @param reference a JSON Pointer (RFC 6901) after `#`. */
+function at(root: unknown, reference: string): unknown {
+  return reference
+    .split('/')
+    .slice(1)
+    .reduce<unknown>((holder, step) => ownMember(holder, unescaped(step)), root)
 }
 
 export function unescaped(step: string): string {

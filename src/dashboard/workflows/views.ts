@@ -31,7 +31,7 @@ function workflowTable(workflows: Workflow[]): Html {
     workflow.version,
     html`<span class="row-actions">
       <a href="/workflows/${workflow.id}#queue" aria-label="Run ${workflow.title}">Run</a>
-      <a href="/runs?workflow=${workflow.id}" aria-label="Runs of ${workflow.title}">Its runs</a>
+      <a href="/runs?workflow=${workflow.id}" aria-label="Runs of ${workflow.title}">Runs</a>
     </span>`,
   ])
   return table(['Workflow', 'Id', 'Version', ''], rows, 'Workflows')
