@@ -128,7 +128,7 @@ export function table(columns: string[], rows: (Html | string)[][], caption: str
   const head = columns.map((title) => html`<th scope="col">${title || html`<span class="unseen">Actions</span>`}</th>`)
   const body = rows.map(
     (cells) =>
-      html`<tr>${cells.map((cell, index) => html`<td data-title="${columns[index] ?? ''}">${cell}</td>`)}</tr>`,
+      html`<tr>${cells.map((cell, index) => html`<td data-title="${columns[index] ?? ''}"><div>${cell}</div></td>`)}</tr>`,
   )
   return html`<div class="table"><table>
     <caption class="unseen">${caption}</caption>

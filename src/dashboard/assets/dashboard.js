@@ -86,6 +86,9 @@ class Live {
 copy()
 for (const element of document.querySelectorAll('[data-live]')) new Live(element)
 
+// On a phone the tabs are wider than the screen.
+document.querySelector('.tabs [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
+
 // A browser may keep a page that was left as it was, to show it again when the reader goes back.
 addEventListener('pagehide', () => {
   for (const element of document.querySelectorAll('[data-once]')) element.textContent = 'not shown again'

@@ -59,7 +59,18 @@ function entryTable(entries: AuditEntry[]): Html {
 
 function detailsOf({ details }: AuditEntry): string {
   const said = Object.entries(details).filter(([, value]) => value !== null)
-  return said.map(([name, value]) => `${name} ${wordOf(name, value)}`).join(', ')
+  return said.map(([name, value]) => `${detailWords[name] ?? name} ${wordOf(name, value)}`).join(', ')
+}
+
+/** What is said before the value of a detail. */
+const detailWords: Record<string, string> = {
+  how: 'by',
+  prefix: 'key',
+  role: 'as',
+  expiresAt: 'expires',
+  lastUsedAt: 'last used',
+  replacedBy: 'replaced by',
+  withUser: 'with user',
 }
 
 function wordOf(name: string, value: unknown): string {

@@ -114,8 +114,8 @@ function formView({ email, next, refusal, done }: SignInForm): Html {
     ${refusal ? notice('bad', refusal) : nothing} ${done ? notice('good', done) : nothing}
     <form method="post" action="/sign-in">
       <input type="hidden" name="next" value="${next}" />
-      ${inputField({ name: 'email', label: 'E-mail', type: 'email', value: email, required: true, autocomplete: 'username', autofocus: true })}
-      ${inputField({ name: 'password', label: 'Password', type: 'password', required: true, autocomplete: 'current-password' })}
+      ${inputField({ name: 'email', label: 'E-mail', type: 'email', value: email, required: true, autocomplete: 'username', autofocus: email === '' })}
+      ${inputField({ name: 'password', label: 'Password', type: 'password', required: true, autocomplete: 'current-password', autofocus: email !== '' })}
       <button>Sign in</button>
     </form>
     <p class="muted">
