@@ -1,0 +1,185 @@
+/** The tab "API Keys": a value that is shown once, limits that are said, and names that are only text. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sendRaw } from '../contract/http.ts'
+import { errorOf, inputOf, type Person, type Served, serve, signIn, textOf } from '../support/dashboard.ts'
+import { until } from '../support/service.ts'
+
+let served: Served
+
+beforeAll(async () => {
+  served = await serve()
+})
+
+afterAll(() => served.stop())
+
+/** The status with which the Execution API answers the key. */
+async function call(value: string, agent = 'curl/8.5'): Promise<number> {
+  const headers = ['Authorization', `Bearer ${value}`, 'User-Agent', agent]
+  return (await sendRaw(served.executionUrl, { method: 'GET', path: '/v1/execution/runs', headers })).status
+}
+
+/** Opens the form, fills it in and sends it. */
+async function create({ visitor }: Person, fields: Record<string, string | string[]> = {}) {
+  const id = inputOf(await visitor.get('/api-keys/new'), 'id') ?? ''
+  const form = { id, name: 'import', lifetime: '', ...fields }
+  return { id, form, answer: await visitor.post('/api-keys/new', form) }
+}
+
+function shownValue({ text }: { text: string }): string {
+  return text.match(/<code id="key-value" data-once>([^<]+)</)?.[1] ?? ''
+}
+
+const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/
+
+function list({ accountId }: Person) {
+  return served.domain.apiKeys.list(accountId)
+}
+
+describe('a key', () => {
+  test('is shown in the one answer that made it, which nobody keeps, and works', async () => {
+    const ada = await signIn(served)
+    const { id, form, answer } = await create(ada)
+    expect([answer.status, answer.headers['cache-control']]).toEqual([200, 'no-store'])
+    const value = shownValue(answer)
+    expect(value).toMatch(uuid)
+    expect(answer.text).toContain(`Authorization: Bearer ${value}`)
+    expect(textOf(answer)).toContain(`curl -X PUT ${served.executionUrl}/v1/execution/queue-remote/`)
+    expect(await call(value)).toBe(200)
+    const again = await ada.visitor.post('/api-keys/new', { ...form, name: 'another' })
+    expect([again.status, again.headers.location]).toEqual([303, '/api-keys?done=repeated'])
+    expect(await list(ada)).toMatchObject([{ id, name: 'import' }])
+    for (const path of [
+      '/api-keys?done=repeated',
+      `/api-keys/${id}/rename`,
+      `/api-keys/${id}/rotate`,
+      `/api-keys/${id}/delete`,
+      '/settings/audit-log',
+    ]) {
+      const page = await ada.visitor.get(path)
+      expect(page.text).not.toContain(value)
+      expect(page.text).not.toContain(value.slice(9))
+    }
+    expect(textOf(await ada.visitor.get('/api-keys?done=repeated'))).toContain('That was done already.')
+  })
+
+  test('is listed with what tells it from others, and not with its value', async () => {
+    const ada = await signIn(served)
+    const value = shownValue((await create(ada, { name: 'nightly import', lifetime: '30' })).answer)
+    await call(value, 'nightly/1.0 "<b>')
+    const shown = async () => textOf(await ada.visitor.get('/api-keys'))
+    expect(await shown()).toContain('You hold 1 of 5; 1 of 5 in the account are active.')
+    for (const fact of ['nightly import', `${value.slice(0, 8)}…`, 'You', 'active', 'Rename', 'Rotate', 'Delete']) {
+      expect(await shown()).toContain(fact)
+    }
+    const [key] = await list(ada)
+    const rounded = (at: number) => new Date(at).toISOString().slice(0, 19).replace('T', ' ')
+    expect(await shown()).toContain(`${rounded(key?.createdAt ?? 0)} UTC`)
+    expect(await shown()).toContain(`${rounded((key?.createdAt ?? 0) + 30 * 86_400_000)} UTC`)
+    await until('the use is noted', async () => (await list(ada))[0]?.lastUsedAt)
+    const deletion = await ada.visitor.get(`/api-keys/${key?.id}/delete`)
+    expect(textOf(deletion)).toContain('by 127.0.0.1 nightly/1.0 "<b>')
+    expect(deletion.text).not.toContain('<b>')
+  })
+
+  test('is refused by the Execution API from the moment on at which it is deleted', async () => {
+    const ada = await signIn(served)
+    const { id, answer } = await create(ada)
+    expect(await call(shownValue(answer))).toBe(200)
+    expect(textOf(await ada.visitor.get(`/api-keys/${id}/delete`))).toContain('Delete “import”?')
+    expect(await call(shownValue(answer))).toBe(200)
+    expect((await ada.visitor.post(`/api-keys/${id}/delete`)).headers.location).toBe('/api-keys?done=deleted')
+    expect(await call(shownValue(answer))).toBe(401)
+    expect((await ada.visitor.post(`/api-keys/${id}/delete`)).status).toBe(404)
+    expect(textOf(await ada.visitor.get('/api-keys'))).toContain('No API key yet')
+  })
+
+  test('ends when it was said to', async () => {
+    const ada = await signIn(served)
+    const value = shownValue((await create(ada, { lifetime: '7' })).answer)
+    const [key] = await list(ada)
+    expect(Math.abs((key?.expiresAt ?? 0) - Date.now() - 7 * 86_400_000)).toBeLessThan(60_000)
+    await served.domain.store.write(({ query }) =>
+      query
+        .updateTable('api_keys')
+        .set({ expires_at: Date.now() })
+        .where('id', '=', key?.id ?? '')
+        .execute(),
+    )
+    expect(await call(value)).toBe(401)
+    expect(textOf(await ada.visitor.get('/api-keys'))).toContain('expired')
+    for (const lifetime of ['8', '-1', 'never', '1e3', '__proto__', 'constructor', 'toString']) {
+      const { answer } = await create(ada, { lifetime })
+      expect([lifetime, answer.status, errorOf(answer, 'lifetime')]).toEqual([lifetime, 400, 'Choose one of these.'])
+    }
+    expect(await list(ada)).toHaveLength(1)
+  })
+
+  test('is renamed, and what its name cannot be is said beside it', async () => {
+    const ada = await signIn(served)
+    const { id } = await create(ada)
+    const rename = (name: string) => ada.visitor.post(`/api-keys/${id}/rename`, { name })
+    expect((await rename(' nightly import ')).headers.location).toBe('/api-keys?done=renamed')
+    expect(textOf(await ada.visitor.get('/api-keys?done=renamed'))).toContain('Create API key Renamed.')
+    for (const wrong of ['', '   ', 'a'.repeat(101), 'a\0b']) {
+      const answer = await rename(wrong)
+      expect([answer.status, inputOf(answer, 'name')]).toEqual([400, wrong])
+      expect(errorOf(answer, 'name')).toMatch(/^(Enter a name|Use at most 100 characters|Use no control)/)
+    }
+    expect(await list(ada)).toMatchObject([{ id, name: 'nightly import' }])
+  })
+
+  test('is rotated by its form once, at the limit too, and the old value is refused at once', async () => {
+    const ada = await signIn(served)
+    const { id, answer } = await create(ada, { name: 'rotated' })
+    for (let made = 1; made < 5; made += 1) await create(ada)
+    const newId = inputOf(await ada.visitor.get(`/api-keys/${id}/rotate`), 'id') ?? ''
+    const rotate = () => ada.visitor.post(`/api-keys/${id}/rotate`, { id: newId })
+    const [rotated, ...others] = (await Promise.all([rotate(), rotate(), rotate()])).sort((a, b) => a.status - b.status)
+    if (!rotated) throw new Error('There are three answers.')
+    expect([rotated.status, rotated.headers['cache-control']]).toEqual([200, 'no-store'])
+    for (const other of others) expect(other.headers.location).toBe('/api-keys?done=repeated')
+    expect(await call(shownValue(answer))).toBe(401)
+    expect(await call(shownValue(rotated))).toBe(200)
+    expect(textOf(rotated)).toContain('“rotated” is ready')
+    expect((await list(ada)).map((key) => key.id)).toContain(newId)
+    expect(await list(ada)).toHaveLength(5)
+    expect((await rotate()).headers.location).toBe('/api-keys?done=repeated')
+  })
+})
+
+describe('the name of a key', () => {
+  test('is only text wherever it is shown', async () => {
+    const name = `<script>alert(1)</script>"'\`\${7*7}&amp;<!--`
+    const ada = await signIn(served)
+    const { id, answer } = await create(ada, { name })
+    const pages = [
+      '/api-keys',
+      `/api-keys/${id}/rename`,
+      `/api-keys/${id}/rotate`,
+      `/api-keys/${id}/delete`,
+      '/settings/audit-log',
+    ]
+    const shown = [answer, ...(await Promise.all(pages.map((path) => ada.visitor.get(path))))]
+    for (const page of shown) {
+      expect(page.text).not.toMatch(/<script>|<!--|alert\(1\)<\/script/)
+      expect(page.text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;`${7*7}&amp;amp;&lt;!--')
+    }
+    expect(inputOf(await ada.visitor.get(`/api-keys/${id}/rename`), 'name')).toBe(name)
+  })
+
+  test('that is too long is refused, with what was typed kept and the reason beside it', async () => {
+    const ada = await signIn(served, { scopesEnabled: true })
+    const name = `"${'ä'.repeat(100)}`
+    const { id, form, answer } = await create(ada, { name, lifetime: '90', permissions: 'some', scope: ['runs:read'] })
+    expect([answer.status, shownValue(answer)]).toEqual([400, ''])
+    expect(errorOf(answer, 'name')).toBe('Use at most 100 characters.')
+    expect([inputOf(answer, 'name'), inputOf(answer, 'id')]).toEqual([name, id])
+    expect(answer.text).toMatch(/<option value="90" selected>/)
+    expect(answer.text).toMatch(/name="permissions" value="some" checked/)
+    expect(answer.text).toMatch(/value="runs:read" checked/)
+    expect(await list(ada)).toEqual([])
+    const mended = await ada.visitor.post('/api-keys/new', { ...form, name: 'ä'.repeat(100) })
+    expect(shownValue(mended)).toMatch(uuid)
+    expect(await list(ada)).toMatchObject([{ name: 'ä'.repeat(100), scopes: ['runs:read'] }])
+  })
+})
