@@ -84,7 +84,8 @@ export function download({ auditLog }: Parts) {
     if (visit.user.role !== 'owner') throw new PageForbidden()
     const gone = new AbortController()
     response.once('close', () => gone.abort())
-    response.type('application/jsonl').attachment('audit-log.jsonl')
+    // The type after the name, from which Express would guess another.
+    response.attachment('audit-log.jsonl').type('application/jsonl')
     for await (const { at, by, ...entry } of auditLog.all(visit.account.id, filterOf(visit.query))) {
       const line = JSON.stringify({ at: new Date(at).toISOString(), by, ...entry })
       if (!response.write(`${line}\n`)) await once(response, 'drain', { signal: gone.signal }).catch(() => {})

@@ -1,0 +1,218 @@
+/** The audit log as its owners read it: newest first, by whom and what, page by page, and as JSON lines. */
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Actor, operator, record } from '../../src/audit-log/audit-log.ts'
+import { sendRaw } from '../contract/http.ts'
+import { inputOf, type Person, password, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
+import { until } from '../support/service.ts'
+
+let served: Served
+
+beforeAll(async () => {
+  served = await serve()
+})
+
+afterAll(() => served.stop())
+
+const path = '/settings/audit-log'
+
+/** The entries of the page's table: who, and what they did. */
+function entriesOf({ text }: { text: string }): string[] {
+  const rows = [...text.matchAll(/<tr><td[\s\S]*?<\/tr>/g)].map(([row]) => textOf({ text: row }).trim())
+  return rows.map((row) => row.replace(/^[\d-]+ [\d:]+ UTC /, ''))
+}
+
+async function download({ visitor }: Person, query = ''): Promise<Record<string, unknown>[]> {
+  const { status, text } = await visitor.get(`${path}.jsonl${query}`)
+  expect(status).toBe(200)
+  expect(text === '' || text.endsWith('\n')).toBe(true)
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line))
+}
+
+/** So many entries by somebody, with texts that are awkward to write down. */
+function fill(accountId: string, count: number, by: Actor = operator): Promise<void> {
+  return served.domain.store.write(async (session) => {
+    for (let index = 0; index < count; index += 1) {
+      const subject = { id: `${index}`, name: `line\nbreak "${index}" \u2028 é` }
+      await record(session, accountId, { action: 'apiKey.renamed', by, subject, details: { index } })
+    }
+  })
+}
+
+test('tells what was done in the dashboard, by whom, the newest first', async () => {
+  const ada = await signIn(served)
+  const { visitor, accountId } = ada
+  const bo = await signIn(served, { accountId, role: 'member', name: 'Bo' })
+  await visitor.post('/settings', { name: 'Engines', scopesEnabled: 'on' })
+  await visitor.post('/settings', { name: 'Engines' })
+  const id = inputOf(await visitor.get('/api-keys/new'), 'id') ?? ''
+  const { text } = await visitor.post('/api-keys/new', { id, name: 'import', lifetime: '' })
+  await visitor.post(`/api-keys/${id}/rename`, { name: 'nightly' })
+  const newId = inputOf(await visitor.get(`/api-keys/${id}/rotate`), 'id') ?? ''
+  await visitor.post(`/api-keys/${id}/rotate`, { id: newId })
+  const headers = [
+    'Authorization',
+    `Bearer ${text.match(/id="key-value" data-once>([^<]+)</)?.[1]}`,
+    'User-Agent',
+    'old',
+  ]
+  await sendRaw(served.executionUrl, { method: 'GET', path: '/v1/execution/runs', headers })
+  await until('the late use is noted', async () =>
+    entriesOf(await visitor.get(path))[0]?.includes('used a deleted API key'),
+  )
+  await visitor.post(`/api-keys/${newId}/delete`)
+  await visitor.post('/settings/members/invite', { label: 'Cy', role: 'owner' })
+  const [invitation] = await served.domain.links.invitations(accountId)
+  await visitor.post(`/settings/members/invitations/${invitation?.id}/withdraw`)
+  await visitor.post(`/settings/members/${bo.id}/role`, { role: 'owner' })
+  await visitor.post(`/settings/members/${bo.id}/sign-in-link`)
+  await bo.visitor.post('/profile/password', { currentPassword: password, password: 'another engine' })
+  await new Visitor(served.url).post('/sign-in', { email: bo.email, password: 'another engine' })
+  await new Visitor(served.url).post('/sign-in', { email: bo.email, password: 'wrong' })
+  await visitor.post(`/settings/members/${bo.id}/remove`)
+  // What else an entry says stands behind it, in words of its own.
+  const said = [
+    'Ada removed a user Bo',
+    'Bo signed in',
+    'Bo changed a password',
+    'Ada made a sign-in link Bo',
+    'Ada changed a role Bo',
+    'Ada withdrew an invitation Cy',
+    'Ada invited a user Cy',
+    'Ada deleted an API key nightly',
+    '127.0.0.1 old used a deleted API key nightly',
+    'Ada rotated an API key nightly',
+    'Ada deleted an API key nightly',
+    'Ada renamed an API key nightly from import, to nightly',
+    'Ada created an API key import',
+    'Ada turned scopes off',
+    'Ada turned scopes on',
+    'Ada renamed the account from Test, to Engines',
+    'Bo signed in',
+    'Bo joined the account',
+    'command line invited a user Bo',
+    'Ada signed in',
+    'Ada joined the account',
+  ]
+  const entries = entriesOf(await visitor.get(path))
+  expect(entries.map((entry, index) => entry.slice(0, said[index]?.length))).toEqual(said)
+})
+
+test('shows what callers say of themselves as text', async () => {
+  const { visitor, accountId } = await signIn(served)
+  const by = { kind: 'caller', id: null, name: '<script>alert(1)</script>' } as const
+  const details = { from: '"><img src=x>', to: '<b>', expiresAt: 0, scopes: ['a', 'b'] }
+  await served.domain.store.write((session) => record(session, accountId, { action: 'apiKey.renamed', by, details }))
+  const page = await visitor.get(path)
+  expect(page.text).not.toMatch(/<script>|<img src=x|<b>/)
+  expect(entriesOf(page)[0]).toContain('from "><img src=x>, to <b>, ')
+  expect(entriesOf(page)[0]).toContain('1970-01-01T00:00:00.000Z, scopes a b')
+})
+
+describe('a filter', () => {
+  test('leaves what was done by one user, or what was done of one kind, on the pages and in the download', async () => {
+    const ada = await signIn(served)
+    const bo = await signIn(served, { accountId: ada.accountId, name: 'Bo' })
+    const only = async (query: string) => {
+      const entries = entriesOf(await ada.visitor.get(`${path}?${query}`))
+      return entries.map((entry) => entry.match(/^\S+ (signed in|joined)/)?.[0] ?? entry)
+    }
+    expect(await only(`actor=${bo.id}`)).toEqual(['Bo signed in', 'Bo joined'])
+    expect(await only('action=user.signedIn')).toEqual(['Bo signed in', 'Ada signed in'])
+    expect(await only(`action=user.signedIn&actor=${ada.id}`)).toEqual(['Ada signed in'])
+    const page = await ada.visitor.get(`${path}?action=user.signedIn&actor=${bo.id}`)
+    const link = page.text.match(/href="([^"]+)" download/)?.[1]?.replaceAll('&amp;', '&') ?? ''
+    expect(page.text).toMatch(/<option value="user.signedIn" selected>/)
+    expect(page.text).toMatch(new RegExp(`<option value="${bo.id}" selected>`))
+    expect(await download(ada, link.replace(`${path}.jsonl`, ''))).toMatchObject([
+      { action: 'user.signedIn', by: { id: bo.id } },
+    ])
+    expect(textOf(await ada.visitor.get(`${path}?action=user.removed`))).toContain('No entry fits this filter.')
+    // What is no kind of entry filters nothing.
+    for (const nonsense of ['constructor', '__proto__', 'user.', '%00'])
+      expect(await only(`action=${nonsense}`)).toHaveLength(5)
+    for (const nobody of ['nobody', "'%20OR%20''='", '%00', '%ff']) expect(await only(`actor=${nobody}`)).toEqual([])
+  })
+
+  test('of another account’s user finds nothing', async () => {
+    const [ada, eve] = [await signIn(served), await signIn(served)]
+    expect(entriesOf(await ada.visitor.get(`${path}?actor=${eve.id}`))).toEqual([])
+    expect(await download(ada, `?actor=${eve.id}`)).toEqual([])
+    const newest = (await download(eve))[0]?.id
+    expect(entriesOf(await ada.visitor.get(`${path}?before=${newest}`)).join()).not.toContain(eve.id)
+  })
+})
+
+describe('a long log', () => {
+  test('is turned over page by page, each entry on one of them, with the filter kept', async () => {
+    const ada = await signIn(served)
+    await fill(ada.accountId, 120)
+    const seen: string[] = []
+    const sizes: number[] = []
+    let next: string | undefined = `${path}?action=apiKey.renamed`
+    while (next) {
+      const page = await ada.visitor.get(next)
+      const entries = entriesOf(page)
+      sizes.push(entries.length)
+      seen.push(...entries.map((entry) => entry.match(/index (\d+)$/)?.[1] ?? ''))
+      next = page.text.match(/href="([^"]+)">Older entries/)?.[1]?.replaceAll('&amp;', '&')
+    }
+    expect(sizes).toEqual([50, 50, 20])
+    expect(seen).toEqual(Array.from({ length: 120 }, (_, index) => String(119 - index)))
+    for (const before of ['', 'zzz', '%00', '%ff', "'"])
+      expect((await ada.visitor.get(`${path}?before=${before}`)).status).toBe(200)
+  })
+
+  test('is downloaded whole, a JSON object on each line, the newest first', async () => {
+    const ada = await signIn(served)
+    await fill(ada.accountId, 1301, { kind: 'user', id: ada.id, name: 'Ada' })
+    const { headers } = await ada.visitor.get(`${path}.jsonl`)
+    expect(headers).toMatchObject({
+      'content-type': expect.stringContaining('application/jsonl'),
+      'content-disposition': 'attachment; filename=audit-log.jsonl',
+      'cache-control': 'no-store',
+    })
+    const lines = await download(ada)
+    expect(lines).toHaveLength(1303)
+    expect(lines.slice(0, 1301).map(({ details }) => (details as { index: number }).index)).toEqual(
+      Array.from({ length: 1301 }, (_, index) => 1300 - index),
+    )
+    expect(lines[0]).toEqual({
+      id: expect.any(String),
+      at: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      by: { kind: 'user', id: ada.id, name: 'Ada' },
+      action: 'apiKey.renamed',
+      subject: { id: '1300', name: 'line\nbreak "1300" \u2028 é' },
+      details: { index: 1300 },
+    })
+    expect(await download(ada, '?action=user.joined')).toHaveLength(1)
+  })
+
+  test('is not read on for a reader who has gone', async () => {
+    const ada = await signIn(served)
+    await fill(ada.accountId, 20_000)
+    const { hostname, port } = new URL(served.url)
+    const cookie = [...ada.visitor.cookies].map((pair) => pair.join('=')).join('; ')
+    const warnings: Error[] = []
+    const listen = (warning: Error) => warnings.push(warning)
+    process.on('warning', listen)
+    const socket = connect(Number(port), hostname)
+    socket.write(`GET ${path}.jsonl HTTP/1.1\r\nHost: ${hostname}:${port}\r\nCookie: ${cookie}\r\n\r\n`)
+    await new Promise((resolve) => socket.once('data', resolve))
+    // Taken a little at a time, so that the service has to wait often.
+    for (let part = 0; part < 40; part += 1) {
+      socket.pause()
+      await new Promise((resolve) => setImmediate(resolve))
+      socket.resume()
+      await new Promise((resolve) => socket.once('data', resolve))
+    }
+    socket.destroy()
+    expect((await ada.visitor.get('/profile')).status).toBe(200)
+    process.off('warning', listen)
+    expect(warnings).toEqual([])
+    expect(served.log.filter(({ level }) => Number(level) >= 50)).toEqual([])
+  })
+})

@@ -1,0 +1,198 @@
+/** Members: what their owners decide of them, and that nothing of a removed one is accepted anywhere any more. */
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { operator } from '../../src/audit-log/audit-log.ts'
+import { sendRaw } from '../contract/http.ts'
+import { inputOf, type Person, password, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
+
+let served: Served
+
+beforeAll(async () => {
+  served = await serve()
+})
+
+afterAll(() => served.stop())
+
+const members = '/settings/members'
+
+async function newKey({ accountId, id: userId }: Person, name = 'Key') {
+  return served.domain.apiKeys.create({ accountId, userId, name, scopes: null, expiresAt: null }, operator)
+}
+
+async function call(url: string, value: string): Promise<number> {
+  const headers = ['Authorization', `Bearer ${value}`]
+  return (await sendRaw(url, { method: 'GET', path: '/v1/execution/runs', headers })).status
+}
+
+/** A stream of the events of a run that stays queued, as its first event has come. */
+async function openStream(value: string): Promise<{ ended: Promise<void> }> {
+  const headers = { Authorization: `Bearer ${value}`, 'Content-Type': 'application/json' }
+  const url = `${served.executionUrl}/v1/execution`
+  const body = '{"variableData":{"name":"Ada"}}'
+  const queued = (await (await fetch(`${url}/queue-remote/greet`, { method: 'PUT', headers, body })).json()) as {
+    id: string
+  }
+  const stream = (await fetch(`${url}/runs/${queued.id}/events`, { headers })).body?.getReader()
+  if (!stream) throw new Error('The stream has no body.')
+  await stream.read()
+  const toEnd = async () => {
+    while (!(await stream.read()).done);
+  }
+  return { ended: toEnd() }
+}
+
+function roles({ accountId }: Person) {
+  return served.domain.users.list(accountId).then((users) => users.map(({ name, role }) => `${name}: ${role}`))
+}
+
+test('are listed for everyone of the account, with what may be done for its owners alone', async () => {
+  const ada = await signIn(served)
+  const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo <i>' })
+  const [hers, his] = [await ada.visitor.get(members), await bo.visitor.get(members)]
+  for (const page of [hers, his]) {
+    for (const fact of ['Ada', ada.email, 'Bo <i>', bo.email, 'owner', 'member']) expect(textOf(page)).toContain(fact)
+    expect(page.text).not.toContain('<i>')
+  }
+  expect(hers.text).toContain(`action="${members}/${bo.id}/role"`)
+  expect(hers.text).toContain(`href="${members}/${bo.id}/remove"`)
+  expect(hers.text).not.toContain(`href="${members}/${ada.id}/remove"`)
+  expect(his.text.match(/<main[\s\S]*<\/main>/)?.[0]).not.toMatch(/<form|href="\/settings\/members\/./)
+})
+
+test('get the role that an owner gives them, from their next request on', async () => {
+  const ada = await signIn(served)
+  const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+  const give = (person: Person, to: Person, role: string) => person.visitor.post(`${members}/${to.id}/role`, { role })
+  expect((await bo.visitor.get('/settings/audit-log')).status).toBe(403)
+  expect((await give(ada, bo, 'owner')).headers.location).toBe(`${members}?done=role`)
+  expect((await bo.visitor.get('/settings/audit-log')).status).toBe(200)
+  expect((await give(bo, ada, 'member')).status).toBe(303)
+  expect((await ada.visitor.get('/settings/audit-log')).status).toBe(403)
+  expect((await give(ada, bo, 'member')).status).toBe(403)
+  for (const role of ['admin', '', 'Owner', '__proto__']) expect((await give(bo, ada, role)).status).toBe(400)
+  expect((await bo.visitor.post(`${members}/${ada.id}/role`)).status).toBe(400)
+  expect(await roles(ada)).toEqual(['Ada: member', 'Bo: owner'])
+})
+
+describe('the only owner', () => {
+  const words = 'This is the only owner: make another user an owner first.'
+
+  test('is neither removed nor made a member', async () => {
+    const ada = await signIn(served)
+    await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+    const refused = [
+      await ada.visitor.post(`${members}/${ada.id}/role`, { role: 'member' }),
+      await ada.visitor.post(`${members}/${ada.id}/remove`),
+    ]
+    for (const answer of refused) {
+      expect(answer.status).toBe(409)
+      expect(textOf(answer)).toContain(words)
+    }
+    expect(await roles(ada)).toEqual(['Ada: owner', 'Bo: member'])
+  })
+
+  test.for(['remove', 'role', 'both'])(
+    'remains when two turn on each other at the same moment (%s)',
+    async (how, { expect }) => {
+      const other = await serve({ DATA_DIR: served.dataDirectory })
+      onTestFinished(other.stop)
+      for (let round = 0; round < 3; round += 1) {
+        const ada = await signIn(served)
+        const bo = await signIn(other, { accountId: ada.accountId, name: 'Bo' })
+        const hers = how === 'role' ? 'role' : 'remove'
+        const his = how === 'remove' ? 'remove' : 'role'
+        const answers = await Promise.all([
+          ada.visitor.post(`${members}/${bo.id}/${hers}`, { role: 'member' }),
+          bo.visitor.post(`${members}/${ada.id}/${his}`, { role: 'member' }),
+        ])
+        // Who comes later is refused as what they are by then, or for leaving nobody.
+        expect(answers.filter(({ status, headers }) => status === 303 && headers.location !== '/sign-in')).toHaveLength(
+          1,
+        )
+        expect((await roles(ada)).filter((user) => user.endsWith(': owner'))).toHaveLength(1)
+      }
+    },
+  )
+})
+
+describe('who are removed', () => {
+  test('have their keys named before, and are refused everywhere from that moment on', async () => {
+    const ada = await signIn(served)
+    const bo = await signIn(served, { accountId: ada.accountId, name: 'Bo' })
+    const other = await serve({ DATA_DIR: served.dataDirectory })
+    onTestFinished(other.stop)
+    const [first, second, hers] = [
+      await newKey(bo, 'nightly <b>'),
+      await newKey(bo, 'reports'),
+      await newKey(ada, 'kept'),
+    ]
+    const there = new Visitor(other.url)
+    await there.post('/sign-in', { email: bo.email, password })
+    const path = `${members}/${bo.id}/remove`
+    const asked = await ada.visitor.get(path)
+    expect(textOf(asked)).toContain('These 2 API keys die with them')
+    for (const { name, prefix } of [first, second]) expect(textOf(asked)).toContain(`${name} ${prefix}…`)
+    expect(textOf(asked)).not.toContain('kept')
+    const urls = [served.executionUrl, other.executionUrl]
+    for (const url of urls) expect(await call(url, first.value)).toBe(200)
+    const stream = await openStream(first.value)
+    const his = await served.domain.users.get(bo.id)
+    const link = his && (await served.domain.links.signIn(his, operator))
+
+    expect((await ada.visitor.post(path)).headers.location).toBe(`${members}?done=removed`)
+    for (const url of urls) {
+      expect(await call(url, first.value)).toBe(401)
+      expect(await call(url, second.value)).toBe(401)
+      expect(await call(url, hers.value)).toBe(200)
+    }
+    expect((await bo.visitor.get('/')).headers.location).toBe('/sign-in')
+    expect((await there.get('/')).headers.location).toBe('/sign-in')
+    expect((await bo.visitor.post('/api-keys/new', { name: 'mine', lifetime: '' })).headers.location).toBe('/sign-in')
+    for (const url of [served.url, other.url]) {
+      expect((await new Visitor(url).post('/sign-in', { email: bo.email, password })).status).toBe(401)
+      expect((await new Visitor(url).get(`/links/${link}`)).status).toBe(410)
+    }
+    await stream.ended
+    expect(await roles(ada)).toEqual(['Ada: owner'])
+    expect((await ada.visitor.post(path)).status).toBe(404)
+    expect(textOf(await ada.visitor.get('/settings/audit-log'))).toContain('removed a user Bo')
+  })
+
+  test('may be invited again with the same e-mail address, as somebody new', async () => {
+    const ada = await signIn(served)
+    const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+    const key = await newKey(bo)
+    await ada.visitor.post(`${members}/${bo.id}/remove`)
+    const token = await served.domain.links.invite(ada.accountId, { label: 'Bo', role: 'member' }, operator)
+    const again = new Visitor(served.url)
+    const form = { name: 'Bo', email: bo.email, password }
+    expect((await again.post(`/links/${token}`, form)).status).toBe(303)
+    expect((await again.get('/profile')).status).toBe(200)
+    expect(textOf(await again.get('/api-keys'))).toContain('You hold 0 of 5')
+    expect(await call(served.executionUrl, key.value)).toBe(401)
+    expect((await bo.visitor.get('/')).status).toBe(303)
+  })
+
+  test('without keys are said to have none', async () => {
+    const ada = await signIn(served)
+    const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+    expect(textOf(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('Bo holds no API key.')
+    await newKey(bo)
+    expect(textOf(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('This API key dies with them')
+  })
+})
+
+test('an invitation asks for a name and a role, and keeps what was typed', async () => {
+  const { visitor, accountId } = await signIn(served)
+  const wrong = [
+    [{ label: '', role: 'member' }, 'Enter a name.'],
+    [{ label: '"'.repeat(101), role: 'member' }, 'Use at most 100 characters.'],
+    [{ label: 'Bo', role: 'admin' }, 'Choose a role.'],
+    [{ label: 'Bo' }, 'Choose a role.'],
+  ] as const
+  for (const [form, words] of wrong) {
+    const answer = await visitor.post(`${members}/invite`, form)
+    expect([answer.status, inputOf(answer, 'label')]).toEqual([400, form.label])
+    expect(textOf(answer)).toContain(words)
+  }
+  expect(await served.domain.links.invitations(accountId)).toEqual([])
+})

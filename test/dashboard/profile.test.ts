@@ -1,0 +1,102 @@
+/** What users say of themselves: name, e-mail address and password. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { operator } from '../../src/audit-log/audit-log.ts'
+import { errorOf, inputOf, password, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
+
+let served: Served
+
+beforeAll(async () => {
+  served = await serve()
+})
+
+afterAll(() => served.stop())
+
+test('a user takes another name and e-mail address, and signs in with that one from then on', async () => {
+  const ada = await signIn(served)
+  const email = `New-${ada.email}`
+  const saved = await ada.visitor.post('/profile', { name: ' Ada <b>Lovelace</b> ', email: ` ${email.toUpperCase()} ` })
+  expect(saved.headers.location).toBe('/profile?done=saved')
+  const page = await ada.visitor.get('/profile?done=saved')
+  expect([inputOf(page, 'name'), inputOf(page, 'email')]).toEqual(['Ada <b>Lovelace</b>', email.toLowerCase()])
+  expect(page.text).not.toContain('<b>')
+  const enter = async (given: string) =>
+    (await new Visitor(served.url).post('/sign-in', { email: given, password })).status
+  expect([await enter(email), await enter(ada.email)]).toEqual([303, 401])
+})
+
+test('what cannot be is refused with what was typed kept, and nothing is changed', async () => {
+  const [ada, eve] = [await signIn(served), await signIn(served)]
+  const wrong: [form: Record<string, string>, member: string, words: string][] = [
+    [{ name: 'Ada', email: eve.email.toUpperCase() }, 'email', 'Another user has this e-mail address.'],
+    [{ name: 'Ada', email: 'ada' }, 'email', 'Enter an e-mail address, such as name@example.com.'],
+    [{ name: 'Ada', email: 'a\0@b' }, 'email', 'Enter an e-mail address, such as name@example.com.'],
+    [{ name: '', email: ada.email }, 'name', 'Enter a name.'],
+    [{ name: '"'.repeat(101), email: ada.email }, 'name', 'Use at most 100 characters.'],
+  ]
+  for (const [form, member, words] of wrong) {
+    const refused = await ada.visitor.post('/profile', form)
+    expect([refused.status, errorOf(refused, member)]).toEqual([400, words])
+    expect([inputOf(refused, 'name'), inputOf(refused, 'email')]).toEqual([form.name, form.email])
+  }
+  for (const form of [{}, { name: 'Ada' }, { email: ada.email }])
+    expect((await ada.visitor.post('/profile', form)).status).toBe(400)
+  expect(await served.domain.users.get(ada.id)).toMatchObject({ name: 'Ada', email: ada.email, role: 'owner' })
+})
+
+test('a form says nothing of who else somebody is', async () => {
+  const ada = await signIn(served)
+  const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+  const forged = {
+    name: 'Bo',
+    email: bo.email,
+    role: 'owner',
+    id: ada.id,
+    userId: ada.id,
+    accountId: 'x',
+    account_id: 'x',
+  }
+  expect((await bo.visitor.post('/profile', forged)).status).toBe(303)
+  expect(await served.domain.users.get(bo.id)).toMatchObject({ role: 'member', accountId: ada.accountId })
+  expect(await served.domain.users.get(ada.id)).toMatchObject({ name: 'Ada', email: ada.email })
+})
+
+test('the password is changed by whoever knows the present one, and is on no page', async () => {
+  const ada = await signIn(served)
+  const change = (form: Record<string, string>) => ada.visitor.post('/profile/password', form)
+  const wrong: [form: Record<string, string>, member: string][] = [
+    [{ password: 'canary password' }, 'currentPassword'],
+    [{ currentPassword: 'not the present one', password: 'canary password' }, 'currentPassword'],
+    [{ currentPassword: '', password: 'canary password' }, 'currentPassword'],
+    [{ currentPassword: password, password: 'canary' }, 'password'],
+    [{ currentPassword: password }, 'password'],
+    [{}, 'password'],
+  ]
+  for (const [form, member] of wrong) {
+    const refused = await change(form)
+    expect([form, refused.status]).toEqual([form, 400])
+    expect(errorOf(refused, member)).toBeDefined()
+    expect(refused.text).not.toContain('canary')
+    expect(refused.text).not.toContain(password)
+  }
+  expect((await change({ currentPassword: password, password: 'canary password' })).status).toBe(303)
+  expect(textOf(await ada.visitor.get('/profile?done=password'))).toContain('Your password is changed')
+  const enter = async (given: string) =>
+    (await new Visitor(served.url).post('/sign-in', { email: ada.email, password: given })).status
+  expect([await enter('canary password'), await enter(password)]).toEqual([303, 401])
+})
+
+test('a user who came by a link with neither is asked for an e-mail address and a password', async () => {
+  const { domain } = served
+  const { id } = await domain.accounts.create({ name: 'Test', scopesEnabled: false })
+  const [owner] = await domain.users.list(id)
+  if (!owner) throw new Error('An account comes with a user.')
+  const visitor = new Visitor(served.url)
+  await visitor.post(`/links/${await domain.links.signIn(owner, operator)}`)
+  const page = await visitor.get('/profile')
+  expect(textOf(page)).toContain('Choose an e-mail address and a password, so that you can sign in without a link.')
+  expect(inputOf(page, 'currentPassword')).toBeUndefined()
+  const email = `${crypto.randomUUID()}@example.com`
+  expect((await visitor.post('/profile', { name: 'Ada', email })).status).toBe(303)
+  expect((await visitor.post('/profile/password', { password })).status).toBe(303)
+  expect((await new Visitor(served.url).post('/sign-in', { email, password })).status).toBe(303)
+})

@@ -1,0 +1,79 @@
+/** Settings of the account: what its owners change, and what everyone sees of it. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { errorOf, inputOf, type Served, serve, signIn, textOf } from '../support/dashboard.ts'
+
+let served: Served
+
+beforeAll(async () => {
+  served = await serve()
+})
+
+afterAll(() => served.stop())
+
+function accountOf(id: string) {
+  return served.domain.accounts.get(id)
+}
+
+test('an owner renames the account, and every page says so', async () => {
+  const ada = await signIn(served)
+  const bo = await signIn(served, { accountId: ada.accountId, role: 'member' })
+  const name = `Engines & "Co" <b>`
+  const saved = await ada.visitor.post('/settings', { name: ` ${name} ` })
+  expect(saved.headers.location).toBe('/settings?done=saved')
+  const page = await ada.visitor.get('/settings?done=saved')
+  expect(textOf(page)).toContain('Saved.')
+  expect(inputOf(page, 'name')).toBe(name)
+  for (const path of ['/', '/api-keys', '/profile', '/settings']) {
+    const shown = await bo.visitor.get(path)
+    expect(textOf(shown)).toContain(name)
+    expect(shown.text).not.toContain('<b>')
+  }
+  expect(await accountOf(ada.accountId)).toMatchObject({ name, scopesEnabled: false })
+})
+
+test('a name that cannot be is refused with what was typed kept, and nothing is changed', async () => {
+  const ada = await signIn(served)
+  const before = await accountOf(ada.accountId)
+  for (const name of ['', ' ', '<'.repeat(101), 'a\nb', 'a\0b']) {
+    const refused = await ada.visitor.post('/settings', { name, scopesEnabled: 'on' })
+    expect([refused.status, inputOf(refused, 'name')]).toEqual([400, name])
+    expect(errorOf(refused, 'name')).toMatch(
+      /^(Enter a name\.|Use at most 100 characters\.|Use no control characters\.)$/,
+    )
+    expect(refused.text).toMatch(/name="scopesEnabled"[^>]* checked/)
+  }
+  expect(await accountOf(ada.accountId)).toEqual(before)
+})
+
+test('an owner turns scopes on and off', async () => {
+  const ada = await signIn(served)
+  const bo = await signIn(served, { accountId: ada.accountId, role: 'member' })
+  const turn = (scopesEnabled?: string) =>
+    ada.visitor.post('/settings', { name: 'Test', ...(scopesEnabled && { scopesEnabled }) })
+  expect(textOf(await bo.visitor.get('/settings'))).toContain('Scopes off')
+  await turn('on')
+  expect((await ada.visitor.get('/settings')).text).toMatch(/name="scopesEnabled"[^>]* checked/)
+  expect(textOf(await bo.visitor.get('/settings'))).toContain('Scopes API keys may be limited to scopes')
+  await turn()
+  expect(await accountOf(ada.accountId)).toMatchObject({ scopesEnabled: false })
+})
+
+test('a member sees what the account is, and no form that changes it', async () => {
+  const ada = await signIn(served)
+  const bo = await signIn(served, { accountId: ada.accountId, role: 'member' })
+  const page = await bo.visitor.get('/settings')
+  expect(textOf(page)).toContain(ada.accountId)
+  expect(page.text).not.toContain('action="/settings"')
+  expect(page.text).not.toContain('href="/settings/audit-log"')
+})
+
+test('what an address says was done is one of the pages’ own words or nothing', async () => {
+  const { visitor } = await signIn(served)
+  for (const path of ['/api-keys', '/settings', '/settings/members', '/profile', '/sign-in']) {
+    for (const done of ['constructor', '__proto__', 'toString', '<script>', 'hasOwnProperty', '']) {
+      const page = await visitor.get(`${path}?done=${encodeURIComponent(done)}`)
+      expect(page.status).toBe(200)
+      expect(page.text).not.toMatch(/native code|\[object|notice good|<script>/)
+    }
+  }
+})
