@@ -1,0 +1,118 @@
+/** Secrets that are not shown again in a form, and examples of the variables that a workflow takes. */
+import { execFileSync } from 'node:child_process'
+import { describe, expect, test } from 'vitest'
+import { queueCommand } from '../../src/dashboard/workflows/curl.ts'
+import { readEntries, withoutSecretEntries } from '../../src/dashboard/workflows/entries.ts'
+import { draftOf, exampleOf } from '../../src/dashboard/workflows/example.ts'
+import { fieldsOf, inputName } from '../../src/dashboard/workflows/fields.ts'
+import { putInAgain, readJson, secretPlaces, withoutSecrets } from '../../src/dashboard/workflows/json-text.ts'
+import { mask } from '../../src/workflows/secrets.ts'
+
+type Json = Record<string, unknown>
+
+function object(properties: Json, more: Json = {}): Json {
+  return { type: 'object', properties, ...more }
+}
+
+describe('a secret that was put in is not shown again', () => {
+  const schema = object({
+    token: { type: 'string', writeOnly: true },
+    tokens: { type: 'array', items: { type: 'string', writeOnly: true } },
+    login: { type: 'object', properties: { user: { type: 'string' }, password: { type: 'string', writeOnly: true } } },
+    note: { type: 'string' },
+  })
+  const places = secretPlaces(schema)
+
+  test('neither in its own field nor in JSON', () => {
+    const fields = fieldsOf(schema)
+    const login = '{"user": "ada", "password": "hunter2"}'
+    const texts = { token: 'hunter2', tokens: 'hunter2\r\nhunter3', login, note: 'kept' }
+    const form = new URLSearchParams(Object.entries(texts).map(([name, text]) => [inputName(name), text]))
+    const entries = readEntries(fields, form)
+    const shown = withoutSecretEntries(fields, entries, places)
+    expect(JSON.stringify([...shown])).not.toContain('hunter')
+    expect(shown.get('note')).toEqual({ text: 'kept' })
+    expect(shown.get('token')).toMatchObject({ text: '', isHidden: true })
+    expect(JSON.parse(shown.get('login')?.text ?? '')).toEqual({ user: 'ada', password: putInAgain })
+  })
+
+  test('nor in text that is no JSON', () => {
+    const texts = [
+      '{"token": "hunter2", "note": "kept"',
+      '{"note": "kept", "token" : "hunter2\\"hunter3',
+      '{"note": "kept", token: hunter2}',
+      '{"note": "kept", "tokens": ["hunter2", "hunter3"',
+      '{"note": "kept", "login": {"password":"hunter2"}',
+      '{"note": "kept", "token" "hunter2"}',
+      '{"note": "kept", "token": "hunter1", "token": "hunter2"}',
+    ]
+    for (const text of texts) {
+      const shown = withoutSecrets(text, places)
+      expect(shown).not.toContain('hunter')
+      expect(shown).toContain('kept')
+      expect(readJson(shown ?? '')).toMatchObject({ misfits: [{ detail: expect.stringContaining(putInAgain) }] })
+    }
+  })
+
+  test('the mask of an earlier secret stays, for it is none', () => {
+    const text = JSON.stringify({ token: mask, tokens: [mask, mask] })
+    expect(JSON.parse(withoutSecrets(text, places) ?? '')).toEqual({ token: mask, tokens: [mask, mask] })
+  })
+
+  test('nothing of the text is shown where a schema does not tell the names of its secrets', () => {
+    const unnamed = [
+      { type: 'object', additionalProperties: { type: 'string', writeOnly: true } },
+      object({ it: { $ref: '#/$defs/secret' } }, { $defs: { secret: { writeOnly: true } } }),
+    ]
+    for (const schema of unnamed) expect(withoutSecrets('{"it": "hunter2"}', secretPlaces(schema))).toBeUndefined()
+  })
+
+  test('all of the text is shown where there is no secret', () => {
+    expect(withoutSecrets('{"token": ', secretPlaces(object({ token: {} })))).toBe('{"token": ')
+  })
+})
+
+describe('an example of the variables', () => {
+  const schema = object(
+    {
+      path: { type: 'string' },
+      url: { type: 'string', format: 'uri' },
+      top: { type: 'integer', default: 5 },
+      tag: { type: 'string', examples: ['nightly'] },
+      token: { type: 'string', writeOnly: true, default: 'hunter2' },
+      optional: { type: 'string' },
+      address: { type: 'object', required: ['city'], properties: { city: { type: 'string' }, zip: {} } },
+      kind: { anyOf: [{ const: 'a' }, { const: 'b' }] },
+      loop: { $ref: '#' },
+    },
+    { required: ['path', 'url', 'token', 'address', 'kind', 'other'] },
+  )
+
+  test('has what is required, and defaults and examples, but no secret', () => {
+    expect(exampleOf(schema)).toEqual({
+      path: '<path>',
+      url: 'https://example.com/',
+      top: 5,
+      tag: 'nightly',
+      token: '<token>',
+      address: { city: '<city>' },
+      kind: 'a',
+      other: '<other>',
+    })
+    expect(draftOf(schema)).toMatchObject({ path: '', token: '', top: 5 })
+  })
+
+  test('ends for a schema that contains itself', () => {
+    const endless = object({ next: { $ref: '#' } }, { required: ['next'] })
+    expect(JSON.stringify(exampleOf(endless))).toMatch(/^\{"next":\{"next":/)
+  })
+
+  test('is in the command as a shell hands it on, whatever it holds', () => {
+    const variables = { text: `it's "quoted" $HOME \`id\` \\ and\nnew <line>` }
+    const command = queueCommand('http://127.0.0.1:1', 'count-words', variables)
+    const asList = command.replace('curl ', 'printf "%s\\0" ')
+    const words = execFileSync('/bin/sh', ['-c', asList], { encoding: 'utf8' }).split('\0').slice(0, -1)
+    expect(words.slice(0, 3)).toEqual(['-X', 'PUT', 'http://127.0.0.1:1/v1/execution/queue-remote/count-words'])
+    expect(JSON.parse(words.at(-1) ?? '')).toEqual({ variableData: variables })
+  })
+})

@@ -1,0 +1,58 @@
+/** What the tests of the form that queues a run have in common: sending it, and what has come of it. */
+import { readConfig } from '../../src/config.ts'
+import { openEncryption } from '../../src/installation.ts'
+import { secretsOwner } from '../../src/runs/runs.ts'
+import { inputOf, type Person, signIn, textOf } from '../support/dashboard.ts'
+import type { TestService } from '../support/service.ts'
+
+export interface Sender extends Person {
+  service: TestService
+}
+
+export async function newSender(service: TestService): Promise<Sender> {
+  return { ...(await signIn(service)), service }
+}
+
+export interface StoredRun {
+  id: string
+  variables: Record<string, unknown>
+  user_id: string
+  api_key_id: string | null
+  priority: number
+  delayed: number
+  secrets: Uint8Array | null
+}
+
+/** The account's runs, as they are stored. */
+export function runsOf({ accountId, service }: Sender): StoredRun[] {
+  const rows = service.database.prepare('SELECT * FROM runs WHERE account_id = ? ORDER BY id').all(accountId)
+  return rows.map((row) => ({ ...row, variables: JSON.parse(String(row.variables)) })) as unknown as StoredRun[]
+}
+
+export async function secretsOf({ accountId }: Sender, { id, secrets }: StoredRun): Promise<unknown> {
+  const encryption = await openEncryption(readConfig(process.env))
+  return secrets && JSON.parse(encryption.open(secrets, secretsOwner(accountId, id)))
+}
+
+/** Sends the workflow's form, as it is after these have been put into its fields. */
+export async function send(
+  person: Sender,
+  workflowId: string,
+  variables: Record<string, string>,
+  others: Record<string, string> = {},
+) {
+  const shown = await person.visitor.get(`/workflows/${workflowId}`)
+  const fields = Object.entries(variables).map(([name, value]) => [`variable-${name}`, value])
+  const form = { key: inputOf(shown, 'key') ?? '', ...Object.fromEntries(fields), ...others }
+  return person.visitor.post(`/workflows/${workflowId}`, form)
+}
+
+export function sendJson(person: Sender, workflowId: string, variables: string, others: Record<string, string> = {}) {
+  return person.visitor.post(`/workflows/${workflowId}?as=json`, { key: crypto.randomUUID(), variables, ...others })
+}
+
+/** What stands in the page's text area of this name. */
+export function areaOf({ text }: { text: string }, name: string): string | undefined {
+  const content = text.match(new RegExp(`<textarea[^>]*\\sname="${name}"[^>]*>\\n([^]*?)</textarea>`))?.[1]
+  return content === undefined ? undefined : textOf({ text: content })
+}

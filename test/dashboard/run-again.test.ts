@@ -1,0 +1,175 @@
+/** The variables of a run as JSON, running a run again with its secrets, and all of it in a browser. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Browser, complaints, startBrowser } from '../support/browser.ts'
+import { errorOf, inputOf, textOf } from '../support/dashboard.ts'
+import { startTestService, type TestService, until } from '../support/service.ts'
+import { areaOf, newSender, runsOf, type Sender, type StoredRun, secretsOf, sendJson } from './queueing.ts'
+
+let service: TestService
+let browser: Browser
+
+beforeAll(async () => {
+  ;[service, browser] = await Promise.all([startTestService(), startBrowser()])
+})
+
+afterAll(async () => {
+  await browser.close()
+  await service.stop()
+})
+
+const secret = 'hunter2hunter2'
+
+describe('all variables as JSON', () => {
+  test('stand in one field, from a draft of what the workflow takes', async () => {
+    const person = await newSender(service)
+    const shown = await person.visitor.get('/workflows/count-words?as=json')
+    expect(JSON.parse(areaOf(shown, 'variables') ?? '')).toEqual({ path: '', top: 5 })
+    const answer = await sendJson(person, 'count-words', '{"path": "README.md"}')
+    expect(answer.headers.location).toBe(`/runs/${runsOf(person)[0]?.id}`)
+    expect(runsOf(person)[0]?.variables).toEqual({ path: 'README.md', top: 5 })
+  })
+
+  test.each([
+    ['', /^This is to be a JSON object/],
+    ['{"name": "Ada"', /^This is not JSON/],
+    ['[]', /^This is to be a JSON object/],
+    ['{"name": "Ada", "name": "Eve"}', /^This must not have two members of the same name/],
+    ['{"name": "Ada", "__proto__": {}}', /^\/__proto__ is not allowed/],
+    ['{"style": "rude", "times": 9}', /\/name is required\..*\/times must be <= 3\./],
+  ])('are refused with what is wrong, and kept: %s', async (variables, error) => {
+    const person = await newSender(service)
+    const answer = await sendJson(person, 'greet', variables)
+    expect(answer.status).toBe(400)
+    expect(errorOf(answer, 'variables')).toMatch(error)
+    expect(areaOf(answer, 'variables')?.replaceAll(/\s/g, '')).toBe(variables.replaceAll(/\s/g, ''))
+    expect(runsOf(person)).toEqual([])
+  })
+
+  test('come back without a secret, which has to be put in again', async () => {
+    const person = await newSender(service)
+    const answer = await sendJson(person, 'greet', JSON.stringify({ token: secret, times: 9 }))
+    expect(answer.text).not.toContain(secret)
+    const again = areaOf(answer, 'variables') ?? ''
+    expect(JSON.parse(again)).toEqual({ token: '<put it in again>', times: 9 })
+    const corrected = again.replace('"times": 9', '"name": "Ada"')
+    expect(errorOf(await sendJson(person, 'greet', corrected), 'variables')).toContain('where a secret belongs')
+    expect(runsOf(person)).toEqual([])
+  })
+})
+
+describe('running again', () => {
+  async function queued(person: Sender, workflowId: string, variables: object): Promise<StoredRun> {
+    const answer = await sendJson(person, workflowId, JSON.stringify(variables))
+    expect(answer.status).toBe(303)
+    return runsOf(person).at(-1) as StoredRun
+  }
+
+  test("starts from the run's variables, and keeps its secret, which no page shows", async () => {
+    const person = await newSender(service)
+    const first = await queued(person, 'greet', { name: 'Ada', tags: ['a', 'b'], token: secret })
+    const path = `/workflows/greet?from=${first.id}`
+    const shown = await person.visitor.get(path)
+    expect(inputOf(shown, 'variable-name')).toBe('Ada')
+    expect(areaOf(shown, 'variable-tags')).toBe('a b')
+    expect(inputOf(shown, 'variable-token')).toBe('')
+    expect(textOf(shown)).toContain('Left empty, it is the one of the run that you run again.')
+    const form = { key: inputOf(shown, 'key') ?? '', from: inputOf(shown, 'from') ?? '', 'variable-name': 'Grace' }
+    const answer = await person.visitor.post('/workflows/greet', form)
+    const second = runsOf(person).at(-1) as StoredRun
+    expect(answer.headers.location).toBe(`/runs/${second.id}`)
+    expect(second.variables).toEqual({ name: 'Grace', token: '********' })
+    expect(await secretsOf(person, second)).toEqual({ '/token': secret })
+    for (const { text } of [shown, answer, await person.visitor.get(`/runs/${second.id}`)]) {
+      expect(text).not.toContain(secret)
+    }
+    const changed = { ...form, key: crypto.randomUUID(), 'variable-token': 'another secret' }
+    await person.visitor.post('/workflows/greet', changed)
+    expect(await secretsOf(person, runsOf(person).at(-1) as StoredRun)).toEqual({ '/token': 'another secret' })
+  })
+
+  test('keeps secrets deeper in, whose masks stand in the JSON', async () => {
+    const person = await newSender(service)
+    const first = await queued(person, 'betray', {
+      token: secret,
+      nested: { token: 'also secret', more: 1 },
+      fails: false,
+    })
+    const shown = await person.visitor.get(`/workflows/betray?from=${first.id}`)
+    const nested = areaOf(shown, 'variable-nested') ?? ''
+    expect(JSON.parse(nested)).toEqual({ token: '********', more: 1 })
+    const form = { key: inputOf(shown, 'key') ?? '', from: first.id, 'variable-nested': nested.replace('1', '2') }
+    expect((await person.visitor.post('/workflows/betray', form)).status).toBe(303)
+    const second = runsOf(person).at(-1) as StoredRun
+    expect(second.variables).toMatchObject({ nested: { more: 2 }, fails: false })
+    expect(await secretsOf(person, second)).toEqual({ '/token': secret, '/nested/token': 'also secret' })
+  })
+
+  test('does not take an old secret for one that was put in and not sent back', async () => {
+    const person = await newSender(service)
+    const first = await queued(person, 'greet', { name: 'Ada', token: secret })
+    const wrong = {
+      key: crypto.randomUUID(),
+      from: first.id,
+      'variable-name': 'Ada',
+      'variable-times': '9',
+      'variable-token': 'a new secret',
+    }
+    const answer = await person.visitor.post('/workflows/greet', wrong)
+    expect(answer.status).toBe(400)
+    expect(answer.text).not.toContain('a new secret')
+    expect(errorOf(answer, 'variable-token')).toMatch(/^Put secrets in again/)
+    expect(answer.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
+    const json = JSON.stringify({ token: 'a new secret', times: 9 })
+    const again = await sendJson(person, 'greet', json, { from: first.id })
+    expect(areaOf(again, 'variables')).toContain('"token": "<put it in again>"')
+  })
+
+  test('of a run with variables that have no field is JSON', async () => {
+    const person = await newSender(service)
+    const first = await queued(person, 'greet', { name: 'two\r\nlines' })
+    const shown = await person.visitor.get(`/workflows/greet?from=${first.id}`)
+    expect(shown.text).toContain('action="/workflows/greet?as=json"')
+    expect(textOf(shown)).toContain('As JSON, since the form has no field for some of them.')
+    expect(areaOf(shown, 'variables')).toContain('"name": "two\\r\\nlines"')
+  })
+
+  test("takes no other workflow's run, and no mask for a secret where the run had none", async () => {
+    const person = await newSender(service)
+    const first = await queued(person, 'greet', { name: 'Ada' })
+    expect((await person.visitor.get(`/workflows/betray?from=${first.id}`)).status).toBe(404)
+    expect((await person.visitor.get('/workflows/greet?from=none')).status).toBe(404)
+    const form = { key: crypto.randomUUID(), from: first.id, 'variable-name': 'Ada', 'variable-token': '********' }
+    const answer = await person.visitor.post('/workflows/greet', form)
+    expect(answer.status).toBe(400)
+    expect(errorOf(answer, 'variable-token')).toMatch(/^Is the mask of a secret, not its value\./)
+  })
+})
+
+test('in a browser: the form queues a run, whose page shows live how it ends, and which runs again', async (context) => {
+  const person = await newSender(service)
+  const page = await browser.newPage(context, { baseUrl: service.dashboardUrl })
+  const cookies = [...person.visitor.cookies].map(([name, value]) => ({ name, value, url: service.dashboardUrl }))
+  await page.context().addCookies(cookies)
+  const file = join(service.dataDirectory, crypto.randomUUID())
+  await page.goto('/workflows')
+  await page.getByRole('link', { name: 'Hold until a file exists', exact: true }).click()
+  await page.getByRole('button', { name: 'Queue run' }).click()
+  expect(await page.locator(':invalid[name="variable-file"]').count()).toBe(1)
+  await page.getByLabel('file').fill(file)
+  await page.getByRole('button', { name: 'Queue run' }).click()
+  await page.getByText('Holding').waitFor()
+  await page.getByText('Everything it says, with curl').click()
+  writeFileSync(file, '')
+  await page.getByText('Released', { exact: true }).waitFor()
+  await page.locator('.run-head .badge', { hasText: 'succeeded' }).waitFor()
+  // What the reader has opened stays open.
+  expect(await page.getByText('curl -N').isVisible()).toBe(true)
+  await page.getByRole('link', { name: 'Run again' }).click()
+  expect(await page.getByLabel('file').inputValue()).toBe(file)
+  await page.getByRole('button', { name: 'Queue run' }).click()
+  await page.locator('.run-head .badge', { hasText: 'succeeded' }).waitFor()
+  await until('two runs are there', () => runsOf(person).length === 2)
+  expect(await complaints(page)).toEqual([])
+})

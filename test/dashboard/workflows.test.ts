@@ -1,0 +1,172 @@
+/** The tab "Workflows": what is installed, and the form that queues a run of it by hand. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import bundled from '../../generated/execution.v1/document.json' with { type: 'json' }
+import { optionBounds } from '../../src/dashboard/workflows/options.ts'
+import { errorOf, inputOf, textOf } from '../support/dashboard.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+import { newSender, runsOf, type StoredRun, secretsOf, send } from './queueing.ts'
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await startTestService()
+})
+
+afterAll(() => service.stop())
+
+const greeting = { name: 'Ada', style: '"formal"' }
+const secret = 'hunter2hunter2'
+
+describe('a workflow', () => {
+  test('is listed, and its page says what it is limited to, what it returns and how a program runs it', async () => {
+    const person = await newSender(service)
+    const list = await person.visitor.get('/workflows')
+    expect(list.text).toContain('href="/workflows/single"')
+    const text = textOf(await person.visitor.get('/workflows/single'))
+    expect(text).toContain('Hold alone')
+    expect(text).toContain('Version 1.0.0')
+    expect(text).toContain('1m for each attempt')
+    expect(text).toContain('1 at a time')
+    expect(text).toContain('one attempt')
+    expect(text).toContain(`curl -X PUT ${service.executionUrl}/v1/execution/queue-remote/single`)
+    expect(text).toContain('"file": "<file>"')
+    expect(text).toContain('{ "type": "string" }')
+    expect((await person.visitor.get('/workflows/none')).status).toBe(404)
+    expect((await person.visitor.post('/workflows/none', {})).status).toBe(404)
+  })
+
+  test('has a form with a field for each variable', async () => {
+    const person = await newSender(service)
+    const { text } = await person.visitor.get('/workflows/greet')
+    const control = (name: string) =>
+      text.match(new RegExp(`<(?:input|select|textarea)[^>]*name="variable-${name}"[^>]*>`))?.[0]
+    expect(control('name')).toMatch(/^<input type="text".* required/s)
+    expect(control('times')).toMatch(/^<input type="number".*min="1" max="3"\s+step="1"/s)
+    expect(control('warmth')).toMatch(/^<input type="number".*step="any"/s)
+    expect(control('style')).toMatch(/^<select/)
+    expect(control('tags')).toMatch(/^<textarea/)
+    expect(control('address')).toMatch(/^<textarea/)
+    expect(control('token')).toMatch(/^<input type="password".*value="" autocomplete="new-password"/s)
+    expect(text).toContain('<option value="&quot;formal&quot;" >formal</option>')
+  })
+})
+
+describe('the form', () => {
+  test('queues a run for its user with what was put in, and leads to it', async () => {
+    const person = await newSender(service)
+    const given = {
+      ...greeting,
+      times: '2',
+      warmth: '0.5',
+      tags: 'a\r\n\r\nb "c"',
+      address: '{"city": "London"}',
+      token: secret,
+    }
+    const answer = await send(person, 'greet', given)
+    const [run] = runsOf(person)
+    expect([answer.status, answer.headers.location]).toEqual([303, `/runs/${run?.id}`])
+    expect(run?.variables).toEqual({
+      name: 'Ada',
+      times: 2,
+      warmth: 0.5,
+      style: 'formal',
+      tags: ['a', 'b "c"'],
+      address: { city: 'London' },
+      token: '********',
+    })
+    expect(run).toMatchObject({ user_id: person.id, api_key_id: null, priority: 0, delayed: 0 })
+    expect(await secretsOf(person, run as StoredRun)).toEqual({ '/token': secret })
+  })
+
+  test('leaves out what is left empty', async () => {
+    const person = await newSender(service)
+    await send(person, 'greet', { name: 'Ada', times: '', warmth: '', style: '', tags: '', address: '', token: '' })
+    expect(runsOf(person).map(({ variables }) => variables)).toEqual([{ name: 'Ada' }])
+  })
+
+  test('says beside each field what is wrong, keeps what was put in but for secrets, and queues nothing', async () => {
+    const person = await newSender(service)
+    const name = 'Ada "<b>" & more than forty characters of it'
+    const given = { name, times: '4', warmth: 'much', style: '', address: '{"city": 1', token: 'hunter2' }
+    const unread = await send(person, 'greet', given)
+    expect(unread.status).toBe(400)
+    expect(errorOf(unread, 'variable-warmth')).toBe('Put in a number.')
+    expect(errorOf(unread, 'variable-address')).toMatch(/^This is not JSON/)
+    const misfit = await send(person, 'greet', { ...given, warmth: '0', address: '{"city": 1, "zip": 2}' })
+    expect(misfit.status).toBe(400)
+    expect(errorOf(misfit, 'variable-name')).toBe('Must NOT have more than 40 characters.')
+    expect(errorOf(misfit, 'variable-times')).toBe('Must be <= 3.')
+    expect(errorOf(misfit, 'variable-warmth')).toBe('Must be > 0.')
+    expect(errorOf(misfit, 'variable-style')).toBeUndefined()
+    expect(errorOf(misfit, 'variable-address')).toBe(
+      '/address/zip is not a member that the schema names. /address/city must be string.',
+    )
+    expect(errorOf(misfit, 'variable-token')).toMatch(/^Must NOT have fewer than 8 characters\. Put secrets in again/)
+    for (const answer of [unread, misfit]) {
+      expect(inputOf(answer, 'variable-name')).toBe(name)
+      expect(inputOf(answer, 'variable-times')).toBe('4')
+      expect(answer.text).not.toContain('hunter2')
+      expect(answer.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
+      expect(textOf(answer)).toContain('Nothing was queued.')
+    }
+    expect(runsOf(person)).toEqual([])
+  })
+
+  test('that is sent twice queues one run, also at the same moment', async () => {
+    const person = await newSender(service)
+    const form = { key: inputOf(await person.visitor.get('/workflows/greet'), 'key') ?? '', 'variable-name': 'Ada' }
+    const answers = await Promise.all([1, 2, 3].map(() => person.visitor.post('/workflows/greet', form)))
+    const [run, ...others] = runsOf(person)
+    expect(others).toEqual([])
+    expect(answers.map(({ headers }) => headers.location)).toEqual([1, 2, 3].map(() => `/runs/${run?.id}`))
+  })
+
+  test('that is changed after it was sent has to be sent again to queue another run', async () => {
+    const person = await newSender(service)
+    const key = inputOf(await person.visitor.get('/workflows/greet'), 'key') ?? ''
+    await person.visitor.post('/workflows/greet', { key, 'variable-name': 'Ada' })
+    const changed = await person.visitor.post('/workflows/greet', {
+      key,
+      'variable-name': 'Grace',
+      'variable-token': secret,
+    })
+    expect(changed.status).toBe(409)
+    expect(textOf(changed)).toContain('This form has queued a run already')
+    expect(inputOf(changed, 'variable-name')).toBe('Grace')
+    expect(changed.text).not.toContain(secret)
+    expect(runsOf(person)).toHaveLength(1)
+    const newKey = inputOf(changed, 'key') ?? ''
+    expect(newKey).not.toBe(key)
+    expect((await person.visitor.post('/workflows/greet', { key: newKey, 'variable-name': 'Grace' })).status).toBe(303)
+    expect(runsOf(person).map(({ variables }) => variables.name)).toEqual(['Ada', 'Grace'])
+  })
+
+  test('takes no key for its own that it has not made', async () => {
+    const person = await newSender(service)
+    for (const key of ['', 'x', 'x'.repeat(500), 'ä\r\n']) await send(person, 'greet', { name: 'Ada' }, { key })
+    expect(runsOf(person)).toHaveLength(4)
+  })
+
+  test('says when the run starts, within the bounds of the Execution API', async () => {
+    const parameters = Object.values<{ name: string; schema: object }>(bundled.components.parameters)
+    for (const [name, { min, max }] of Object.entries(optionBounds)) {
+      expect(parameters.find((each) => each.name === name)?.schema).toMatchObject({ minimum: min, maximum: max })
+    }
+    const person = await newSender(service)
+    const options = { delaySeconds: '60', expiresInSeconds: '120', priority: '-3' }
+    expect((await send(person, 'greet', greeting, options)).status).toBe(303)
+    expect(runsOf(person)).toMatchObject([{ delayed: 1, priority: -3 }])
+    const wrong = await send(person, 'greet', greeting, {
+      delaySeconds: '-1',
+      expiresInSeconds: 'soon',
+      priority: '11',
+    })
+    expect(wrong.status).toBe(400)
+    expect(errorOf(wrong, 'delaySeconds')).toBe('Put in a whole number from 0 to 31536000.')
+    expect(errorOf(wrong, 'expiresInSeconds')).toBe('Put in a whole number from 1 to 31536000.')
+    expect(errorOf(wrong, 'priority')).toBe('Put in a whole number from -10 to 10.')
+    const late = await send(person, 'greet', greeting, { delaySeconds: '60', expiresInSeconds: '60' })
+    expect(errorOf(late, 'expiresInSeconds')).toBe('Choose a longer time than the one before it starts.')
+    expect(runsOf(person)).toHaveLength(1)
+  })
+})
