@@ -11,8 +11,12 @@ const options: RunOptions = {
   resultTypes: ['violations'],
 }
 
-/** A line for each element that breaks a rule: the rule, where the element is, what it is, and what is wrong. */
-export async function violations(page: Page): Promise<string[]> {
+/**
+ * A line for each element that breaks a rule: the rule, where the element is, what it is, and what is wrong.
+ *
+ * @param rules those to look at, by axe's names; all of the levels and practices above unless given.
+ */
+export async function violations(page: Page, rules?: readonly string[]): Promise<string[]> {
   if (await page.evaluate(() => matchMedia('(scripting: none)').matches)) {
     throw new Error('axe-core waits with timers, which a page without JavaScript does not have.')
   }
@@ -20,7 +24,7 @@ export async function violations(page: Page): Promise<string[]> {
   await page.evaluate(axe)
   const found: AxeResults['violations'] = await page.evaluate(
     async (options) => (await (globalThis as unknown as AxeGlobal).axe.run(document, options)).violations,
-    options,
+    rules ? { ...options, runOnly: [...rules] } : options,
   )
   return found.flatMap(({ id, help, nodes }) =>
     nodes.map(({ target, html, failureSummary = '' }) =>
