@@ -1,0 +1,63 @@
+/** What is secret of the dashboard, API keys, passwords, links and sessions, stands in no file, line of a log or metric. */
+import { expect, onTestFinished, test } from 'vitest'
+import { sendRaw } from '../contract/http.ts'
+import { filesIn, found } from '../support/canaries.ts'
+import { inputOf, password, type Served, serve, signIn, Visitor } from '../support/dashboard.ts'
+
+async function everywhere({ dataDirectory, log, managementUrl }: Served): Promise<[string, Buffer | string][]> {
+  const metrics = await sendRaw(managementUrl, { method: 'GET', path: '/metrics' })
+  return [...filesIn(dataDirectory), ['the log', JSON.stringify(log)], ['the metrics', metrics.text]]
+}
+
+test('whatever is done with them, they are with those alone whom they were told', async () => {
+  const served = await serve()
+  onTestFinished(served.stop)
+  const secrets: Record<string, string> = { password, next: 'canary next password', wrong: 'canary wrong password' }
+  const ada = await signIn(served)
+  const { visitor } = ada
+  const take = (name: string, text: string, pattern: RegExp) => {
+    secrets[name] = text.match(pattern)?.[1] ?? ''
+    expect(secrets[name]).toHaveLength(name.endsWith('key') ? 36 : 32)
+  }
+  const keyIn = /id="key-value" data-once>([^<]+)</
+  const tokenIn = /id="link" data-once>[^<]*\/links\/([^<]+)</
+
+  const id = inputOf(await visitor.get('/api-keys/new'), 'id') ?? ''
+  const form = { id, name: 'canary', lifetime: '' }
+  take('first key', (await visitor.post('/api-keys/new', form)).text, keyIn)
+  const newId = crypto.randomUUID()
+  take('second key', (await visitor.post(`/api-keys/${id}/rotate`, { id: newId })).text, keyIn)
+  take('invitation', (await visitor.post('/settings/members/invite', { label: 'Bo', role: 'member' })).text, tokenIn)
+  take('sign-in link', (await visitor.post(`/settings/members/${ada.id}/sign-in-link`)).text, tokenIn)
+  take('session', decodeURIComponent([...visitor.cookies.values()][0] ?? ''), /^s:([^.]+)\./)
+  for (const key of [secrets['first key'], secrets['second key'], crypto.randomUUID()]) {
+    const headers = ['Authorization', `Bearer ${key}`]
+    await sendRaw(served.executionUrl, { method: 'GET', path: '/v1/execution/runs', headers })
+    await visitor.get(`/api-keys?done=${key}`)
+    await visitor.get(`/${key}`)
+  }
+  await new Visitor(served.url).post('/sign-in', { email: ada.email, password: secrets.wrong ?? '' })
+  await new Visitor(served.url).post('/sign-in', { email: ada.email, password }, { 'Sec-Fetch-Site': 'cross-site' })
+  await visitor.post('/profile/password', { currentPassword: secrets.wrong ?? '', password: secrets.next ?? '' })
+  await visitor.post('/profile/password', { currentPassword: password, password: secrets.next ?? '' })
+  await new Visitor(served.url).get(`/links/${secrets.invitation}`)
+  await new Visitor(served.url).post(`/links/${secrets.invitation}`, { name: 'Bo', email: 'bo@example.com', password })
+
+  const places = await everywhere(served)
+  for (const [name, secret] of Object.entries(secrets)) expect([name, found(places, [secret])]).toEqual([name, []])
+  // The search does find what is there.
+  expect(found(places, ['canary'])).not.toEqual([])
+  const again = [
+    await visitor.get('/api-keys'),
+    await visitor.get('/settings/members'),
+    await visitor.get('/settings/audit-log.jsonl'),
+  ]
+  expect(
+    found(
+      again.map(({ text }) => ['a page', text]),
+      Object.values(secrets),
+    ),
+  ).toEqual([])
+  await visitor.post('/sign-out')
+  expect(found(await everywhere(served), Object.values(secrets))).toEqual([])
+})
