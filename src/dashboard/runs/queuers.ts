@@ -11,6 +11,8 @@ export async function queuersOf({ apiKeys, users }: Parts, accountId: string): P
   return ({ apiKeyId, userId }) => {
     if (userId !== null) return html`${userNames.get(userId) ?? html`<span class="muted">a removed user</span>`}`
     const name = keyNames.get(apiKeyId ?? '')
-    return name === undefined ? html`<span class="muted">a deleted key</span>` : html`<span class="key">${name}</span>`
+    return name === undefined
+      ? html`<span class="muted">a deleted key</span>`
+      : html`<span><span class="muted">key</span> ${name}</span>`
   }
 }

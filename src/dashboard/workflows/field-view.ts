@@ -87,12 +87,8 @@ function area(given: Html, text: string, rows: number): Html {
   return html`<textarea ${given} rows="${rows}" spellcheck="false" autocomplete="off">${'\n'}${text}</textarea>`
 }
 
-function choice(
-  { required, default: value }: VariableField,
-  values: readonly unknown[],
-  text: string,
-  given: Html,
-): Html {
+function choice(field: VariableField, values: readonly unknown[], text: string, given: Html): Html {
+  const { required, isSecret } = field
   const options = values.map((each) => {
     const json = JSON.stringify(each)
     const title = typeof each === 'string' && each !== '' ? each : json
@@ -100,11 +96,7 @@ function choice(
     const isChosen = json === text || (required && values.length === 1)
     return html`<option value="${json}" ${attributes(isChosen, 'selected')}>${title}</option>`
   })
-  const none =
-    required && value === undefined
-      ? 'Choose…'
-      : value === undefined
-        ? 'left out'
-        : `left out: ${JSON.stringify(value)}`
-  return html`<select ${given}><option value="">${none}</option>${options}</select>`
+  const none = required && field.default === undefined ? 'Choose…' : 'left out'
+  const meant = field.default === undefined || isSecret ? '' : `: ${JSON.stringify(field.default)}`
+  return html`<select ${given}><option value="">${none}${meant}</option>${options}</select>`
 }
