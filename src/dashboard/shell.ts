@@ -66,7 +66,15 @@ function mark(): Html {
   return html`<img src="${assetPath('icon.svg')}" alt="" width="24" height="24" />`
 }
 
-const styleSheets = ['pico.css', 'frame.css', 'elements.css', 'forms.css', 'tables.css', 'overview.css', 'runs.css'] as const
+const styleSheets = [
+  'pico.css',
+  'frame.css',
+  'elements.css',
+  'forms.css',
+  'tables.css',
+  'overview.css',
+  'runs.css',
+] as const
 
 function shell(title: string, body: Html): Html {
   return html`<!doctype html>
