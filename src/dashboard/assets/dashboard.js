@@ -22,6 +22,9 @@ document.addEventListener('click', async (event) => {
   }, 2000)
 })
 
+/** When a stream that was refused is asked for again. */
+const comebackMilliseconds = 5000
+
 /** The page is read anew at most this often. */
 const refreshMilliseconds = 300
 
@@ -31,6 +34,8 @@ class Live {
   #element
   #again = false
   #isReading = false
+  /** Nothing will change any more, or it is not for this reader any more. */
+  #over = false
 
   constructor(element) {
     this.#element = element
@@ -42,14 +47,24 @@ class Live {
   #follow() {
     this.#stream?.close()
     this.#stream = undefined
-    if (document.hidden) return
+    if (this.#over || document.hidden) return
     const stream = new EventSource(this.#element.dataset.live)
     this.#stream = stream
     stream.addEventListener('change', () => this.#read())
+    // A browser comes back by itself when the connection breaks, but gives up when a proxy answers in the server's place.
+    stream.addEventListener('error', () => {
+      if (stream.readyState === EventSource.CLOSED) setTimeout(() => this.#comeBack(), comebackMilliseconds)
+    })
     stream.addEventListener('end', () => {
+      this.#over = true
       stream.close()
       this.#read()
     })
+  }
+
+  async #comeBack() {
+    await this.#read()
+    this.#follow()
   }
 
   async #read() {
@@ -67,7 +82,11 @@ class Live {
   async #refresh() {
     const answer = await fetch(location.href, { headers: { Accept: 'text/html' } })
     // Somebody has signed out elsewhere, or the thing is gone: the page says what it has, until it is left.
-    if (!answer.ok || answer.redirected) return this.#stream?.close()
+    if (answer.redirected || answer.status === 404) {
+      this.#over = true
+      this.#stream?.close()
+    }
+    if (answer.redirected || !answer.ok) return
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
     const fresh = page.getElementById(this.#element.id)
     if (!fresh) return
