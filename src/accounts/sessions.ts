@@ -25,14 +25,14 @@ export class Sessions {
     return row && row.expiresAt > this.#now() ? row : undefined
   }
 
-  /** Also forgets what has expired. */
-  async set(id: string, { userId, data, expiresAt }: StoredSession): Promise<void> {
+  /** Also forgets what has expired. One that has ended does not begin again: a session is written once. */
+  async begin(id: string, { userId, data, expiresAt }: StoredSession): Promise<void> {
     await this.#store.write(async ({ query }) => {
       await query.deleteFrom('sessions').where('expires_at', '<=', this.#now()).execute()
       await query
         .insertInto('sessions')
         .values({ hash: hashOfSession(id), user_id: userId, data, expires_at: expiresAt })
-        .onConflict((it) => it.column('hash').doUpdateSet({ data, expires_at: expiresAt }))
+        .onConflict((it) => it.column('hash').doNothing())
         .execute()
     })
   }
@@ -49,8 +49,7 @@ export function hashOfSession(id: string): Buffer {
   return hash('sha256', id, 'buffer')
 }
 
-/** Ends every session of the user, but for the one with this hash. */
-export async function endSessionsOf({ query }: Session, userId: string, except?: Uint8Array): Promise<void> {
-  const sessions = query.deleteFrom('sessions').where('user_id', '=', userId)
-  await (except ? sessions.where('hash', '!=', except) : sessions).execute()
+/** Ends every session of the user. */
+export async function endSessionsOf({ query }: Session, userId: string): Promise<void> {
+  await query.deleteFrom('sessions').where('user_id', '=', userId).execute()
 }

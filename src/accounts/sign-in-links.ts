@@ -8,8 +8,8 @@ import { type Actor, record } from '../audit-log/audit-log.ts'
 import type { Session, Store } from '../storage/store.ts'
 import type { SignInLinksTable } from '../storage/tables.ts'
 import { hashOfPassword, passwordFault } from './password.ts'
+import { endLinksTo, refuseTaken } from './store.ts'
 import { actorOf, checkedEmail, checkedName, type Role, type User, UserRefused, userOf } from './user.ts'
-import { refuseTaken } from './users.ts'
 
 const hour = 60 * 60 * 1000
 
@@ -34,6 +34,16 @@ export interface NewUser {
   name: string
   email: string
   password: string
+}
+
+interface NewLink {
+  kind: LinkKind
+  accountId: string
+  userId?: string
+  role?: Role
+  label?: string
+  /** The user who makes it. */
+  by?: string | null
 }
 
 /** The link does not work: it was used, withdrawn, has expired, or never was one. */
@@ -78,7 +88,7 @@ export class SignInLinks {
   /** An invitation to the account; returns its token. */
   async invite(accountId: string, { label, role }: { label: string; role: Role }, by: Actor): Promise<string> {
     return this.#store.write(async (session) => {
-      const { id, token } = await this.#insert(session, { kind: 'invitation', accountId, label, role })
+      const { id, token } = await this.#insert(session, { kind: 'invitation', accountId, label, role, by: by.id })
       await record(session, accountId, { action: 'user.invited', by, subject: { id, name: label }, details: { role } })
       return token
     })
@@ -89,7 +99,7 @@ export class SignInLinks {
     const subject = { id: user.id, name: user.name }
     return this.#store.write(async (session) => {
       await record(session, user.accountId, { action: 'user.signInLinkMade', by, subject })
-      return this.#replace(session, { kind: 'signIn', accountId: user.accountId, userId: user.id })
+      return this.#replace(session, { kind: 'signIn', accountId: user.accountId, userId: user.id, by: by.id })
     })
   }
 
@@ -185,21 +195,12 @@ export class SignInLinks {
     return result
   }
 
-  async #replace(session: Session, link: { kind: LinkKind; accountId: string; userId: string }): Promise<string> {
-    await session.query
-      .updateTable('sign_in_links')
-      .set({ ended_at: this.#now() })
-      .where('user_id', '=', link.userId)
-      .where('kind', '=', link.kind)
-      .where('ended_at', 'is', null)
-      .execute()
+  async #replace(session: Session, link: NewLink & { kind: 'welcome' | 'signIn'; userId: string }): Promise<string> {
+    await endLinksTo(session, link.userId, [link.kind], this.#now())
     return (await this.#insert(session, link)).token
   }
 
-  async #insert(
-    { query }: Session,
-    link: { kind: LinkKind; accountId: string; userId?: string; role?: Role; label?: string },
-  ): Promise<{ id: string; token: string }> {
+  async #insert({ query }: Session, link: NewLink): Promise<{ id: string; token: string }> {
     const token = randomBytes(24).toString('base64url')
     const id = uuid()
     const at = this.#now()
@@ -213,6 +214,7 @@ export class SignInLinks {
         user_id: link.userId ?? null,
         role: link.role ?? null,
         label: link.label ?? null,
+        created_by: link.by ?? null,
         created_at: at,
         expires_at: at + linkMilliseconds[link.kind],
       })

@@ -4,6 +4,7 @@ import { type Actor, record } from '../audit-log/audit-log.ts'
 import type { Session, Store } from '../storage/store.ts'
 import { hashOfPassword, isPassword, passwordFault } from './password.ts'
 import { endSessionsOf } from './sessions.ts'
+import { endLinksBy, endLinksTo, refuseLastOwner, refuseTaken } from './store.ts'
 import { actorOf, checkedEmail, checkedName, type Role, type User, UserRefused, type UserRow, userOf } from './user.ts'
 
 const findSql = `SELECT id, account_id, name, email, role, password_hash, created_at, last_signed_in_at FROM users
@@ -52,44 +53,54 @@ export class Users {
     })
   }
 
-  /** What a user says of themselves. @throws {UserRefused} */
-  async describe(user: User, given: { name: string; email: string }): Promise<void> {
+  /**
+   * What a user says of themselves.
+   *
+   * @param current as for `changePassword`; asked for where the e-mail address is another.
+   * @throws {UserRefused}
+   */
+  async describe(user: User, given: { name: string; email: string }, current: string | undefined): Promise<void> {
     const name = checkedName(given.name)
     const email = checkedEmail(given.email)
+    if (email !== user.email) await this.#refuseWrong(user, current)
     await this.#store.write(async (session) => {
       await refuseTaken(session, email, user.id)
       await session.query.updateTable('users').set({ name, email }).where('id', '=', user.id).execute()
       // Whoever has an e-mail address is not asked any more who they are.
-      await session.query
-        .updateTable('sign_in_links')
-        .set({ ended_at: Date.now() })
-        .where('user_id', '=', user.id)
-        .where('kind', '=', 'welcome')
-        .where('ended_at', 'is', null)
-        .execute()
+      await endLinksTo(session, user.id, ['welcome'], Date.now())
+      const details = {
+        ...(name !== user.name && { from: user.name, to: name }),
+        ...(email !== user.email && { email: user.email, newEmail: email }),
+      }
+      if (Object.keys(details).length === 0) return
+      await record(session, user.accountId, { action: 'user.described', by: actorOf(user), details })
     })
   }
 
   /**
-   * Gives the user another password, and ends their other sessions.
+   * Gives the user another password, and ends all their sessions and links.
    *
    * @param current what the user says it was; `undefined` where the user has shown otherwise who they are.
-   * @param sessionHash the session that stays.
    * @throws {UserRefused}
    */
-  async changePassword(user: User, current: string | undefined, password: string, sessionHash: Uint8Array) {
+  async changePassword(user: User, current: string | undefined, password: string): Promise<void> {
     const fault = passwordFault(password)
     if (fault) throw new UserRefused(fault, 'password')
-    const [row] = await this.#store.read.all<UserRow>(findSql, [user.id])
-    if (current !== undefined && !(await isPassword(current, row?.password_hash ?? null))) {
-      throw new UserRefused('This is not your present password.', 'currentPassword')
-    }
+    await this.#refuseWrong(user, current)
     const password_hash = await hashOfPassword(password)
     await this.#store.write(async (session) => {
       await session.query.updateTable('users').set({ password_hash }).where('id', '=', user.id).execute()
-      await endSessionsOf(session, user.id, sessionHash)
+      await endSessionsOf(session, user.id)
+      await endLinksTo(session, user.id, ['signIn'], Date.now())
       await record(session, user.accountId, { action: 'user.passwordChanged', by: actorOf(user) })
     })
+  }
+
+  async #refuseWrong({ id }: User, current: string | undefined): Promise<void> {
+    if (current === undefined) return
+    const [row] = await this.#store.read.all<UserRow>(findSql, [id])
+    if (await isPassword(current, row?.password_hash ?? null)) return
+    throw new UserRefused('This is not your present password.', 'currentPassword')
   }
 
   /** @throws {UserRefused} when the account would be without an owner. */
@@ -99,6 +110,7 @@ export class Users {
       if (!user || user.role === role) return user !== undefined
       if (role !== 'owner') await refuseLastOwner(session, accountId, id)
       await session.query.updateTable('users').set({ role }).where('id', '=', id).execute()
+      if (role !== 'owner') await endLinksBy(session, id, Date.now())
       const details = { from: user.role, to: role }
       await record(session, accountId, { action: 'user.roleChanged', by, subject: { id, name: user.name }, details })
       return true
@@ -106,7 +118,7 @@ export class Users {
   }
 
   /**
-   * Removes the user with their sessions, links and API keys; from the moment this resolves, none of them is accepted.
+   * Removes the user with their sessions, API keys, and links, also those that they made for others; from the moment this resolves, none of them is accepted.
    *
    * @throws {UserRefused} when the account would be without an owner.
    */
@@ -122,12 +134,8 @@ export class Users {
         .where('id', '=', id)
         .execute()
       await endSessionsOf(session, id)
-      await session.query
-        .updateTable('sign_in_links')
-        .set({ ended_at: at })
-        .where('user_id', '=', id)
-        .where('ended_at', 'is', null)
-        .execute()
+      await endLinksTo(session, id, ['welcome', 'signIn'], at)
+      await endLinksBy(session, id, at)
       for (const key of await apiKeys.markAllDeletedOf(session, id, at)) {
         await record(session, accountId, { action: 'apiKey.deleted', by, subject: key, details: { withUser: id } })
       }
@@ -138,22 +146,8 @@ export class Users {
 
   /** The user, when no other transaction can change who owns the account until this one ends. */
   async #lock(session: Session, accountId: string, id: string): Promise<User | undefined> {
-    await apiKeys.lockOwners(session, accountId, id)
+    await apiKeys.lockAccountAndUser(session, accountId, id)
     const [row] = await session.all<UserRow>(findSql, [id])
     return row?.account_id === accountId ? userOf(row) : undefined
   }
-}
-
-/** @throws {UserRefused} when another user has the e-mail address. */
-export async function refuseTaken({ query }: Session, email: string, userId: string | null): Promise<void> {
-  const users = query.selectFrom('users').select('id').where('email', '=', email).where('removed_at', 'is', null)
-  const other = await (userId === null ? users : users.where('id', '!=', userId)).executeTakeFirst()
-  if (other) throw new UserRefused('Another user has this e-mail address.', 'email')
-}
-
-async function refuseLastOwner({ query }: Session, accountId: string, id: string): Promise<void> {
-  const owners = query.selectFrom('users').select('id').where('account_id', '=', accountId).where('role', '=', 'owner')
-  const other = await owners.where('removed_at', 'is', null).where('id', '!=', id).limit(1).executeTakeFirst()
-  if (other) return
-  throw new UserRefused('This is the only owner: make another user an owner first.')
 }

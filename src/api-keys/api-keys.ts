@@ -59,7 +59,7 @@ export class ApiKeys {
   async create(key: NewApiKey, by: Actor): Promise<RevealedKey> {
     const draft = this.#draft({ ...key, name: checkedName(key.name) }, key.id)
     await this.#store.write(async (session) => {
-      await rows.lockOwners(session, key.accountId, key.userId)
+      await rows.lockAccountAndUser(session, key.accountId, key.userId)
       // Who was signed in when the request came may have been removed by now.
       if (!(await rows.mayHold(session, key.accountId, key.userId))) {
         throw new ApiKeyRefused('holder', 'This user was removed from the account.')
@@ -89,9 +89,7 @@ export class ApiKeys {
   async delete(accountId: string, id: string, by: Actor): Promise<boolean> {
     return this.#store.write(async (session) => {
       const key = await rows.find(session, accountId, id, this.#now())
-      if (!key) return false
-      await this.#markDeleted(session, accountId, key, by)
-      return true
+      return key !== undefined && this.#delete(session, accountId, key, by)
     })
   }
 
@@ -117,16 +115,16 @@ export class ApiKeys {
    */
   async rotate(accountId: string, id: string, newId: string, by: Actor): Promise<RevealedKey | undefined> {
     return this.#store.write(async (session) => {
+      const key = await rows.find(session, accountId, id, this.#now())
+      if (key) await rows.lockAccountAndUser(session, accountId, key.userId)
       if (await rows.exists(session, newId)) {
         throw new ApiKeyRefused('repeated', 'This key was rotated already; its new value is not shown again.')
       }
-      const key = await rows.find(session, accountId, id, this.#now())
-      if (!key) return undefined
-      await rows.lockOwners(session, accountId, key.userId)
+      if (!key || !(await rows.mayHold(session, accountId, key.userId))) return undefined
       const lifetime = key.expiresAt === null ? null : key.expiresAt - key.createdAt
       const expiresAt = lifetime === null ? null : this.#now() + lifetime
       const draft = this.#draft({ ...key, accountId, expiresAt }, newId)
-      await this.#markDeleted(session, accountId, key, by, { replacedBy: newId })
+      if (!(await this.#delete(session, accountId, key, by, { replacedBy: newId }))) return undefined
       await this.#refuseBeyondLimits(session, { accountId, userId: key.userId }, draft.createdAt)
       await insert(session, draft)
       const details = { replaces: id, prefix: draft.prefix }
@@ -163,10 +161,12 @@ export class ApiKeys {
     }
   }
 
-  async #markDeleted(session: Session, accountId: string, key: ApiKey, by: Actor, details = {}): Promise<void> {
-    await rows.markDeleted(session, accountId, key.id, this.#now())
+  /** False when somebody else has just deleted it. */
+  async #delete(session: Session, accountId: string, key: ApiKey, by: Actor, details = {}): Promise<boolean> {
+    if (!(await rows.markDeleted(session, accountId, key.id, this.#now()))) return false
     const known = { ...details, prefix: key.prefix, lastUsedAt: key.lastUsedAt }
     await record(session, accountId, { action: 'apiKey.deleted', by, subject: key, details: known })
+    return true
   }
 
   async #refuseScopes(session: Session, { accountId, scopes }: NewApiKey): Promise<void> {

@@ -20,10 +20,10 @@ export async function findByHash(session: Session, hash: Uint8Array): Promise<Ke
 }
 
 /**
- * Locks the rows of those whose keys are counted, always in this order. Counting without it let 21 keys past a limit
- * of 5 when 30 were created at the same time.
+ * Locks the rows of those whose keys are counted, always in this order: whoever changes an account's keys or users takes
+ * turns. Counting without it let 21 keys past a limit of 5 when 30 were created at the same time.
  */
-export async function lockOwners({ query }: Session, accountId: string, userId: string): Promise<void> {
+export async function lockAccountAndUser({ query }: Session, accountId: string, userId: string): Promise<void> {
   await query
     .updateTable('accounts')
     .set((it) => ({ name: it.ref('name') }))
@@ -171,7 +171,8 @@ export interface Use {
 }
 
 export async function markUsed({ query }: Session, uses: [id: string, use: Use][]): Promise<void> {
-  for (const [id, { at, by }] of uses) {
+  // In one order for all processes, so that none waits for another that waits for it.
+  for (const [id, { at, by }] of uses.toSorted(([a], [b]) => (a < b ? -1 : 1))) {
     // An open stream uses its key without saying again who has opened it.
     const use = by === null ? { last_used_at: at } : { last_used_at: at, last_used_by: by }
     await query.updateTable('api_keys').set(use).where('id', '=', id).execute()

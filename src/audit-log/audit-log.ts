@@ -17,6 +17,7 @@ export const actions = {
   'user.removed': 'removed a user',
   'user.signedIn': 'signed in',
   'user.signInLinkMade': 'made a sign-in link',
+  'user.described': 'changed their name or e-mail',
   'user.passwordChanged': 'changed a password',
   'account.renamed': 'renamed the account',
   'account.scopesEnabled': 'turned scopes on',

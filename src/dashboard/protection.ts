@@ -20,7 +20,8 @@ export function securityHeaders(secure: boolean): RequestHandler {
         frameAncestors: ["'none'"],
       },
     },
-    strictTransportSecurity: secure,
+    // For this host alone: what runs on others of its domain is not the dashboard's to decide.
+    strictTransportSecurity: secure && { includeSubDomains: false },
     // Not `no-referrer`: browsers then send forms with `Origin: null`.
     referrerPolicy: { policy: 'same-origin' },
     xFrameOptions: { action: 'deny' },

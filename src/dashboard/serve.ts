@@ -12,7 +12,7 @@ import { notice } from './elements.ts'
 import { type Html, html } from './html.ts'
 import type { Parts } from './parts.ts'
 import { crossSiteRefusal, securityHeaders } from './protection.ts'
-import { sessionHandler, signOut } from './session.ts'
+import { sessionHandler, signIn, signOut } from './session.ts'
 import { pageDocument, plainDocument } from './shell.ts'
 import { type Handler, type Page, PageForbidden, PageNotFound, type Visit, visitOf } from './visit.ts'
 
@@ -111,9 +111,7 @@ export async function readVisit(parts: Parts, request: Request, response: Respon
     user,
     account,
     byLink,
-    forgetLink: () => {
-      request.session.byLink = false
-    },
+    signInAnew: () => signIn(request, user, false),
     sessionId: request.sessionID,
     params: request.params as Record<string, string>,
     query: new URLSearchParams(request.originalUrl.split('?')[1]),

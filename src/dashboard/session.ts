@@ -52,9 +52,10 @@ class SessionStore extends session.Store {
     this.#sessions.get(id).then((found) => done(null, found ? JSON.parse(found.data) : null), done)
   }
 
+  /** Nothing changes a session once it has begun, so that one which has ended is not written again. */
   override set(id: string, data: session.SessionData, done: Callback = () => {}): void {
     const expiresAt = Date.now() + lifetimeMilliseconds
-    this.#sessions.set(id, { userId: data.userId, data: JSON.stringify(data), expiresAt }).then(() => done(), done)
+    this.#sessions.begin(id, { userId: data.userId, data: JSON.stringify(data), expiresAt }).then(() => done(), done)
   }
 
   override destroy(id: string, done: Callback = () => {}): void {

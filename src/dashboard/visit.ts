@@ -15,7 +15,7 @@ export interface Visit {
   /** Whether a link has signed the user in, and not a password. */
   byLink: boolean
   /** From now on the session is as one that a password has opened. */
-  forgetLink(): void
+  signInAnew(): Promise<void>
   sessionId: string
   params: Record<string, string>
   query: URLSearchParams

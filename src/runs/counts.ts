@@ -33,7 +33,7 @@ const firstReadySql = `SELECT id, workflow_id, created_at FROM runs WHERE id = (
 
 const unfinishedSql = `SELECT COUNT(*) AS unfinished, COUNT(CASE WHEN status = 'queued' THEN 1 END) AS queued
   FROM (SELECT status FROM runs
-    WHERE account_id = ? AND status IN ('queued', 'running') AND id > ? AND id <= ? LIMIT ${rowsPerPiece})`
+    WHERE account_id = ? AND status IN ('queued', 'running') AND id > ? AND id <= ? LIMIT ${rowsPerPiece}) AS unfinished_runs`
 
 /** The runs of a status, old ones first, in ranges of at most `rowsPerPiece` runs. */
 async function* pieces(session: Session, accountId: string, status: RunStatus, [above, upTo]: Range) {

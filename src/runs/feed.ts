@@ -8,7 +8,7 @@ import { eventsAfter } from './store.ts'
 const latestSql = 'SELECT COALESCE(MAX(id), 0) AS latest FROM run_events'
 const changedSql = 'SELECT DISTINCT run_id FROM run_events WHERE id > ? AND id <= ?'
 const changedWithAccountSql = `SELECT run_id, (SELECT account_id FROM runs WHERE id = run_id) AS account_id
-  FROM (${changedSql})`
+  FROM (${changedSql}) AS changed`
 
 const eventsPerRead = 500
 

@@ -159,6 +159,8 @@ export interface SignInLinksTable {
   role: string | null
   /** Who the link is for, in the words of whoever made it. */
   label: string | null
+  /** The user who made it; `null` for whoever has the machine. */
+  created_by: string | null
   created_at: Milliseconds
   expires_at: Milliseconds
   /** When it was used or withdrawn. */

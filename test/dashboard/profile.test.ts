@@ -14,7 +14,12 @@ afterAll(() => served.stop())
 test('a user takes another name and e-mail address, and signs in with that one from then on', async () => {
   const ada = await signIn(served)
   const email = `New-${ada.email}`
-  const saved = await ada.visitor.post('/profile', { name: ' Ada <b>Lovelace</b> ', email: ` ${email.toUpperCase()} ` })
+  const form = { name: ' Ada <b>Lovelace</b> ', email: ` ${email.toUpperCase()} ` }
+  for (const passwordNow of ['', 'not the present one']) {
+    const refused = await ada.visitor.post('/profile', { ...form, passwordNow })
+    expect([refused.status, errorOf(refused, 'passwordNow')]).toEqual([400, 'This is not your present password.'])
+  }
+  const saved = await ada.visitor.post('/profile', { ...form, passwordNow: password })
   expect(saved.headers.location).toBe('/profile?done=saved')
   const page = await ada.visitor.get('/profile?done=saved')
   expect([inputOf(page, 'name'), inputOf(page, 'email')]).toEqual(['Ada <b>Lovelace</b>', email.toLowerCase()])
@@ -22,6 +27,8 @@ test('a user takes another name and e-mail address, and signs in with that one f
   const enter = async (given: string) =>
     (await new Visitor(served.url).post('/sign-in', { email: given, password })).status
   expect([await enter(email), await enter(ada.email)]).toEqual([303, 401])
+  const [entry] = await served.domain.auditLog.list(ada.accountId, { action: 'user.described', limit: 9 })
+  expect(entry).toMatchObject({ by: { id: ada.id }, details: { from: 'Ada', email: ada.email.toLowerCase() } })
 })
 
 test('what cannot be is refused with what was typed kept, and nothing is changed', async () => {
@@ -34,7 +41,7 @@ test('what cannot be is refused with what was typed kept, and nothing is changed
     [{ name: '"'.repeat(101), email: ada.email }, 'name', 'Use at most 100 characters.'],
   ]
   for (const [form, member, words] of wrong) {
-    const refused = await ada.visitor.post('/profile', form)
+    const refused = await ada.visitor.post('/profile', { ...form, passwordNow: password })
     expect([refused.status, errorOf(refused, member)]).toEqual([400, words])
     expect([inputOf(refused, 'name'), inputOf(refused, 'email')]).toEqual([form.name, form.email])
   }

@@ -74,7 +74,7 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     await users.changeRole(accountId, bo.id, 'owner', by)
     await links.signIn(bo, by)
     await users.signedIn(bo, 'link')
-    await users.changePassword(bo, undefined, 'another engine', Buffer.alloc(32))
+    await users.changePassword(bo, undefined, 'another engine')
     const key = { accountId, userId: bo.id, name: 'His', scopes: null, expiresAt: null }
     const { id } = await apiKeys.create(key, his)
     await users.remove(accountId, bo.id, by)
@@ -118,7 +118,7 @@ describe.each(stores)('the audit log ($name)', (kind) => {
       apiKeys.delete(accountId, crypto.randomUUID(), by),
       users.remove(accountId, ada.id, by),
       users.changeRole(accountId, ada.id, 'member', by),
-      users.changePassword(ada, 'wrong', 'another engine', Buffer.alloc(32)),
+      users.changePassword(ada, 'wrong', 'another engine'),
       links.withdraw(accountId, crypto.randomUUID(), by),
       links.use('none'),
     ]

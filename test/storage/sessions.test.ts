@@ -18,7 +18,7 @@ describe.each(stores)('sessions ($name)', (kind) => {
     const { domain, userId, sessions } = await openSessions(test, kind)
     const id = newId()
     const session = { userId, data: '{"canary":"data"}', expiresAt: Date.now() + 60_000 }
-    await sessions.set(id, session)
+    await sessions.begin(id, session)
     expect(await sessions.get(id)).toEqual(session)
     expect(await sessions.get(hashOfSession(id).toString('base64url'))).toBeUndefined()
     expect(await sessions.get('')).toBeUndefined()
@@ -32,7 +32,7 @@ describe.each(stores)('sessions ($name)', (kind) => {
     const { domain, userId, sessions } = await openSessions(test, kind)
     const other = new Sessions((await openDomain(test, { kind, place: domain.place })).store)
     const [ended, kept] = [newId(), newId()]
-    for (const id of [ended, kept]) await sessions.set(id, { userId, data: '{}', expiresAt: Date.now() + 60_000 })
+    for (const id of [ended, kept]) await sessions.begin(id, { userId, data: '{}', expiresAt: Date.now() + 60_000 })
     await sessions.end(ended)
     expect(await other.get(ended)).toBeUndefined()
     expect(await sessions.get(ended)).toBeUndefined()
@@ -44,23 +44,23 @@ describe.each(stores)('sessions ($name)', (kind) => {
     let at = Date.now()
     const { domain, userId, sessions } = await openSessions(test, kind, () => at)
     const [old, young] = [newId(), newId()]
-    await sessions.set(old, { userId, data: '{}', expiresAt: at + 1000 })
+    await sessions.begin(old, { userId, data: '{}', expiresAt: at + 1000 })
     at += 999
     expect(await sessions.get(old)).toBeDefined()
     at += 1
     expect(await sessions.get(old)).toBeUndefined()
-    await sessions.set(young, { userId, data: '{}', expiresAt: at + 1000 })
+    await sessions.begin(young, { userId, data: '{}', expiresAt: at + 1000 })
     const rows = await domain.store.read.query.selectFrom('sessions').select('hash').execute()
     expect(rows.map(({ hash }) => Buffer.from(hash))).toEqual([hashOfSession(young)])
   })
 
-  test('keep their user when they are written again', async (test) => {
+  test('stay as they began when they are written again', async (test) => {
     const { domain, userId, sessions } = await openSessions(test, kind)
     const { userId: another } = await newAccount(domain)
     const id = newId()
     const expiresAt = Date.now() + 60_000
-    await sessions.set(id, { userId, data: '{"a":1}', expiresAt })
-    await sessions.set(id, { userId: another, data: '{"a":2}', expiresAt: expiresAt + 1 })
-    expect(await sessions.get(id)).toEqual({ userId, data: '{"a":2}', expiresAt: expiresAt + 1 })
+    await sessions.begin(id, { userId, data: '{"a":1}', expiresAt })
+    await sessions.begin(id, { userId: another, data: '{"a":2}', expiresAt: expiresAt + 1 })
+    expect(await sessions.get(id)).toEqual({ userId, data: '{"a":1}', expiresAt })
   })
 })

@@ -90,7 +90,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const [owner] = await users.list(id)
       if (!owner) throw new Error('An account comes with a user.')
       const signedIn = await links.use(await links.signIn(owner, operator))
-      await users.describe(signedIn, { name: 'Ada', email: ada.email })
+      await users.describe(signedIn, { name: 'Ada', email: ada.email }, undefined)
       expect(await links.find(token)).toBeUndefined()
       await expect(links.accept(token, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkEnded)
       expect(await users.list(id)).toMatchObject([{ name: 'Ada', email: ada.email }])

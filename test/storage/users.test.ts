@@ -1,9 +1,10 @@
 /** Users: how they sign in, that an account always has an owner, and that nothing of a removed one is accepted. */
 import { randomBytes } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
-import { hashOfSession, Sessions } from '../../src/accounts/sessions.ts'
+import { v7 as uuid } from 'uuid'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { Sessions } from '../../src/accounts/sessions.ts'
 import { SignInLinks } from '../../src/accounts/sign-in-links.ts'
-import { type Role, type User, UserRefused } from '../../src/accounts/user.ts'
+import { actorOf, type Role, type User, UserRefused } from '../../src/accounts/user.ts'
 import { Users } from '../../src/accounts/users.ts'
 import { ApiKeyRefused } from '../../src/api-keys/api-key.ts'
 import { operator } from '../../src/audit-log/audit-log.ts'
@@ -34,7 +35,7 @@ async function newUser({ links }: Opened, accountId: string, role: Role = 'membe
 
 async function newSession({ sessions }: Opened, userId: string): Promise<string> {
   const id = randomBytes(24).toString('base64url')
-  await sessions.set(id, { userId, data: '{}', expiresAt: Date.now() + 60_000 })
+  await sessions.begin(id, { userId, data: '{}', expiresAt: Date.now() + 60_000 })
   return id
 }
 
@@ -59,7 +60,7 @@ describe.each(stores)('users ($name)', (kind) => {
     const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
     const [owner] = await users.list(id)
     if (!owner) throw new Error('An account comes with a user.')
-    await users.describe(owner, { name: 'Ada', email: 'ada@example.com' })
+    await users.describe(owner, { name: 'Ada', email: 'ada@example.com' }, undefined)
     for (const guess of ['', 'null', 'undefined', password]) {
       expect(await users.withPassword('ada@example.com', guess)).toBeUndefined()
     }
@@ -68,25 +69,27 @@ describe.each(stores)('users ($name)', (kind) => {
   test('type the same password with any keyboard', async (test) => {
     const opened = await openUsers(test, kind)
     const user = await newAccount(opened)
-    await opened.users.changePassword(user, undefined, 'Cafe\u0301 für \u00c5ngstr\u00f6m', Buffer.alloc(32))
+    await opened.users.changePassword(user, undefined, 'Cafe\u0301 für \u00c5ngstr\u00f6m')
     expect(await opened.users.withPassword(user.email ?? '', 'Caf\u00e9 fu\u0308r A\u030angstro\u0308m')).toBeDefined()
   })
 
-  test('change their password by the present one, which ends their other sessions and no one else’s', async (test) => {
+  test('change their password by the present one, which ends their sessions and links and no one else’s', async (test) => {
     const opened = await openUsers(test, kind)
     const { users, sessions } = opened
     const ada = await newAccount(opened)
     const bo = await newUser(opened, ada.accountId)
     const [here, there] = [await newSession(opened, ada.id), await newSession(opened, ada.id)]
     const his = await newSession(opened, bo.id)
-    const change = (current: string, next: string) => users.changePassword(ada, current, next, hashOfSession(here))
+    const change = (current: string, next: string) => users.changePassword(ada, current, next)
     await expect(change('not this one', 'another engine')).rejects.toMatchObject({ member: 'currentPassword' })
     for (const weak of ['short', 'aaaaaaaaaaaaaaaa', 'x'.repeat(201)]) {
       await expect(change(password, weak)).rejects.toMatchObject({ member: 'password' })
     }
     expect(await sessions.get(there)).toBeDefined()
+    const token = await opened.links.signIn(ada, operator)
     await change(password, 'another engine')
-    expect(await sessions.get(here)).toBeDefined()
+    expect(await opened.links.find(token)).toBeUndefined()
+    expect(await sessions.get(here)).toBeUndefined()
     expect(await sessions.get(there)).toBeUndefined()
     expect(await sessions.get(his)).toBeDefined()
     expect(await users.withPassword(ada.email ?? '', password)).toBeUndefined()
@@ -100,14 +103,14 @@ describe.each(stores)('users ($name)', (kind) => {
     const bo = await newUser(one, ada.accountId)
     const email = 'wanted@example.com'
     const results = await Promise.allSettled([
-      one.users.describe(ada, { name: 'Ada', email }),
-      two.users.describe(eve, { name: 'Eve', email: email.toUpperCase() }),
-      one.users.describe(bo, { name: 'Bo', email }),
+      one.users.describe(ada, { name: 'Ada', email }, undefined),
+      two.users.describe(eve, { name: 'Eve', email: email.toUpperCase() }, undefined),
+      one.users.describe(bo, { name: 'Bo', email }, undefined),
     ])
     const refused = results.filter((result) => result.status === 'rejected')
     expect(refused).toHaveLength(2)
     for (const { reason } of refused) expect(reason).toMatchObject({ member: 'email' })
-    await one.users.describe(ada, { name: 'Ada Lovelace', email: ada.email ?? '' })
+    await one.users.describe(ada, { name: 'Ada Lovelace', email: ada.email ?? '' }, undefined)
     expect(await one.users.get(ada.id)).toMatchObject({ name: 'Ada Lovelace', email: ada.email })
   })
 
@@ -173,6 +176,41 @@ describe.each(stores)('users ($name)', (kind) => {
       expect((await one.users.names(accountId)).get(bo.id)).toBe('Bo')
       expect(await one.users.remove(accountId, bo.id, operator)).toBe(false)
       expect(await one.users.changeRole(accountId, bo.id, 'owner', operator)).toBe(false)
+    })
+
+    test.each(['removed', 'made a member'])(
+      'have no link left for later that they made before they were %s',
+      async (how) => {
+        const opened = await openUsers({ onTestFinished }, kind)
+        const { users, links } = opened
+        const ada = await newAccount(opened)
+        const mallory = await newUser(opened, ada.accountId, 'owner')
+        const by = actorOf(mallory)
+        const made = [
+          await links.signIn(ada, by),
+          await links.invite(ada.accountId, { label: 'Another', role: 'owner' }, by),
+        ]
+        const kept = await links.invite(ada.accountId, { label: 'Bo', role: 'member' }, actorOf(ada))
+        if (how === 'removed') await users.remove(ada.accountId, mallory.id, operator)
+        else await users.changeRole(ada.accountId, mallory.id, 'member', operator)
+        for (const token of made) expect(await links.find(token)).toBeUndefined()
+        expect(await links.find(kept)).toBeDefined()
+      },
+    )
+
+    test('get no key by a rotation that was under way', async (test) => {
+      const one = await openUsers(test, kind)
+      const two = await openUsers(test, kind, one.place)
+      const { accountId } = await newAccount(one)
+      const bo = await newUser(one, accountId)
+      const draft = { accountId, userId: bo.id, name: 'Key', scopes: null, expiresAt: null }
+      const { id } = await one.apiKeys.create(draft, operator)
+      await Promise.all([
+        two.users.remove(accountId, bo.id, operator),
+        one.apiKeys.rotate(accountId, id, uuid(), operator),
+        two.apiKeys.rotate(accountId, id, uuid(), operator),
+      ])
+      expect(await one.apiKeys.list(accountId)).toEqual([])
     })
 
     test('leave their e-mail address to whoever comes after them', async (test) => {

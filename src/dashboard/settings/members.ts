@@ -168,7 +168,10 @@ async function removalPage(parts: Parts, visit: Visit, refused?: UserRefused): P
   const body = html`${trail(path, 'Members')} ${heading(`Remove ${member.name}?`)}
     ${refused ? notice('bad', refused.message) : nothing}
     <form method="post" class="card">
-      <p>They are signed out everywhere and cannot sign in any more. This cannot be undone.</p>
+      <p>
+        They are signed out everywhere and cannot sign in any more. Links that they made for others, and that nobody has
+        used, end too. This cannot be undone.
+      </p>
       ${keysThatDie(member, keys)}
       <div class="buttons"><button class="danger">Remove ${member.name}</button><a href="${path}">Cancel</a></div>
     </form>`

@@ -1,6 +1,5 @@
 /** What users say of themselves: name, e-mail address, password. */
 import { passwordLengthMin } from '../../accounts/password.ts'
-import { hashOfSession } from '../../accounts/sessions.ts'
 import { UserRefused } from '../../accounts/user.ts'
 import { heading, inputField, notice } from '../elements.ts'
 import { type Html, html, nothing } from '../html.ts'
@@ -18,9 +17,10 @@ export function show(): Handler {
 
 export function submit({ users }: Parts): Handler {
   return async (visit) => {
-    const { form, user } = visit
+    const { form, user, byLink } = visit
+    const current = byLink ? undefined : (form.get('passwordNow') ?? '')
     try {
-      await users.describe(user, { name: form.get('name') ?? '', email: form.get('email') ?? '' })
+      await users.describe(user, { name: form.get('name') ?? '', email: form.get('email') ?? '' }, current)
       return { location: '/profile?done=saved' }
     } catch (error) {
       if (!(error instanceof UserRefused)) throw error
@@ -31,11 +31,11 @@ export function submit({ users }: Parts): Handler {
 
 export function submitPassword({ users }: Parts): Handler {
   return async (visit) => {
-    const { form, user, byLink, sessionId } = visit
+    const { form, user, byLink } = visit
     const current = byLink ? undefined : (form.get('currentPassword') ?? '')
     try {
-      await users.changePassword(user, current, form.get('password') ?? '', hashOfSession(sessionId))
-      visit.forgetLink()
+      await users.changePassword(user, current, form.get('password') ?? '')
+      await visit.signInAnew()
       return { location: '/profile?done=password' }
     } catch (error) {
       if (!(error instanceof UserRefused)) throw error
@@ -54,18 +54,19 @@ function profilePage(visit: Visit, refused?: UserRefused): Page {
   return { title: 'You', tab: 'profile', body, status: refused ? 400 : 200 }
 }
 
-function describeForm({ user, form }: Visit, refused?: UserRefused): Html {
+function describeForm({ user, form, byLink }: Visit, refused?: UserRefused): Html {
   const value = (name: 'name' | 'email') => form.get(name) ?? user[name] ?? ''
   const error = (name: string) => (refused?.member === name ? refused.message : undefined)
   return html`<form method="post" action="/profile" class="card">
     <h2>Who you are</h2>
     ${inputField({ name: 'name', label: 'Name', value: value('name'), error: error('name'), required: true, autocomplete: 'name', maxlength: 100 })}
     ${inputField({ name: 'email', label: 'E-mail', type: 'email', value: value('email'), error: error('email'), required: true, autocomplete: 'username' })}
+    ${byLink ? nothing : inputField({ name: 'passwordNow', label: 'Present password', type: 'password', error: form.has('email') ? error('currentPassword') : undefined, autocomplete: 'current-password', hint: 'Only for another e-mail address.' })}
     <div class="buttons"><button>Save</button></div>
   </form>`
 }
 
-function passwordForm({ byLink }: Visit, refused?: UserRefused): Html {
+function passwordForm({ byLink, form }: Visit, refused?: UserRefused): Html {
   const error = (name: string) => (refused?.member === name ? refused.message : undefined)
   const hint = `At least ${passwordLengthMin} characters. Your other sessions end.`
   return html`<form method="post" action="/profile/password" class="card">
@@ -77,7 +78,7 @@ function passwordForm({ byLink }: Visit, refused?: UserRefused): Html {
             name: 'currentPassword',
             label: 'Present password',
             type: 'password',
-            error: error('currentPassword'),
+            error: form.has('email') ? undefined : error('currentPassword'),
             required: true,
             autocomplete: 'current-password',
           })

@@ -54,6 +54,7 @@ async function signIn(db: Kysely<unknown>): Promise<void> {
     .addColumn('user_id', 'text', (it) => it.references('users.id'))
     .addColumn('role', 'text')
     .addColumn('label', 'text')
+    .addColumn('created_by', 'text')
     .addColumn('created_at', 'bigint', (it) => it.notNull())
     .addColumn('expires_at', 'bigint', (it) => it.notNull())
     .addColumn('ended_at', 'bigint')
