@@ -27,7 +27,7 @@ export interface QueueRequest {
   priority: number
   /**
    * A run of the same account and workflow: where it had a secret and the variables hold a secret's mask, that secret is
-   * meant. Any other run is no error; it has no secrets to give.
+   * meant: for who has queued that run, or where all other variables are the same. Any other run has none to give.
    */
   secretsFrom?: string | undefined
 }
@@ -66,13 +66,13 @@ export class Runs {
   }
 
   /** Queues a run; once this resolves it survives a power cut. */
-  async queue({ accountId, apiKeyId, userId = null }: Queuer, request: QueueRequest): Promise<Queued> {
+  async queue(by: Queuer, request: QueueRequest): Promise<Queued> {
+    const { accountId, apiKeyId, userId = null } = by
     const workflow = this.#workflows.get(request.workflowId)
     if (!workflow) return { kind: 'noSuchWorkflow' }
     // Before defaults and earlier secrets are filled in: the same request has the same fingerprint under a newer schema.
     const fingerprint = request.idempotencyKey === undefined ? undefined : this.#fingerprint(request)
-    const { secretsFrom } = request
-    const earlierSecrets = secretsFrom === undefined ? {} : await this.#secretsOf(accountId, secretsFrom, workflow.id)
+    const earlierSecrets = await this.#earlierSecrets(by, request)
     const checked = this.#workflows.checkVariables(workflow.id, request.variables, earlierSecrets)
     if ('misfits' in checked) return { kind: 'variablesMisfit', misfits: checked.misfits }
 
@@ -164,9 +164,16 @@ export class Runs {
     return this.get(accountId, id)
   }
 
-  async #secretsOf(accountId: string, runId: string, workflowId: string): Promise<Secrets> {
-    const row = await rows.findRun(this.#store.read, accountId, runId)
+  /**
+   * The secrets of the run that is to be run again. With other variables beside them only for who has queued it: with
+   * another address, say, a workflow may send its secret there, and nobody may learn so what somebody else has put in.
+   */
+  async #earlierSecrets({ accountId, apiKeyId, userId = null }: Queuer, request: QueueRequest): Promise<Secrets> {
+    const { secretsFrom, workflowId, variables } = request
+    const row = secretsFrom === undefined ? undefined : await rows.findRun(this.#store.read, accountId, secretsFrom)
     if (!row?.secrets || row.workflow_id !== workflowId) return {}
+    const own = (userId !== null && row.user_id === userId) || (apiKeyId !== null && row.api_key_id === apiKeyId)
+    if (!own && JSON.stringify(variables, inOrder) !== JSON.stringify(JSON.parse(row.variables), inOrder)) return {}
     return JSON.parse(this.#encryption.open(row.secrets, secretsOwner(accountId, row.id)))
   }
 

@@ -33,7 +33,8 @@ interface Checks {
 }
 
 const misfitsMax = 20
-const isMask = 'is the mask of a secret, not its value'
+/** What is wrong with a mask that nothing stands behind. */
+export const isMask = 'is the mask of a secret, not its value'
 
 export class Workflows {
   readonly #checks: Map<string, Checks>

@@ -143,7 +143,7 @@ describe('running again', () => {
     const form = { key: crypto.randomUUID(), from: first.id, 'variable-name': 'Ada', 'variable-token': '********' }
     const answer = await person.visitor.post('/workflows/greet', form)
     expect(answer.status).toBe(400)
-    expect(errorOf(answer, 'variable-token')).toMatch(/^Is the mask of a secret, not its value\./)
+    expect(errorOf(answer, 'variable-token')).toMatch(/^Is a secret, and has to be put in again/)
   })
 })
 

@@ -1,4 +1,5 @@
 /** Queueing a run again with the secrets of an earlier one, which nobody can read; and who is told to have queued it. */
+import { v4 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import type { QueueRequest } from '../../src/runs/runs.ts'
 import { secretsOwner } from '../../src/runs/runs.ts'
@@ -47,6 +48,21 @@ describe.each(stores)('queueing a run again ($name)', (kind) => {
     const changed = { variables: { password: 'another' }, secretsFrom: earlier.id }
     const other = await queueRun(domain, principal, changed)
     expect(await secretsOf(domain, accountId, other.id)).toEqual({ '/password': 'another' })
+  })
+
+  test('gives secrets with other variables beside them only to who has queued the earlier run', async (test) => {
+    const { domain, earlier, accountId } = await openWithSecrets(test, kind)
+    const ownerId = await domain.accounts.ownerOf(accountId)
+    const somebody = { accountId, apiKeyId: null, userId: uuid() }
+    const same = { ...request, variables: { ...earlier.variables }, secretsFrom: earlier.id }
+    const other = { ...same, variables: { ...earlier.variables, user: 'Mallory' } }
+    expect(await domain.runs.queue(somebody, other)).toEqual({ kind: 'variablesMisfit', misfits: misfits('password') })
+    const again = await domain.runs.queue(somebody, same)
+    if (again.kind !== 'queued') throw new Error('The same variables may be queued again by everybody.')
+    expect(await secretsOf(domain, accountId, again.run.id)).toEqual({ '/password': 'very secret' })
+    const mine = { ...other, secretsFrom: again.run.id }
+    expect(await domain.runs.queue({ ...somebody, userId: ownerId }, mine)).toMatchObject({ kind: 'variablesMisfit' })
+    expect(await domain.runs.queue(somebody, mine)).toMatchObject({ kind: 'queued' })
   })
 
   test('is refused for a mask that no secret stands behind, and nothing is kept', async (test) => {

@@ -1,5 +1,6 @@
 /** The tab "Workflows": what is installed, and queueing a run of it by hand. */
 import type { Run } from '../../runs/run.ts'
+import { isMask, type Misfit } from '../../workflows/workflows.ts'
 import type { Parts } from '../parts.ts'
 import { found, type Handler, type Page, type Visit } from '../visit.ts'
 import { formAgain, misfitForm, newForm, type QueueForm, readForm, sentForm } from './queue-form.ts'
@@ -30,13 +31,19 @@ export function queue(parts: Parts): Handler {
       case 'queued':
         return { location: `/runs/${queued.run.id}` }
       case 'variablesMisfit':
-        return refused(parts, misfitForm(form, queued.misfits))
+        return refused(parts, misfitForm(form, from ? queued.misfits.map(toBePutInAgain) : queued.misfits))
       case 'idempotencyConflict':
         return repeated(parts, form)
       case 'noSuchWorkflow':
         return found<Page>(undefined)
     }
   }
+}
+
+/** An earlier run's secret goes only where it went before, unless the same user sends it elsewhere. */
+function toBePutInAgain({ pointer, detail }: Misfit): Misfit {
+  const words = 'is a secret, and has to be put in again: only its own user may send it along with other variables'
+  return { pointer, detail: detail === isMask ? words : detail }
 }
 
 /** A run of this account and workflow that is to run again; there may be none, but no other. */
