@@ -1,5 +1,6 @@
 /** A user, who belongs to an account and signs in to the dashboard; and what may be said of one. */
 import type { Actor } from '../audit-log/audit-log.ts'
+import { nameFault } from '../names.ts'
 import type { UsersTable } from '../storage/tables.ts'
 
 export const roles = ['owner', 'member'] as const
@@ -50,14 +51,11 @@ export class UserRefused extends Error {
   }
 }
 
-const nameLengthMax = 100
-
 /** Trims a name. @throws {UserRefused} */
 export function checkedName(text: string): string {
   const name = text.trim()
-  if (name === '') throw new UserRefused('Enter a name.', 'name')
-  if (name.length > nameLengthMax) throw new UserRefused(`Use at most ${nameLengthMax} characters.`, 'name')
-  if (/\p{Cc}/u.test(name)) throw new UserRefused('Use no control characters.', 'name')
+  const fault = nameFault(name)
+  if (fault) throw new UserRefused(fault, 'name')
   return name
 }
 

@@ -1,5 +1,6 @@
 /** What an API key is: a random UUID that is shown once and kept only as a hash (interface, sections 2 and 5). */
 import { hash, randomUUID } from 'node:crypto'
+import { nameFault } from '../names.ts'
 
 /** At most this many keys that are not deleted, held by one user. */
 export const heldByUserMax = 5
@@ -57,13 +58,10 @@ export class ApiKeyRefused extends Error {
   }
 }
 
-const nameLengthMax = 100
-
 /** Trims a key's name. @throws {ApiKeyRefused} */
 export function checkedName(text: string): string {
   const name = text.trim()
-  if (name === '') throw new ApiKeyRefused('name', 'Enter a name that says what the key is for.')
-  if (name.length > nameLengthMax) throw new ApiKeyRefused('name', `Use at most ${nameLengthMax} characters.`)
-  if (/\p{Cc}/u.test(name)) throw new ApiKeyRefused('name', 'Use no control characters.')
+  const fault = nameFault(name)
+  if (fault) throw new ApiKeyRefused('name', fault)
   return name
 }

@@ -1,5 +1,6 @@
 /** `accounts create` and `accounts list`, and which account a command means. */
 import type { Account, Accounts } from '../accounts/accounts.ts'
+import { nameFault } from '../names.ts'
 import { withAdministration } from './administration.ts'
 import { CallRefused } from './explained.ts'
 import { print, table } from './print.ts'
@@ -23,11 +24,12 @@ export async function listAccounts(options: { json?: boolean }): Promise<void> {
   })
 }
 
-/** What `--name` says, without what would disturb a terminal that shows it. */
+/** What `--name` says. */
 export function nameOf(option: string): string {
   const name = option.trim()
-  if (/^\P{Cc}{1,100}$/u.test(name)) return name
-  throw new CallRefused('--name is to have 1 to 100 characters, no control characters among them.')
+  const fault = nameFault(name)
+  if (fault) throw new CallRefused(`--name is no name: ${fault}`)
+  return name
 }
 
 /** The account that was named, or the only one there is. */

@@ -25,6 +25,7 @@ const rooms = [
   'installation.ts',
   'config.ts',
   'documents.ts',
+  'names.ts',
   'contract',
   'storage',
 ]

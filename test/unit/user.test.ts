@@ -6,13 +6,24 @@ import { checkedEmail, checkedName } from '../../src/accounts/user.ts'
 describe('a name', () => {
   test('is trimmed, has 1 to 100 characters, and may be written in any script', () => {
     expect(checkedName('  Ada Lovelace\n')).toBe('Ada Lovelace')
-    for (const name of ['明', '🧮', '<script>alert(1)</script>', '"\'&${1}', 'a'.repeat(100)]) {
+    for (const name of ['明', '🧮', '<script>alert(1)</script>', '"\'&${1}', 'a'.repeat(100), '👩‍💻'.repeat(30)]) {
       expect(checkedName(name)).toBe(name)
     }
   })
 
   test('is refused with a sentence for its input', () => {
-    for (const name of ['', ' \t ', 'a'.repeat(101), 'a\0b', 'a\nb', 'a\u007fb', 'a\u0085b']) {
+    for (const name of [
+      '',
+      ' \t ',
+      'a'.repeat(101),
+      'a\0b',
+      'a\nb',
+      'a\u007fb',
+      'a\u0085b',
+      '\u200b',
+      '\u202eevil',
+      '\ud800',
+    ]) {
       expect(() => checkedName(name)).toThrow(expect.objectContaining({ member: 'name' }))
     }
   })

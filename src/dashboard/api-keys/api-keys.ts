@@ -1,20 +1,13 @@
 /** The tab "API Keys": making, naming, rotating and deleting them (interface, sections 1 and 5). */
 import { v7 as uuid, validate } from 'uuid'
 import { type ApiKey, ApiKeyRefused } from '../../api-keys/api-key.ts'
+import type { RevealedKey } from '../../api-keys/api-keys.ts'
 import type { Parts } from '../parts.ts'
 import { found, type Handler, type Page, PageForbidden, type Visit } from '../visit.ts'
+import { queueCommand } from '../workflows/curl.ts'
+import { exampleOf } from '../workflows/example.ts'
+import { expiryOf } from './lifetimes.ts'
 import * as views from './views.ts'
-
-/** What may be chosen as a key's lifetime, in days. */
-export const lifetimes: Record<string, string> = {
-  '': 'Never',
-  '7': 'In 7 days',
-  '30': 'In 30 days',
-  '90': 'In 90 days',
-  '365': 'In a year',
-}
-
-const dayMilliseconds = 24 * 60 * 60 * 1000
 
 export function list(parts: Parts): Handler {
   return async (visit) => {
@@ -33,20 +26,17 @@ export function submitNew(parts: Parts): Handler {
   return async (visit) => {
     const { account, user, form, actor } = visit
     const id = idOf(form)
-    const lifetime = form.get('lifetime') ?? ''
     try {
-      if (!Object.hasOwn(lifetimes, lifetime)) throw new ApiKeyRefused('lifetime', 'Choose one of these.')
-      const days = Number(lifetime)
       const key = {
         id,
         accountId: account.id,
         userId: user.id,
         name: form.get('name') ?? '',
         scopes: scopesOf(form),
-        expiresAt: days === 0 ? null : Date.now() + days * dayMilliseconds,
+        expiresAt: expiryOf(form.get('lifetime') ?? ''),
       }
       const made = await parts.apiKeys.create(key, actor)
-      return page('API key created', views.revealedView(made, parts.addresses().executionUrl, example(parts)))
+      return page('API key created', views.revealedView(made, commandWith(made, parts)))
     } catch (error) {
       if (!(error instanceof ApiKeyRefused)) throw error
       if (error.about === 'repeated') return { location: '/api-keys?done=repeated' }
@@ -86,7 +76,7 @@ export function submitRotation(parts: Parts): Handler {
     if (key) refuseOthers(visit, key)
     try {
       const made = found(await parts.apiKeys.rotate(visit.account.id, visit.params.id ?? '', newId, visit.actor))
-      return page('API key rotated', views.revealedView(made, parts.addresses().executionUrl, example(parts)))
+      return page('API key rotated', views.revealedView(made, commandWith(made, parts)))
     } catch (error) {
       if (!(error instanceof ApiKeyRefused)) throw error
       if (error.about === 'repeated' || !key) return { location: '/api-keys?done=repeated' }
@@ -163,9 +153,11 @@ async function deletableKey(parts: Parts, visit: Visit): Promise<ApiKey> {
   return key
 }
 
-/** A workflow for the `curl` that shows how a key is used. */
-function example({ workflows }: Parts): string {
-  return workflows.list()[0]?.id ?? '{workflowId}'
+/** What queues a run with the key, when there is a workflow and the key may run it. */
+function commandWith({ value, scopes }: RevealedKey, { workflows, addresses }: Parts): string | undefined {
+  const [workflow] = workflows.list()
+  if (!workflow || scopes?.includes('runs:write') === false) return undefined
+  return queueCommand(addresses().executionUrl, workflow.id, exampleOf(workflow.variables), value)
 }
 
 function page(title: string, body: Page['body'], status = 200): Page {

@@ -16,7 +16,7 @@ import {
 } from '../elements.ts'
 import { attributes, type Html, html, nothing } from '../html.ts'
 import type { Visit } from '../visit.ts'
-import { lifetimes } from './api-keys.ts'
+import { lifetimes } from './lifetimes.ts'
 
 const endings = new Map([
   ['renamed', 'Renamed.'],
@@ -147,22 +147,16 @@ function scopeFields(form: URLSearchParams, knownScopes: readonly string[], erro
   </fieldset>`
 }
 
-/** The one page that has the value. */
-export function revealedView(key: RevealedKey, executionUrl: string, workflowId: string): Html {
-  const command = [
-    `curl -X PUT ${executionUrl}/v1/execution/queue-remote/${workflowId} \\`,
-    `  -H 'Authorization: Bearer ${key.value}' \\`,
-    `  -H 'Content-Type: application/json' \\`,
-    `  -d '{"variableData": {}}'`,
-  ].join('\n')
+/** The one page that has the value. @param command what uses it, when there is something to use. */
+export function revealedView(key: RevealedKey, command: string | undefined): Html {
+  const use = html`<h2>Use it</h2>
+    <p>This queues a run, with an example of the variables. Each workflow's page has such a command.</p>
+    ${copyable('key-command', command ?? '', { once: true, label: 'Copy command' })}`
   return html`${trail('/api-keys', 'API Keys')} ${heading(`“${key.name}” is ready`)}
     ${notice('warning', html`<strong>Store the value now.</strong> It is shown this once, and stored nowhere.`)}
     <section class="card">
       <h2>Value</h2>
-      ${copyable('key-value', key.value, { once: true, label: 'Copy value' })}
-      <h2>Use it</h2>
-      <p>This queues a run. The workflow's page has the variables that it takes.</p>
-      ${copyable('key-command', command, { once: true, label: 'Copy command' })}
+      ${copyable('key-value', key.value, { once: true, label: 'Copy value' })} ${command ? use : nothing}
     </section>
     <p><a class="button secondary" href="/api-keys">I have stored it</a></p>`
 }

@@ -1,12 +1,21 @@
 /** Commands that do over the Execution API what a page does, for a shell. */
 
-const apiKey = `-H 'Authorization: Bearer <API_KEY>'`
+/** Stands where whoever uses the command puts a key. */
+const placeholder = '<API_KEY>'
+
+const bearer = (key: string) => `-H 'Authorization: Bearer ${key}'`
+const apiKey = bearer(placeholder)
 
 /** Queues a run of the workflow. */
-export function queueCommand(executionUrl: string, workflowId: string, variables: Record<string, unknown>): string {
+export function queueCommand(
+  executionUrl: string,
+  workflowId: string,
+  variables: Record<string, unknown>,
+  key: string = placeholder,
+): string {
   return [
     `curl -X PUT ${quoted(`${executionUrl}/v1/execution/queue-remote/${workflowId}`)} \\`,
-    `  ${apiKey} \\`,
+    `  ${bearer(key)} \\`,
     `  -H 'Content-Type: application/json' \\`,
     `  -d ${quoted(JSON.stringify({ variableData: variables }, null, 2))}`,
   ].join('\n')
