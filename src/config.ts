@@ -61,7 +61,12 @@ export const settings = {
   ),
   EXECUTION_URL: publicUrl("The Execution API's public address, when it is behind a proxy."),
   BROWSER_CONTEXT_URL: publicUrl("The Browser Context API's public address, when it is behind a proxy."),
-  PROXY_HOPS: count('How many proxies stand in front, whose `X-Forwarded-For` is believed.', '0', 0, 10),
+  PROXY_HOPS: count(
+    'How many proxies stand in front, whose `X-Forwarded-For` is believed. Without it all callers look like one.',
+    '0',
+    0,
+    10,
+  ),
   DATA_DIR: directory('Where the embedded store and the encryption key are.', './data'),
   WORKFLOWS_DIR: directory('Where the workflows are.', './examples/workflows'),
   WORKER_SLOTS: count('How many runs a worker executes at the same time.', '4', 1, 64),

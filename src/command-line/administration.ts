@@ -4,6 +4,7 @@ import { SignInLinks } from '../accounts/sign-in-links.ts'
 import { Users } from '../accounts/users.ts'
 import { ApiKeys } from '../api-keys/api-keys.ts'
 import { type Config, readConfig } from '../config.ts'
+import { urlOf } from '../contract/listener.ts'
 import { knownScopes } from '../documents.ts'
 import { openStore } from '../installation.ts'
 
@@ -33,10 +34,7 @@ export async function withAdministration(act: (administration: Administration) =
   }
 }
 
-const everywhere: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
-
 /** Where a browser reaches the dashboard of a service with this configuration. */
-export function dashboardUrlOf({ DASHBOARD_URL, DASHBOARD_PORT, HOST }: Config): string {
-  const host = everywhere[HOST] ?? HOST
-  return DASHBOARD_URL ?? `http://${host.includes(':') ? `[${host}]` : host}:${DASHBOARD_PORT}`
+function dashboardUrlOf({ DASHBOARD_URL, DASHBOARD_PORT, HOST }: Config): string {
+  return DASHBOARD_URL ?? urlOf(HOST, DASHBOARD_PORT)
 }

@@ -1,7 +1,7 @@
 /** `npm start`: serves until it is told to stop. */
 import { fileURLToPath } from 'node:url'
 import { type Service, startService } from '../app.ts'
-import { readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config.ts'
 import { openLog } from '../installation.ts'
 import { onStopSignal } from './stop-signal.ts'
 
@@ -10,6 +10,9 @@ const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 export async function start(): Promise<void> {
   const config = readConfig(process.env)
   const log = openLog(config)
+  if (isBehindUnknownProxy(config)) {
+    log.warn('a public address is set, but PROXY_HOPS is not: failed sign-ins of one reader count for all')
+  }
   const starting = startService(config, log, main)
   onStopSignal(async () => {
     log.info('service stopping')
@@ -20,6 +23,10 @@ export async function start(): Promise<void> {
   const service = await starting
   say(welcome(service, config.DATA_DIR))
   log.info({ execution: service.executionUrl, browserContext: service.browserContextUrl }, 'service ready')
+}
+
+function isBehindUnknownProxy({ PROXY_HOPS, DASHBOARD_URL, EXECUTION_URL, BROWSER_CONTEXT_URL }: Config): boolean {
+  return PROXY_HOPS === 0 && [DASHBOARD_URL, EXECUTION_URL, BROWSER_CONTEXT_URL].some((url) => url !== undefined)
 }
 
 function welcome(

@@ -68,10 +68,9 @@ export async function listen(app: Express, { host, port, name, ...options }: Lis
     refuseClient(error, socket, connections.get(socket))
   })
   await opened(server, host, port, name)
-  const address = server.address() as AddressInfo
-  const urlHost = address.family === 'IPv6' ? `[${address.address}]` : address.address
+  const bound = server.address() as AddressInfo
   return {
-    url: `http://${urlHost}:${address.port}`,
+    url: urlOf(bound.address, bound.port),
     stop: async (graceSeconds) => {
       stopping.abort()
       const closed = new Promise((resolve) => server.close(resolve))
@@ -81,6 +80,15 @@ export async function listen(app: Express, { host, port, name, ...options }: Lis
       clearTimeout(cut)
     },
   }
+}
+
+/** What listens on all addresses is reached on this machine's own. */
+const ownAddress: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+
+/** Where this machine reaches what listens on the host and port. */
+export function urlOf(host: string, port: number | string): string {
+  const reached = ownAddress[host] ?? host
+  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`
 }
 
 function opened(server: Server, host: string, port: number, name: string): Promise<void> {

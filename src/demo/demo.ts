@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs, styleText } from 'node:util'
 import { startSite } from '../../examples/site/site.ts'
 import { readConfig } from '../config.ts'
+import { urlOf } from '../contract/listener.ts'
 import { choosePorts } from './ports.ts'
 import { DemoFailed, runCommand, startService } from './service.ts'
 import { longRun, type Stage, tellStory } from './story.ts'
@@ -124,11 +125,9 @@ async function prepare(undo: Undo) {
   return { environment, notes, logPath: join(dataDirectory, 'service.log') }
 }
 
-/** Where this machine reaches the three ports. */
-function addresses({ HOST, EXECUTION_PORT, BROWSER_CONTEXT_PORT, MANAGEMENT_PORT }: NodeJS.ProcessEnv) {
-  const everywhere: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
-  const host = everywhere[HOST ?? ''] ?? HOST ?? ''
-  const at = (port: string | undefined) => `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+/** Where this machine reaches the ports of those who call. */
+function addresses({ HOST = '', EXECUTION_PORT, BROWSER_CONTEXT_PORT, MANAGEMENT_PORT }: NodeJS.ProcessEnv) {
+  const at = (port = '') => urlOf(HOST, port)
   return [at(EXECUTION_PORT), at(BROWSER_CONTEXT_PORT), at(MANAGEMENT_PORT)] as const
 }
 

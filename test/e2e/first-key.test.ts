@@ -19,7 +19,12 @@ test('the first link leads to an owner, a key, and a run that is seen to finish 
   await becomeOwner(page, dashboard.welcomeUrl)
   const key = await createKey(page, 'nightly import')
   expect(key).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-  expect(await page.locator('#key-command').innerText()).toContain(`Authorization: Bearer ${key}`)
+  // The command that stands there is one that the service takes.
+  const command = await page.locator('#key-command').innerText()
+  const [, url = '', shownKey = '', json = ''] =
+    /^curl -X PUT '?(\S+?)'? .*Bearer ([^']+)'.*-d '(.+)'$/s.exec(command) ?? []
+  expect(shownKey).toBe(key)
+  expect((await dashboard.call(key, 'PUT', new URL(url).pathname, JSON.parse(json))).status).toBe(202)
 
   const file = join(dashboard.installation.dataDirectory, randomUUID())
   const path = '/v1/execution/queue-remote/hold'

@@ -153,11 +153,15 @@ async function deletableKey(parts: Parts, visit: Visit): Promise<ApiKey> {
   return key
 }
 
-/** What queues a run with the key, when there is a workflow and the key may run it. */
+/** What queues a run with the key, when it may, and there is a workflow that takes its example. */
 function commandWith({ value, scopes }: RevealedKey, { workflows, addresses }: Parts): string | undefined {
-  const [workflow] = workflows.list()
-  if (!workflow || scopes?.includes('runs:write') === false) return undefined
-  return queueCommand(addresses().executionUrl, workflow.id, exampleOf(workflow.variables), value)
+  if (scopes?.includes('runs:write') === false) return undefined
+  for (const { id, variables } of workflows.list()) {
+    const example = exampleOf(variables)
+    const checked = workflows.checkVariables(id, structuredClone(example))
+    if (!('misfits' in checked)) return queueCommand(addresses().executionUrl, id, example, value)
+  }
+  return undefined
 }
 
 function page(title: string, body: Page['body'], status = 200): Page {
