@@ -37,6 +37,7 @@ export interface NewUser {
 }
 
 interface NewLink {
+  id?: string
   kind: LinkKind
   accountId: string
   userId?: string
@@ -85,10 +86,18 @@ export class SignInLinks {
     return account && this.welcome(account.id)
   }
 
-  /** An invitation to the account; returns its token. */
-  async invite(accountId: string, { label, role }: { label: string; role: Role }, by: Actor): Promise<string> {
+  /**
+   * An invitation to the account; returns its token.
+   *
+   * @param invitation the same id makes no second one; a new id unless given.
+   * @throws {UserRefused} when there is one with this id.
+   */
+  async invite(accountId: string, invitation: { id?: string; label: string; role: Role }, by: Actor): Promise<string> {
+    const { id = uuid(), label, role } = invitation
     return this.#store.write(async (session) => {
-      const { id, token } = await this.#insert(session, { kind: 'invitation', accountId, label, role, by: by.id })
+      const same = session.query.selectFrom('sign_in_links').select('id').where('id', '=', id)
+      if (await same.executeTakeFirst()) throw new UserRefused('This invitation was made already.', 'repeated')
+      const token = await this.#insert(session, { id, kind: 'invitation', accountId, label, role, by: by.id })
       await record(session, accountId, { action: 'user.invited', by, subject: { id, name: label }, details: { role } })
       return token
     })
@@ -197,17 +206,16 @@ export class SignInLinks {
 
   async #replace(session: Session, link: NewLink & { kind: 'welcome' | 'signIn'; userId: string }): Promise<string> {
     await endLinksTo(session, link.userId, [link.kind], this.#now())
-    return (await this.#insert(session, link)).token
+    return this.#insert(session, link)
   }
 
-  async #insert({ query }: Session, link: NewLink): Promise<{ id: string; token: string }> {
+  async #insert({ query }: Session, link: NewLink): Promise<string> {
     const token = randomBytes(24).toString('base64url')
-    const id = uuid()
     const at = this.#now()
     await query
       .insertInto('sign_in_links')
       .values({
-        id,
+        id: link.id ?? uuid(),
         hash: hashOfToken(token),
         kind: link.kind,
         account_id: link.accountId,
@@ -219,7 +227,7 @@ export class SignInLinks {
         expires_at: at + linkMilliseconds[link.kind],
       })
       .execute()
-    return { id, token }
+    return token
   }
 }
 

@@ -43,7 +43,7 @@ export function actorOf({ id, name }: User): Actor {
 
 /** Something that may not be done, with the member of the form it is about; the message is for the person who asked. */
 export class UserRefused extends Error {
-  readonly member: 'name' | 'email' | 'password' | 'currentPassword' | 'role' | undefined
+  readonly member: 'name' | 'email' | 'password' | 'currentPassword' | 'role' | 'repeated' | undefined
 
   constructor(message: string, member?: UserRefused['member']) {
     super(message)

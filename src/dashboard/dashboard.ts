@@ -2,6 +2,7 @@
 import express, { type Express } from 'express'
 import * as apiKeys from './api-keys/api-keys.ts'
 import { assetRouter } from './assets.ts'
+import { linkLimit, passwordLimit } from './attempt-limits.ts'
 import * as overview from './overview/overview.ts'
 import type { Parts } from './parts.ts'
 import * as runs from './runs/runs.ts'
@@ -27,7 +28,7 @@ export function dashboardApp(parts: Parts): Express {
   open.post('/sign-in', ...signIn.limits(), signIn.submit(parts))
   open.post('/sign-out', signIn.leave())
   open.get('/links/:token', links.show(parts))
-  open.post('/links/:token', signIn.addressLimit(), links.submit(parts))
+  open.post('/links/:token', linkLimit(), links.submit(parts))
 
   const pages = signedInPages(app, parts)
   pages.get('/', overview.show(parts))
@@ -64,11 +65,12 @@ export function dashboardApp(parts: Parts): Express {
   pages.get('/settings/members/:id/remove', ofOwners(members.remove(parts)))
   pages.post('/settings/members/:id/remove', ofOwners(members.submitRemoval(parts)))
   pages.get('/settings/audit-log', ofOwners(auditLog.list(parts)))
-  pages.stream('/settings/audit-log.jsonl', auditLog.download(parts))
+  pages.stream('/settings/audit-log.jsonl', ofOwners(auditLog.download(parts)))
 
   pages.get('/profile', profile.show())
-  pages.post('/profile', profile.submit(parts))
-  pages.post('/profile/password', profile.submitPassword(parts))
+  const guesses = passwordLimit()
+  pages.post('/profile', profile.submit(parts), guesses)
+  pages.post('/profile/password', profile.submitPassword(parts), guesses)
 
   app.use(notFound(parts))
   app.use(failures(parts))

@@ -78,7 +78,8 @@ export function signedInPages(app: Express, parts: Parts) {
   return {
     get: (path: string, handler: Handler) => app.get(path, visitor, answered(handler)),
     // Nothing is read for whoever is not signed in.
-    post: (path: string, handler: Handler) => app.post(path, visitor, ...readForm(formBytesMax), answered(handler)),
+    post: (path: string, handler: Handler, ...before: RequestHandler[]) =>
+      app.post(path, visitor, ...readForm(formBytesMax), ...before, answered(handler)),
     /** For answers that are no pages. */
     stream: (path: string, handler: (visit: Visit, request: Request, response: Response) => Promise<void>) =>
       app.get(path, visitor, (request, response) => handler(response.locals.visit, request, response)),

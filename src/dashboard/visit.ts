@@ -1,4 +1,5 @@
 /** What the handler of a page gets and gives. */
+import { v7 as uuid, validate } from 'uuid'
 import type { Account } from '../accounts/accounts.ts'
 import { actorOf, type User } from '../accounts/user.ts'
 import type { Actor } from '../audit-log/audit-log.ts'
@@ -45,11 +46,19 @@ export class PageNotFound extends Error {}
 /** The visitor's role does not permit it. */
 export class PageForbidden extends Error {}
 
+/** The form's own id for what it makes, so that sending it again makes nothing more; a new one for a new form. */
+export function formId(form: URLSearchParams): string {
+  const id = form.get('id') ?? ''
+  return validate(id) ? id.toLowerCase() : uuid()
+}
+
 /** Lets owners through. */
-export function ofOwners(handler: Handler): Handler {
-  return async (visit) => {
+export function ofOwners<More extends unknown[], Result>(
+  handler: (visit: Visit, ...more: More) => Promise<Result>,
+): (visit: Visit, ...more: More) => Promise<Result> {
+  return async (visit, ...more) => {
     if (visit.user.role !== 'owner') throw new PageForbidden()
-    return handler(visit)
+    return handler(visit, ...more)
   }
 }
 

@@ -1,9 +1,9 @@
 /** The tab "API Keys": making, naming, rotating and deleting them (interface, sections 1 and 5). */
-import { v7 as uuid, validate } from 'uuid'
+import { v7 as uuid } from 'uuid'
 import { type ApiKey, ApiKeyRefused } from '../../api-keys/api-key.ts'
 import type { RevealedKey } from '../../api-keys/api-keys.ts'
 import type { Parts } from '../parts.ts'
-import { found, type Handler, type Page, PageForbidden, type Visit } from '../visit.ts'
+import { formId, found, type Handler, type Page, PageForbidden, type Visit } from '../visit.ts'
 import { queueCommand } from '../workflows/curl.ts'
 import { exampleOf } from '../workflows/example.ts'
 import { expiryOf } from './lifetimes.ts'
@@ -25,7 +25,7 @@ export function create(parts: Parts): Handler {
 export function submitNew(parts: Parts): Handler {
   return async (visit) => {
     const { account, user, form, actor } = visit
-    const id = idOf(form)
+    const id = formId(form)
     try {
       const key = {
         id,
@@ -70,7 +70,7 @@ export function rotate(parts: Parts): Handler {
 
 export function submitRotation(parts: Parts): Handler {
   return async (visit) => {
-    const newId = idOf(visit.form)
+    const newId = formId(visit.form)
     // Not `ownKey`: when this form is sent again, the key that it was about is gone, and that is no error.
     const key = await parts.apiKeys.get(visit.account.id, visit.params.id ?? '')
     if (key) refuseOthers(visit, key)
@@ -120,12 +120,6 @@ function scopesOf(form: URLSearchParams): string[] | null {
   if (scopes.length === 0) return null
   // Whoever has ticked some does not mean a key that may do everything.
   throw new ApiKeyRefused('scopes', 'Choose “Only these scopes” for those that are ticked, or tick none.')
-}
-
-/** The form's own id for what it makes, so that sending it again makes nothing more. */
-function idOf(form: URLSearchParams): string {
-  const id = form.get('id') ?? ''
-  return validate(id) ? id.toLowerCase() : uuid()
 }
 
 async function keyOf(parts: Parts, { account, params }: Visit): Promise<ApiKey> {

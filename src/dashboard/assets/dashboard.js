@@ -7,6 +7,8 @@ import './relative-time.js'
 
 /** A button with `data-copy` copies the text of the element that it names, and says so. */
 function copy() {
+  // Browsers have no clipboard for pages that came by plain HTTP from another machine.
+  if (!navigator.clipboard) return
   for (const button of document.querySelectorAll('button[data-copy]')) button.hidden = false
 }
 

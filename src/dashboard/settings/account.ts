@@ -41,14 +41,21 @@ function form(visit: Visit, shown: { name: string; scopesEnabled: boolean }, err
       </fieldset>
       <div class="buttons"><button>Save</button></div>
     </form>
-    ${facts(factsOf(visit).slice(2))}`
+    ${facts(fixedFactsOf(visit))}`
 }
 
-function factsOf({ account }: Visit): [string, Html | string][] {
+function factsOf(visit: Visit): Facts {
+  const { name, scopesEnabled } = visit.account
+  const scopes = scopesEnabled ? 'API keys may be limited to scopes' : 'off'
+  return [['Account', name], ['Scopes', scopes], ...fixedFactsOf(visit)]
+}
+
+/** What nobody can change. */
+function fixedFactsOf({ account }: Visit): Facts {
   return [
-    ['Account', account.name],
-    ['Scopes', account.scopesEnabled ? 'API keys may be limited to scopes' : 'off'],
     ['Account id', html`<code>${account.id}</code>`],
     ['Created', moment(account.createdAt, 'exact')],
   ]
 }
+
+type Facts = [term: string, value: Html | string][]

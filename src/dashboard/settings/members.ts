@@ -5,7 +5,7 @@ import type { ApiKey } from '../../api-keys/api-key.ts'
 import { badge, copyable, heading, inputField, moment, notice, selectField, table, trail } from '../elements.ts'
 import { type Html, html, nothing } from '../html.ts'
 import type { Parts } from '../parts.ts'
-import { found, type Handler, type Page, type Visit } from '../visit.ts'
+import { formId, found, type Handler, type Page, type Visit } from '../visit.ts'
 import { settingsPage } from './tabs.ts'
 
 const path = '/settings/members'
@@ -13,6 +13,7 @@ const path = '/settings/members'
 const endings = new Map([
   ['role', 'The role is changed.'],
   ['removed', 'Removed. Their sessions and API keys are refused from now on.'],
+  ['invited', 'That invitation was made already. If its link is lost, withdraw it and make another one.'],
   ['withdrawn', 'The invitation is withdrawn.'],
 ])
 
@@ -98,6 +99,7 @@ function invitePage({ form }: Visit, refused?: UserRefused): Page {
   const error = (member: 'name' | 'role') => (refused?.member === member ? refused.message : undefined)
   const body = html`${trail(path, 'Members')} ${heading('Invite a user')}
     <form method="post" action="${path}/invite" class="card">
+      <input type="hidden" name="id" value="${formId(form)}" />
       ${inputField({ name: 'label', label: 'For', value: form.get('label') ?? '', error: error('name'), required: true, maxlength: 100, autofocus: true, hint: 'Their name or e-mail, so that you know whom the link is for. No mail is sent: you pass the link on.' })}
       ${selectField({ name: 'role', label: 'Role', value: form.get('role') ?? 'member', error: error('role'), options: roleOptions, hint: 'An owner may change settings and users; a member uses the account.' })}
       <div class="buttons"><button>Make the link</button><a href="${path}">Cancel</a></div>
@@ -110,11 +112,12 @@ export function submitInvitation(parts: Parts): Handler {
     const { account, actor, form } = visit
     try {
       const label = checkedName(form.get('label') ?? '')
-      const token = await parts.links.invite(account.id, { label, role: roleOf(form) }, actor)
+      const token = await parts.links.invite(account.id, { id: formId(form), label, role: roleOf(form) }, actor)
       const lead = `It lets ${label} join ${account.name}. It works once, within 7 days.`
       return linkPage(parts, `Invitation for ${label}`, lead, token)
     } catch (error) {
       if (!(error instanceof UserRefused)) throw error
+      if (error.member === 'repeated') return { location: `${path}?done=invited` }
       return invitePage(visit, error)
     }
   }

@@ -1,6 +1,6 @@
 /** Signing in with e-mail address and password, and signing out. */
-import type { Request, RequestHandler, Response } from 'express'
-import { ipKeyGenerator, rateLimit } from 'express-rate-limit'
+import type { RequestHandler, Response } from 'express'
+import { signInLimits, tooMany } from '../attempt-limits.ts'
 import { inputField, notice } from '../elements.ts'
 import { type Html, html, nothing } from '../html.ts'
 import type { Parts } from '../parts.ts'
@@ -8,47 +8,10 @@ import { formOf, redirect, sendDocument } from '../serve.ts'
 import { signIn, signOut } from '../session.ts'
 import { plainDocument } from '../shell.ts'
 
-const limitMinutes = 15
-
-/** Failed attempts within 15 minutes: from one address, from one address for one user, and for one user. */
-const attemptsMax = { address: 30, userFromAddress: 5, user: 50 }
-
-/** What is sent as an e-mail address is remembered this far: a longer one is nobody's. */
-const emailLengthMax = 254
-
-/** Refuse attempts beyond the limits; those that succeed are not counted. Kept in memory: a restart forgets them. */
 export function limits(): RequestHandler[] {
-  const userOf = (response: Response) =>
-    (formOf(response).get('email') ?? '').trim().toLowerCase().slice(0, emailLengthMax)
-  return [
-    // The first, so that one address cannot have any number of e-mail addresses remembered.
-    addressLimit(),
-    limit(attemptsMax.userFromAddress, (request, response) => `${addressOf(request)} ${userOf(response)}`),
-    limit(attemptsMax.user, (_request, response) => userOf(response)),
-  ]
-}
-
-/** Refuses whoever tries too much from one address. */
-export function addressLimit(): RequestHandler {
-  return limit(attemptsMax.address, addressOf)
-}
-
-function addressOf(request: Request): string {
-  return ipKeyGenerator(request.ip ?? '')
-}
-
-function limit(max: number, keyGenerator: (request: Request, response: Response) => string): RequestHandler {
-  return rateLimit({
-    windowMs: limitMinutes * 60 * 1000,
-    limit: max,
-    keyGenerator,
-    skipSuccessfulRequests: true,
-    standardHeaders: 'draft-8',
-    legacyHeaders: false,
-    handler: async (_request, response) => {
-      const words = `Too many attempts. Try again in ${limitMinutes} minutes.`
-      await sendForm(response, 429, { email: formOf(response).get('email') ?? '', next: '', refusal: words })
-    },
+  return signInLimits(async (response) => {
+    const form = formOf(response)
+    await sendForm(response, 429, { email: form.get('email') ?? '', next: form.get('next') ?? '', refusal: tooMany })
   })
 }
 

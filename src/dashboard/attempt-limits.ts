@@ -1,0 +1,67 @@
+/** Limits of failed attempts at passwords and links. Counted in memory: a restart forgets them. */
+import type { Request, RequestHandler, Response } from 'express'
+import { ipKeyGenerator, rateLimit } from 'express-rate-limit'
+import { notice } from './elements.ts'
+import { html } from './html.ts'
+import { formOf, sendDocument } from './serve.ts'
+import { plainDocument } from './shell.ts'
+
+const limitMinutes = 15
+
+/** Failed attempts within 15 minutes: from one address, from one address for one user, and for one user. */
+const attemptsMax = { address: 30, userFromAddress: 5, user: 50, signedIn: 10 }
+
+/** What is sent as an e-mail address is remembered this far: a longer one is nobody's. */
+const emailLengthMax = 254
+
+export const tooMany = `Too many attempts. Try again in ${limitMinutes} minutes.`
+
+type Refuse = (response: Response) => Promise<void>
+
+/** Refuse attempts to sign in beyond the limits; those that succeed are not counted. */
+export function signInLimits(refuse: Refuse): RequestHandler[] {
+  const userOf = (response: Response) =>
+    (formOf(response).get('email') ?? '').trim().toLowerCase().slice(0, emailLengthMax)
+  return [
+    // The first, so that one address cannot have any number of e-mail addresses remembered.
+    limit(attemptsMax.address, addressOf, refuse),
+    limit(attemptsMax.userFromAddress, (request, response) => `${addressOf(request)} ${userOf(response)}`, refuse),
+    limit(attemptsMax.user, (_request, response) => userOf(response), refuse),
+  ]
+}
+
+/** Refuses whoever tries too many links from one address. */
+export function linkLimit(): RequestHandler {
+  return limit(attemptsMax.address, addressOf, refusePlainly)
+}
+
+/** Refuses whoever guesses at the present password of the user who is signed in. */
+export function passwordLimit(): RequestHandler {
+  return limit(attemptsMax.signedIn, (_request, response) => response.locals.visit.user.id, refusePlainly)
+}
+
+function addressOf(request: Request): string {
+  return ipKeyGenerator(request.ip ?? '')
+}
+
+function limit(
+  max: number,
+  keyGenerator: (request: Request, response: Response) => string,
+  refuse: Refuse,
+): RequestHandler {
+  return rateLimit({
+    windowMs: limitMinutes * 60 * 1000,
+    limit: max,
+    keyGenerator,
+    skipSuccessfulRequests: true,
+    standardHeaders: 'draft-8',
+    legacyHeaders: false,
+    handler: (_request, response) => refuse(response),
+  })
+}
+
+async function refusePlainly(response: Response): Promise<void> {
+  const title = 'Too many attempts'
+  const body = html`<h1>${title}</h1> ${notice('warning', `${tooMany} Nothing was changed.`)}`
+  await sendDocument(response, 429, plainDocument(title, body))
+}
