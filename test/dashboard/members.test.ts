@@ -181,6 +181,15 @@ describe('who are removed', () => {
   })
 })
 
+test('a form that is sent again makes no second invitation', async () => {
+  const ada = await signIn(served)
+  const form = { id: inputOf(await ada.visitor.get(`${members}/invite`), 'id') ?? '', label: 'Bo', role: 'member' }
+  expect(textOf(await ada.visitor.post(`${members}/invite`, form))).toContain('Invitation for Bo')
+  const again = await ada.visitor.post(`${members}/invite`, form)
+  expect([again.status, again.headers.location]).toEqual([303, `${members}?done=invited`])
+  expect(await served.domain.links.invitations(ada.accountId)).toHaveLength(1)
+})
+
 test('an invitation asks for a name and a role, and keeps what was typed', async () => {
   const { visitor, accountId } = await signIn(served)
   const wrong = [

@@ -92,6 +92,23 @@ test('the password is changed by whoever knows the present one, and is on no pag
   expect([await enter('canary password'), await enter(password)]).toEqual([303, 401])
 })
 
+test('whoever guesses at the present password is stopped, also when the guesses come by both forms', async () => {
+  const [ada, bo] = [await signIn(served), await signIn(served)]
+  const email = `other-${ada.email}`
+  const statuses: number[] = []
+  for (let guess = 0; guess < 6; guess += 1) {
+    const currentPassword = `guess ${guess}`
+    statuses.push(
+      (await ada.visitor.post('/profile/password', { currentPassword, password: 'canary password' })).status,
+    )
+    statuses.push((await ada.visitor.post('/profile', { name: 'Ada', email, passwordNow: currentPassword })).status)
+  }
+  expect(statuses).toEqual([...Array(10).fill(400), 429, 429])
+  const right = await ada.visitor.post('/profile/password', { currentPassword: password, password: 'canary password' })
+  expect([right.status, Number(right.headers['retry-after']) > 0]).toEqual([429, true])
+  expect((await bo.visitor.post('/profile', { name: 'Bo', email: bo.email })).status).toBe(303)
+})
+
 test('a user who came by a link with neither is asked for an e-mail address and a password', async () => {
   const { domain } = served
   const { id } = await domain.accounts.create({ name: 'Test', scopesEnabled: false })
