@@ -183,6 +183,10 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const invitation = await links.invite(id, { label: 'Bo', role: 'owner' }, operator)
       await expect(links.accept(signIn, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkEnded)
       await expect(links.use(invitation)).rejects.toBeInstanceOf(LinkEnded)
+      const unclaimed = await accounts.create({ name: 'Unclaimed', scopesEnabled: false })
+      const welcome = (await links.welcome(unclaimed.id)) ?? ''
+      await expect(links.use(welcome)).rejects.toBeInstanceOf(LinkEnded)
+      expect(await links.find(welcome)).toBeDefined()
       for (const nothing of ['', 'none', signIn.slice(1), `${signIn}A`, signIn.toUpperCase()]) {
         await expect(links.use(nothing)).rejects.toBeInstanceOf(LinkEnded)
       }
