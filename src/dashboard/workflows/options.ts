@@ -1,18 +1,26 @@
 /** What may be said of a run beside its variables, within the bounds of the Execution API. */
+import { readOperations } from '../../contract/operations.ts'
+import { executionDocument } from '../../documents.ts'
 import type { Entry } from './entries.ts'
 
 export type OptionName = 'delaySeconds' | 'expiresInSeconds' | 'priority'
 export type Options = Record<OptionName, Entry>
 
-const yearSeconds = 31_536_000
+const names: OptionName[] = ['delaySeconds', 'expiresInSeconds', 'priority']
 
-export const optionBounds: Record<OptionName, { min: number; max: number }> = {
-  delaySeconds: { min: 0, max: yearSeconds },
-  expiresInSeconds: { min: 1, max: yearSeconds },
-  priority: { min: -10, max: 10 },
+const queueing = readOperations(executionDocument).find(({ id }) => id === 'queueRemoteRun')
+
+/** As the document has them. */
+export const optionBounds = Object.fromEntries(names.map((name) => [name, boundsOf(name)])) as Record<
+  OptionName,
+  { min: number; max: number }
+>
+
+function boundsOf(name: OptionName): { min: number; max: number } {
+  const { minimum, maximum } = queueing?.parameters.find((parameter) => parameter.name === name)?.schema ?? {}
+  if (typeof minimum === 'number' && typeof maximum === 'number') return { min: minimum, max: maximum }
+  throw new Error(`queueRemoteRun is to have bounds for ${name}.`)
 }
-
-const names = Object.keys(optionBounds) as OptionName[]
 
 export const noOptions: Options = { delaySeconds: { text: '' }, expiresInSeconds: { text: '' }, priority: { text: '' } }
 
