@@ -1,26 +1,26 @@
 /** Style sheets and scripts, read at start, under addresses that change with their content, so that browsers keep them. */
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { Router } from 'express'
 
+/** Our own style sheets, in the order in which they build on each other; browsers get them as one. */
+const styles = ['base', 'frame', 'elements', 'forms', 'tables', 'overview', 'runs', 'time-line', 'workflows']
+
+const own = (name: string) => readFileSync(new URL(`./assets/${name}`, import.meta.url))
+const ofPackage = (specifier: string, path = '') => readFileSync(new URL(path, import.meta.resolve(specifier)))
+
 const files = {
-  'pico.css': import.meta.resolve('@picocss/pico/css/pico.indigo.min.css'),
-  'idiomorph.js': import.meta.resolve('idiomorph'),
-  'relative-time.js': new URL('./bundle.js', import.meta.resolve('@github/relative-time-element')).href,
-  'frame.css': new URL('./assets/frame.css', import.meta.url).href,
-  'elements.css': new URL('./assets/elements.css', import.meta.url).href,
-  'forms.css': new URL('./assets/forms.css', import.meta.url).href,
-  'overview.css': new URL('./assets/overview.css', import.meta.url).href,
-  'runs.css': new URL('./assets/runs.css', import.meta.url).href,
-  'tables.css': new URL('./assets/tables.css', import.meta.url).href,
-  'dashboard.js': new URL('./assets/dashboard.js', import.meta.url).href,
-  'icon.svg': new URL('./assets/icon.svg', import.meta.url).href,
+  'pico.css': ofPackage('@picocss/pico/css/pico.indigo.min.css'),
+  'dashboard.css': Buffer.concat(styles.map((name) => own(`${name}.css`))),
+  'idiomorph.js': ofPackage('idiomorph'),
+  'relative-time.js': ofPackage('@github/relative-time-element', './bundle.js'),
+  'dashboard.js': own('dashboard.js'),
+  'icon.svg': own('icon.svg'),
 }
 
 export type Asset = keyof typeof files
 
-const contents = new Map(Object.entries(files).map(([name, url]) => [name, readFileSync(fileURLToPath(url))] as const))
+const contents = new Map<string, Buffer>(Object.entries(files))
 
 /** One for all of them, so that scripts can import each other by name. */
 const version = hash('sha256', Buffer.concat([...contents.values()]), 'base64url').slice(0, 10)

@@ -66,16 +66,6 @@ function mark(): Html {
   return html`<img src="${assetPath('icon.svg')}" alt="" width="24" height="24" />`
 }
 
-const styleSheets = [
-  'pico.css',
-  'frame.css',
-  'elements.css',
-  'forms.css',
-  'tables.css',
-  'overview.css',
-  'runs.css',
-] as const
-
 function shell(title: string, body: Html): Html {
   return html`<!doctype html>
 <html lang="en">
@@ -85,7 +75,8 @@ function shell(title: string, body: Html): Html {
     <meta name="color-scheme" content="light dark" />
     <title>${title} · execution-service</title>
     <link rel="icon" href="${assetPath('icon.svg')}" type="image/svg+xml" />
-    ${styleSheets.map((name) => html`<link rel="stylesheet" href="${assetPath(name)}" />`)}
+    <link rel="stylesheet" href="${assetPath('pico.css')}" />
+    <link rel="stylesheet" href="${assetPath('dashboard.css')}" />
     <script type="module" src="${assetPath('dashboard.js')}"></script>
   </head>
   <body>
