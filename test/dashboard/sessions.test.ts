@@ -155,7 +155,7 @@ describe('a session', () => {
     expect((await ada.visitor.post('/sign-in', { email: ada.email, password: ada.password })).status).toBe(401)
   })
 
-  test('is of one process as of another on the same store, and outlives a restart', async () => {
+  test('is of one process as of another on the same store, and ends in both', async () => {
     const ada = await signIn(served)
     const other = await serve({ DATA_DIR: served.dataDirectory })
     onTestFinished(other.stop)
