@@ -99,20 +99,15 @@ async function perform(command: string): Promise<Response> {
   return fetch(url, { method, headers, body })
 }
 
-test('runs through, and leaves no process, port or file behind', async () => {
+test('runs through in plain text, and leaves no process, port or file behind', async () => {
   const demo = await startDemo(['--once'])
   expect(await demo.exitCode, demo.output()).toBe(0)
   await expectNothingLeft(demo)
-})
-
-test('is plain text where its output is not a terminal', async () => {
-  const demo = await startDemo(['--once'])
-  await demo.exitCode
   expect(demo.output()).not.toContain('\u001b')
   expect(commandsIn(demo.output())).toHaveLength(6)
 })
 
-test('shows the secret variable nowhere but in the command that sends it', async () => {
+test('leaves a data directory that it was given without its API key, and its secret variable nowhere', async () => {
   const DATA_DIR = await temporaryDirectory()
   const demo = await startDemo(['--once'], { DATA_DIR })
   expect(await demo.exitCode, demo.output()).toBe(0)
@@ -125,12 +120,6 @@ test('shows the secret variable nowhere but in the command that sends it', async
   const files = (await readdir(DATA_DIR, { withFileTypes: true })).filter((entry) => entry.isFile())
   expect(files.map(({ name }) => name)).toContain('service.log')
   for (const { name } of files) expect((await readFile(join(DATA_DIR, name))).includes(siteToken), name).toBe(false)
-})
-
-test('leaves a data directory that it was given without its API key', async () => {
-  const DATA_DIR = await temporaryDirectory()
-  const demo = await startDemo(['--once'], { DATA_DIR })
-  expect(await demo.exitCode, demo.output()).toBe(0)
   const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
   const options = { env: { ...process.env, DATA_DIR } }
   const { stdout } = await promisify(execFile)(process.execPath, [main, 'keys', 'list', '--json'], options)
@@ -146,6 +135,12 @@ test('stays up for the printed commands, each of which answers as it did in the 
   expect(answers.map(({ status }) => status)).toEqual([200, 202, 200, 200, 200, 401, 202])
   expect(answers[1]?.headers.get('Idempotent-Replayed')).toBe('true')
   expect(await answers[2]?.text()).toContain('"status":"succeeded"')
+  const [link = ''] = /http:\S+\/links\/\S+/.exec(demo.output()) ?? []
+  const signIn = { method: 'POST', headers: { 'Sec-Fetch-Site': 'same-origin' }, redirect: 'manual' } as const
+  const signedIn = await fetch(link, signIn)
+  const cookie = signedIn.headers.get('Set-Cookie')?.split(';')[0] ?? ''
+  const page = await fetch(new URL('/runs', link), { headers: { Cookie: cookie } })
+  expect([signedIn.status, page.status, (await page.text()).includes('check-links')]).toEqual([303, 200, true])
   demo.child.kill('SIGINT')
   demo.child.kill('SIGINT')
   expect(await demo.exitCode, demo.output()).toBe(0)
