@@ -27,7 +27,12 @@ export default defineWorkflow({
     additionalProperties: false,
     required: ['directory'],
     properties: {
-      directory: { type: 'string', minLength: 1, description: "The directory, from the worker's working directory." },
+      directory: {
+        type: 'string',
+        minLength: 1,
+        description: "The directory, from the worker's working directory.",
+        examples: ['src'],
+      },
       pauseMilliseconds: {
         type: 'integer',
         minimum: 0,

@@ -12,7 +12,12 @@ export default defineWorkflow({
     additionalProperties: false,
     required: ['path'],
     properties: {
-      path: { type: 'string', minLength: 1, description: "The file, from the worker's working directory." },
+      path: {
+        type: 'string',
+        minLength: 1,
+        description: "The file, from the worker's working directory.",
+        examples: ['README.md'],
+      },
       top: { type: 'integer', minimum: 1, maximum: 100, default: 5, description: 'How many words to list.' },
     },
   },
