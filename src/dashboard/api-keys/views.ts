@@ -53,19 +53,8 @@ function noKeys(): Html {
   )
 }
 
-function keyTable({ user, account }: Visit, keys: ApiKey[], names: Map<string, string>): Html {
-  const withScopes = account.scopesEnabled || keys.some(({ scopes }) => scopes !== null)
-  const columns = [
-    'Name',
-    'Key',
-    ...(withScopes ? ['Scopes'] : []),
-    'Creator',
-    'Created',
-    'Last used',
-    'Expires',
-    'State',
-    '',
-  ]
+function keyTable({ user }: Visit, keys: ApiKey[], names: Map<string, string>): Html {
+  const columns = ['Name', 'Key', 'Scopes', 'Creator', 'Created', 'Last used', 'Expires', 'State', '']
   const rows = keys.map((key) => {
     const mine = key.userId === user.id
     const own = mine
@@ -79,7 +68,7 @@ function keyTable({ user, account }: Visit, keys: ApiKey[], names: Map<string, s
     return [
       html`<strong>${key.name}</strong>`,
       html`<code>${key.prefix}…</code>`,
-      ...(withScopes ? [scopesOf(key)] : []),
+      scopesOf(key),
       mine ? 'You' : (names.get(key.userId) ?? ''),
       moment(key.createdAt),
       moment(key.lastUsedAt),
