@@ -1,11 +1,14 @@
 /** How a command that serves until it is told to stop is told. */
 
-/** Calls `stop` at the first SIGINT or SIGTERM and ends the process after it; a second one ends it at once. */
+/** One press of Ctrl-C arrives more than once: from the terminal, from npm, and from the process that started this one. */
+const oneSignalMilliseconds = 1000
+
+/** Calls `stop` at the first SIGINT or SIGTERM and ends the process after it; one that comes later ends it at once. */
 export function onStopSignal(stop: () => Promise<void>): void {
-  let stopping = false
-  const onSignal = () => {
-    if (stopping) process.exit(1)
-    stopping = true
+  let stoppingSince: number | undefined
+  const begin = () => {
+    if (stoppingSince !== undefined) return
+    stoppingSince = performance.now()
     stop().then(
       () => process.exit(0),
       (error) => {
@@ -14,9 +17,13 @@ export function onStopSignal(stop: () => Promise<void>): void {
       },
     )
   }
+  const onSignal = () => {
+    if (stoppingSince !== undefined && performance.now() - stoppingSince > oneSignalMilliseconds) process.exit(1)
+    begin()
+  }
   process.on('SIGINT', onSignal)
   process.on('SIGTERM', onSignal)
   // What was started by another process ends with it, also when that has ended already.
-  if (process.connected === false) return onSignal()
-  process.once('disconnect', onSignal)
+  if (process.connected === false) return begin()
+  process.once('disconnect', begin)
 }

@@ -36,8 +36,8 @@ export async function tellStory(stage: Stage): Promise<void> {
   say(
     chapter(
       '2. Queue a run',
-      'check-links crawls a little website that this demo has brought along. Its token is a secret: it is stored',
-      'encrypted and shown nowhere. The Idempotency-Key makes it safe to send this twice: there will be one run.',
+      'check-links crawls a little website that this demo has brought along. Its token is a secret: the service stores',
+      'it encrypted and shows it nowhere. The Idempotency-Key makes it safe to send this twice: there will be one run.',
     ),
   )
   const { id } = await queue(stage)

@@ -25,7 +25,7 @@ describe('all variables as JSON', () => {
   test('stand in one field, from a draft of what the workflow takes', async () => {
     const person = await newSender(service)
     const shown = await person.visitor.get('/workflows/count-words?as=json')
-    expect(JSON.parse(areaOf(shown, 'variables') ?? '')).toEqual({ path: '', top: 5 })
+    expect(JSON.parse(areaOf(shown, 'variables') ?? '')).toEqual({ path: 'README.md', top: 5 })
     const answer = await sendJson(person, 'count-words', '{"path": "README.md"}')
     expect(answer.headers.location).toBe(`/runs/${runsOf(person)[0]?.id}`)
     expect(runsOf(person)[0]?.variables).toEqual({ path: 'README.md', top: 5 })

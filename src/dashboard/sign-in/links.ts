@@ -86,6 +86,7 @@ function signInView(accountName: string, userName: string, { expiresAt }: SignIn
 function chooseView(title: string, accountName: string, link: SignInLink, { form, refused }: Sent): Html {
   const value = (name: string) => form?.get(name) ?? ''
   const error = (name: string) => (refused?.member === name ? refused.message : undefined)
+  const isFirst = (name: string) => (refused?.member ?? 'name') === name
   const lead =
     link.kind === 'welcome'
       ? html`You are the first here. Choose who you are; you will own the account <strong>${accountName}</strong>.`
@@ -93,9 +94,9 @@ function chooseView(title: string, accountName: string, link: SignInLink, { form
   return html`<h1>${title}</h1>
     <p>${lead}</p>
     <form method="post">
-      ${inputField({ name: 'name', label: 'Name', value: value('name'), error: error('name'), required: true, autocomplete: 'name', maxlength: 100, autofocus: true })}
-      ${inputField({ name: 'email', label: 'E-mail', type: 'email', value: value('email'), error: error('email'), required: true, autocomplete: 'username', hint: 'You sign in with it. No mail is sent.' })}
-      ${inputField({ name: 'password', label: 'Password', type: 'password', error: error('password'), required: true, autocomplete: 'new-password', hint: `At least ${passwordLengthMin} characters; a few words do well.` })}
+      ${inputField({ name: 'name', label: 'Name', value: value('name'), error: error('name'), required: true, autocomplete: 'name', maxlength: 100, autofocus: isFirst('name') })}
+      ${inputField({ name: 'email', label: 'E-mail', type: 'email', value: value('email'), error: error('email'), required: true, autocomplete: 'username', hint: 'You sign in with it. No mail is sent.', autofocus: isFirst('email') })}
+      ${inputField({ name: 'password', label: 'Password', type: 'password', error: error('password'), required: true, autocomplete: 'new-password', hint: `At least ${passwordLengthMin} characters; a few words do well.`, autofocus: isFirst('password') })}
       <button>${link.kind === 'welcome' ? 'Create my user' : 'Join'}</button>
     </form>`
 }

@@ -83,6 +83,6 @@ function formView({ email, next, refusal, done }: SignInForm): Html {
     </form>
     <p class="muted">
       No way in? An owner of your account can make you a link under Settings, and whoever runs this service can with
-      <code>npm run cli -- users sign-in-link</code>.
+      <code>npm run cli -- users sign-in-link --email EMAIL</code>.
     </p>`
 }
