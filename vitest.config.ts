@@ -7,7 +7,7 @@ const limits = { testTimeout: 60_000, hookTimeout: 60_000 }
 export default defineConfig({
   test: {
     // More than cores: many tests wait for processes and clocks.
-    maxWorkers: 4,
+    maxWorkers: 3,
     projects: [
       {
         test: {
