@@ -26,7 +26,7 @@ async function demonstrate(once: boolean, signal: AbortSignal, undo: Undo): Prom
   say(styleText('bold', 'The execution service, on this machine'))
   const { environment, notes, logPath } = await prepare(undo)
   for (const note of notes) say(styleText('dim', note))
-  const [execution, browserContext, management] = addresses(environment)
+  const [dashboard, execution, browserContext, management] = addresses(environment)
   const readyUrl = `${management}/readyz`
   const service = await startService({ environment, logPath, readyUrl })
   undo.push(() => service.stop())
@@ -52,6 +52,7 @@ async function demonstrate(once: boolean, signal: AbortSignal, undo: Undo): Prom
   // The service's own words for it: a link that works once, like every other that is made on this machine.
   const { url } = JSON.parse(await runCommand(['users', 'sign-in-link', '--json'], environment, signal))
   const places = {
+    Dashboard: dashboard,
     'Execution API': execution,
     'Browser Context API': browserContext,
     Management: readyUrl,
@@ -126,9 +127,10 @@ async function prepare(undo: Undo) {
 }
 
 /** Where this machine reaches the ports of those who call. */
-function addresses({ HOST = '', EXECUTION_PORT, BROWSER_CONTEXT_PORT, MANAGEMENT_PORT }: NodeJS.ProcessEnv) {
-  const at = (port = '') => urlOf(HOST, port)
-  return [at(EXECUTION_PORT), at(BROWSER_CONTEXT_PORT), at(MANAGEMENT_PORT)] as const
+function addresses(environment: NodeJS.ProcessEnv) {
+  const at = (port = '') => urlOf(environment.HOST ?? '', port)
+  const { DASHBOARD_PORT, EXECUTION_PORT, BROWSER_CONTEXT_PORT, MANAGEMENT_PORT } = environment
+  return [at(DASHBOARD_PORT), at(EXECUTION_PORT), at(BROWSER_CONTEXT_PORT), at(MANAGEMENT_PORT)] as const
 }
 
 async function untilAborted(signal: AbortSignal): Promise<void> {

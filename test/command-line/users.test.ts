@@ -1,7 +1,7 @@
 /** What whoever has the machine does for users: the first link, the way into further accounts, and a way back in. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { inputOf, password, textOf, Visitor } from '../support/dashboard.ts'
-import { type Installation, newInstallation } from '../support/service.ts'
+import { type Installation, newInstallation } from '../support/installation.ts'
 
 async function install(changes: Record<string, string> = {}): Promise<Installation> {
   const installation = await newInstallation(changes)

@@ -2,15 +2,9 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../support/service.ts'
-import {
-  asksToTryAgain,
-  hidesOtherAccounts,
-  refusesBadCredentials,
-  refusesOtherMediaTypes,
-  refusesOtherScopes,
-  refusesWhatIsNotDocumented,
-  saysNothingOfFaults,
-} from './alike.ts'
+import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
+import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
+import { refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
 import { describeOperation } from './operation.ts'
 import { queueRun, send } from './requests.ts'
 

@@ -1,13 +1,8 @@
 /** deleteBrowserContext: every status that its document has. */
 import { expect, test } from 'vitest'
-import {
-  asksToTryAgain,
-  hidesOtherAccounts,
-  refusesBadCredentials,
-  refusesOtherScopes,
-  refusesWhatIsNotDocumented,
-  saysNothingOfFaults,
-} from './alike.ts'
+import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
+import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
+import { refusesWhatIsNotDocumented } from './alike-requests.ts'
 import { expectProblem } from './document.ts'
 import { describeOperation } from './operation.ts'
 import { createContext, send } from './requests.ts'

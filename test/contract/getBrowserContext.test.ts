@@ -1,14 +1,8 @@
 /** getBrowserContext: every status that its document has. */
 import { expect, test } from 'vitest'
-import {
-  asksToTryAgain,
-  hidesOtherAccounts,
-  refusesBadCredentials,
-  refusesOtherMediaTypes,
-  refusesOtherScopes,
-  refusesWhatIsNotDocumented,
-  saysNothingOfFaults,
-} from './alike.ts'
+import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
+import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
+import { refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
 import { describeOperation } from './operation.ts'
 import { createContext } from './requests.ts'
 

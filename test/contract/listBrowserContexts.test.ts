@@ -1,13 +1,8 @@
 /** listBrowserContexts: every status that its document has. */
 import { expect, test } from 'vitest'
-import {
-  asksToTryAgain,
-  refusesBadCredentials,
-  refusesOtherMediaTypes,
-  refusesOtherScopes,
-  refusesWhatIsNotDocumented,
-  saysNothingOfFaults,
-} from './alike.ts'
+import { refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
+import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
+import { refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
 import { describeOperation } from './operation.ts'
 import { createContext, send } from './requests.ts'
 

@@ -1,14 +1,8 @@
 /** listRuns: every status that its document has. */
 import { expect, test } from 'vitest'
-import {
-  asksToTryAgain,
-  expectInvalid,
-  refusesBadCredentials,
-  refusesOtherMediaTypes,
-  refusesOtherScopes,
-  refusesWhatIsNotDocumented,
-  saysNothingOfFaults,
-} from './alike.ts'
+import { refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
+import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
+import { expectInvalid, refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
 import { describeOperation, type Subject } from './operation.ts'
 import { queueRun, send } from './requests.ts'
 

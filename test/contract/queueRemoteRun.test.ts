@@ -1,16 +1,14 @@
 /** queueRemoteRun: every status that its document has. */
 import { expect, test } from 'vitest'
+import { refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
+import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
 import {
-  asksToTryAgain,
   expectInvalid,
-  refusesBadCredentials,
   refusesLargeBodies,
   refusesOtherBodies,
   refusesOtherMediaTypes,
-  refusesOtherScopes,
   refusesWhatIsNotDocumented,
-  saysNothingOfFaults,
-} from './alike.ts'
+} from './alike-requests.ts'
 import { expectProblem } from './document.ts'
 import { describeOperation } from './operation.ts'
 import { send } from './requests.ts'

@@ -4,7 +4,7 @@
  */
 import { expect, onTestFinished, test } from 'vitest'
 import { filesIn, found } from '../support/canaries.ts'
-import { newInstallation, type ServiceProcess } from '../support/service.ts'
+import { newInstallation, type ServiceProcess } from '../support/installation.ts'
 import { type RawRequest, sendRaw } from './http.ts'
 
 /** Says everything that it can, at every level, and so does its worker. */

@@ -1,15 +1,8 @@
 /** streamRunEvents: every status that its document has. */
 import { expect, test } from 'vitest'
-import {
-  asksToTryAgain,
-  expectInvalid,
-  hidesOtherAccounts,
-  refusesBadCredentials,
-  refusesOtherMediaTypes,
-  refusesOtherScopes,
-  refusesWhatIsNotDocumented,
-  saysNothingOfFaults,
-} from './alike.ts'
+import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
+import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
+import { expectInvalid, refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
 import { eventsIn } from './document.ts'
 import { type Answered, describeOperation } from './operation.ts'
 import { queueRun } from './requests.ts'

@@ -1,18 +1,15 @@
 /** updateBrowserContext: every status that its document has. */
 import { expect, test } from 'vitest'
+import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
+import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
 import {
-  asksToTryAgain,
   expectInvalid,
-  hidesOtherAccounts,
-  refusesBadCredentials,
   refusesLargeBodies,
   refusesOtherBodies,
   refusesOtherMediaTypes,
-  refusesOtherScopes,
   refusesWhatIsNotDocumented,
   refusesWrongNames,
-  saysNothingOfFaults,
-} from './alike.ts'
+} from './alike-requests.ts'
 import { expectProblem } from './document.ts'
 import { describeOperation } from './operation.ts'
 import { createContext, send } from './requests.ts'

@@ -1,7 +1,11 @@
 /** What a caller does with the Execution API in the journeys, through the generated client. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { TestContext } from 'vitest'
 import { createExecutionV1Client } from '../../generated/execution.v1/client.ts'
 import type { components } from '../../generated/execution.v1/types.ts'
-import { type ServiceProcess, until } from '../support/service.ts'
+import { type Installation, newInstallation, type ServiceProcess } from '../support/installation.ts'
+import { type TestAccount, until } from '../support/service.ts'
 
 export type Client = ReturnType<typeof createExecutionV1Client>
 export type Run = components['schemas']['Run']
@@ -74,4 +78,26 @@ export async function collect<Item>(items: AsyncIterable<Item> | undefined): Pro
   const all: Item[] = []
   for await (const item of items ?? []) all.push(item)
   return all
+}
+
+/** An installation of the test's own, for those that end its service. */
+export async function ownInstallation({ onTestFinished }: TestContext, changes: Record<string, string> = {}) {
+  const own = await newInstallation({ LEASE_SECONDS: '3', ...changes })
+  onTestFinished(own.remove)
+  return own
+}
+
+/** A caller with an account of its own. */
+export async function callerOf(of: Installation, at: ServiceProcess) {
+  const account: TestAccount = await of.createAccount()
+  return { account, client: clientOf(at, account.key) }
+}
+
+let files = 0
+
+/** A file that does not exist until it is asked for; workflows wait for it. */
+export function fileIn({ dataDirectory }: Installation) {
+  files += 1
+  const file = join(dataDirectory, `release-${files}`)
+  return { file, release: () => writeFileSync(file, '') }
 }

@@ -2,7 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { newInstallation, until } from '../support/service.ts'
+import { newInstallation } from '../support/installation.ts'
+import { until } from '../support/service.ts'
 
 test('one press lets requests and runs end as they should, and the next start goes on with what was handed back', async () => {
   const installation = await newInstallation({ SHUTDOWN_SECONDS: '1' })

@@ -3,7 +3,7 @@ import { v4 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import type { QueueRequest } from '../../src/runs/runs.ts'
 import { secretsOwner } from '../../src/runs/runs.ts'
-import { type Domain, newAccount, openDomain, queueRun, type Test, workflow } from '../support/store.ts'
+import { type Domain, newAccount, openDomain, queueRun, request, type Test, workflow } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
 const mask = '********'
@@ -11,15 +11,6 @@ const secret = { type: 'string', writeOnly: true }
 const variables = { type: 'object', properties: { user: { type: 'string' }, password: secret, token: secret } }
 const misfits = (...members: string[]) =>
   members.map((member) => ({ pointer: `/${member}`, detail: 'is the mask of a secret, not its value' }))
-
-const request: QueueRequest = {
-  workflowId: 'anything',
-  variables: {},
-  idempotencyKey: undefined,
-  delaySeconds: 0,
-  expiresInSeconds: undefined,
-  priority: 0,
-}
 
 async function openWithSecrets(test: Test, kind: StoreKind) {
   const domain = await openDomain(test, {

@@ -1,25 +1,12 @@
-/** What callers may rely on when they queue, read, list and cancel runs. */
+/** What callers may rely on when they queue, read and cancel runs. */
 import { describe, expect, test } from 'vitest'
-import type { ListRequest, QueueRequest } from '../../src/runs/runs.ts'
+import type { QueueRequest } from '../../src/runs/runs.ts'
 import { eventsAfter } from '../../src/runs/store.ts'
 import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
 
 const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
 const dayMilliseconds = 24 * 60 * 60 * 1000
-
-/** Every page of a list, one after another. */
-async function walk({ runs }: Domain, accountId: string, request: ListRequest): Promise<string[][]> {
-  const pages: string[][] = []
-  let cursor: string | undefined
-  do {
-    const page = await runs.list(accountId, { ...request, cursor })
-    if (!page) throw new Error('The cursor of this list was refused.')
-    pages.push(page.runs.map(({ id }) => id))
-    cursor = page.nextCursor ?? undefined
-  } while (cursor !== undefined && pages.length < 100)
-  return pages
-}
 
 describe.each(stores)('runs ($name)', (kind) => {
   describe('queueing', () => {
@@ -133,137 +120,6 @@ describe.each(stores)('runs ($name)', (kind) => {
     })
   })
 
-  describe('a list', () => {
-    test('of 57 runs in pages of 10 shows each once, newest first, also while new ones come', async (test) => {
-      const domain = await openDomain(test, { kind })
-      const { accountId, principal } = await newAccount(domain)
-      const made: string[] = []
-      for (let run = 0; run < 57; run += 1) made.push((await queueRun(domain, principal)).id)
-      const first = await domain.runs.list(accountId, { limit: 10 })
-      await queueRun(domain, principal)
-      const rest = await walk(domain, accountId, { limit: 10 })
-      expect(rest.map((page) => page.length)).toEqual([10, 10, 10, 10, 10, 8])
-      const followed = [first?.runs.map(({ id }) => id) ?? []]
-      let cursor = first?.nextCursor
-      while (cursor) {
-        const page = await domain.runs.list(accountId, { limit: 10, cursor })
-        followed.push(page?.runs.map(({ id }) => id) ?? [])
-        cursor = page?.nextCursor
-      }
-      expect(followed.flat()).toEqual(made.toReversed())
-    })
-
-    test('ends with the page that holds its last run', async (test) => {
-      const domain = await openDomain(test, { kind })
-      const { accountId, principal } = await newAccount(domain)
-      for (let run = 0; run < 4; run += 1) await queueRun(domain, principal)
-      const pages = await walk(domain, accountId, { limit: 2 })
-      expect(pages.map((page) => page.length)).toEqual([2, 2])
-    })
-
-    test('refuses a cursor that was changed, or that belongs to another account or other filters', async (test) => {
-      const domain = await openDomain(test, { kind })
-      const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
-      for (const { principal } of [mine, mine, mine, theirs, theirs]) await queueRun(domain, principal)
-      const cursor = (await domain.runs.list(mine.accountId, { limit: 1, status: 'queued' }))?.nextCursor ?? ''
-      const list = (changes: Partial<ListRequest>, accountId = mine.accountId) =>
-        domain.runs.list(accountId, { limit: 1, status: 'queued', cursor, ...changes })
-      expect(await list({})).toMatchObject({ runs: [{}] })
-      expect(await list({ limit: 2 })).toMatchObject({ runs: [{}, {}] })
-      expect(await list({}, theirs.accountId)).toBeUndefined()
-      expect(await list({ status: undefined })).toBeUndefined()
-      expect(await list({ status: 'running' })).toBeUndefined()
-      expect(await list({ workflowId: 'anything' })).toBeUndefined()
-      expect(await list({ createdAfter: 0 })).toBeUndefined()
-      expect(await list({ createdBefore: Date.now() + 1000 })).toBeUndefined()
-      for (const changed of [...changesOf(cursor), '', '.', 'x', cursor.split('.')[0] ?? '']) {
-        expect(await list({ cursor: changed }), changed).toBeUndefined()
-      }
-    })
-
-    test('follows its cursor whatever order the filters are given in', async (test) => {
-      const domain = await openDomain(test, { kind })
-      const { accountId, principal } = await newAccount(domain)
-      for (let run = 0; run < 2; run += 1) await queueRun(domain, principal)
-      const page = await domain.runs.list(accountId, { limit: 1, status: 'queued', workflowId: 'anything' })
-      const cursor = page?.nextCursor ?? ''
-      const next = await domain.runs.list(accountId, { workflowId: 'anything', status: 'queued', cursor, limit: 1 })
-      expect(next?.runs).toHaveLength(1)
-    })
-
-    test('holds what its filters ask for: workflow, status, both', async (test) => {
-      const domain = await openDomain(test, { kind, workflows: [workflow(), workflow({ id: 'other' })] })
-      const { accountId, principal } = await newAccount(domain)
-      const [one, two] = [await queueRun(domain, principal), await queueRun(domain, principal)]
-      const [three, four] = [
-        await queueRun(domain, principal, { workflowId: 'other' }),
-        await queueRun(domain, principal, { workflowId: 'other' }),
-      ]
-      await domain.runs.cancel(accountId, two.id)
-      await domain.runs.cancel(accountId, four.id)
-      const list = async (filters: Partial<ListRequest>) =>
-        (await walk(domain, accountId, { limit: 1, ...filters })).flat()
-      expect(await list({})).toEqual([four.id, three.id, two.id, one.id])
-      expect(await list({ workflowId: 'other' })).toEqual([four.id, three.id])
-      expect(await list({ status: 'cancelled' })).toEqual([four.id, two.id])
-      expect(await list({ workflowId: 'anything', status: 'queued' })).toEqual([one.id])
-      expect(await list({ workflowId: 'unknown' })).toEqual([])
-      expect(await list({ status: 'running' })).toEqual([])
-    })
-
-    test('holds the runs of several statuses, newest first, in pages', async (test) => {
-      const domain = await openDomain(test, { kind })
-      const { accountId, principal } = await newAccount(domain)
-      const ids: string[] = []
-      for (let run = 0; run < 6; run += 1) ids.push((await queueRun(domain, principal, { priority: -run })).id)
-      await domain.queue.claim('worker', domain.workflows.list(), 2, 15)
-      for (const id of ids.slice(4)) await domain.runs.cancel(accountId, id)
-      // By now: two running, two queued, two cancelled.
-      const list = async (status: ListRequest['status'], filters: Partial<ListRequest> = {}) =>
-        (await walk(domain, accountId, { limit: 2, ...filters, status })).flat()
-      const newestFirst = ids.toReversed()
-      expect(await list(['queued', 'running'])).toEqual(newestFirst.slice(2))
-      expect(await list(['running', 'cancelled', 'failed', 'running'])).toEqual([
-        ...newestFirst.slice(0, 2),
-        ids[1],
-        ids[0],
-      ])
-      expect(await list(['queued', 'running', 'cancelled'], { createdAfter: 0, createdBefore: 8.64e15 })).toEqual(
-        newestFirst,
-      )
-      expect(await list(['running'])).toEqual(await list('running'))
-      expect(await list([])).toEqual([])
-      const cursor = (await domain.runs.list(accountId, { limit: 1, status: ['queued', 'running'] }))?.nextCursor ?? ''
-      const next = await domain.runs.list(accountId, { limit: 1, status: ['running', 'queued'], cursor })
-      expect(next?.runs.map(({ id }) => id)).toEqual([ids[2]])
-      expect(await domain.runs.list(accountId, { limit: 1, status: 'queued', cursor })).toBeUndefined()
-    })
-
-    test('holds runs created at or after one moment and before another', async (test) => {
-      const domain = await openDomain(test, { kind })
-      const { accountId, principal } = await newAccount(domain)
-      const made = [await queueRun(domain, principal)]
-      // Each in a millisecond of its own.
-      while (made.length < 3) {
-        const last = made.at(-1)?.createdAt ?? 0
-        while (Date.now() <= last);
-        made.push(await queueRun(domain, principal))
-      }
-      const [first, second, third] = made.map(({ id }) => id)
-      const at = made.map(({ createdAt }) => createdAt) as [number, number, number]
-      const list = async (filters: Partial<ListRequest>) =>
-        (await walk(domain, accountId, { limit: 1, ...filters })).flat()
-      expect(await list({ createdAfter: at[1] })).toEqual([third, second])
-      expect(await list({ createdAfter: at[1] + 1 })).toEqual([third])
-      expect(await list({ createdBefore: at[1] })).toEqual([first])
-      expect(await list({ createdBefore: at[1] + 1 })).toEqual([second, first])
-      expect(await list({ createdAfter: at[1], createdBefore: at[1] + 1 })).toEqual([second])
-      expect(await list({ createdAfter: at[1], createdBefore: at[1] })).toEqual([])
-      expect(await list({ createdAfter: -1 })).toEqual([third, second, first])
-      expect(await list({ createdBefore: 8.64e15 })).toEqual([third, second, first])
-    })
-  })
-
   describe('cancelling', () => {
     test('ends a queued run at once', async (test) => {
       const domain = await openDomain(test, { kind })
@@ -335,12 +191,3 @@ describe.each(stores)('runs ($name)', (kind) => {
     expect(await domain.runs.get(mine.accountId, run.id)).toEqual(run)
   })
 })
-
-/** The cursor with each of its characters changed, one missing, one added, and one that base64 decoders skip. */
-function changesOf(cursor: string): string[] {
-  const changed = [...cursor].map((character, index) => {
-    const other = character === 'A' ? 'B' : 'A'
-    return cursor.slice(0, index) + other + cursor.slice(index + 1)
-  })
-  return [...changed, cursor.slice(0, -1), `${cursor}A`, `${cursor}=`, `${cursor} `, ` ${cursor}`]
-}

@@ -1,7 +1,7 @@
 /** A service with a dashboard, and a browser in which somebody does what a person would do with it. */
 import type { Page } from 'playwright-core'
 import { type Browser, type PageOptions, startBrowser } from './browser.ts'
-import { type Installation, newInstallation, type ServiceProcess } from './service.ts'
+import { type Installation, newInstallation, type ServiceProcess } from './installation.ts'
 import type { Test } from './store.ts'
 
 export const owner = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'a difference engine' }

@@ -113,7 +113,8 @@ export async function queueRun({ runs }: Domain, principal: Principal, changes: 
   return queued.run
 }
 
-const request: QueueRequest = {
+/** A request that asks for nothing special. */
+export const request: QueueRequest = {
   workflowId: 'anything',
   variables: {},
   idempotencyKey: undefined,

@@ -1,0 +1,133 @@
+/** The blocks of 401, 403 and another account's 404, which are alike for every operation: who calls. */
+import { expect, test } from 'vitest'
+import { expectProblem, scopes } from './document.ts'
+import type { Subject } from './operation.ts'
+import { addressOf, credential, type SentRequest, sendRequest } from './requests.ts'
+
+type Headers = Record<string, string | string[]>
+
+/** What stands in the place of a good credential. `good` is the header with the caller's own key. */
+const badCredentials: [what: string, headers: (good: { header: string; value: string; key: string }) => Headers][] = [
+  ['no key', () => ({})],
+  ['an empty header', ({ header }) => ({ [header]: '' })],
+  ['a key that is no UUID', ({ header, value }) => ({ [header]: `${value}0` })],
+  ['a key with braces around it', ({ header, value, key }) => ({ [header]: value.replace(key, `{${key}}`) })],
+  ['a key in the form urn:uuid', ({ header, value, key }) => ({ [header]: value.replace(key, `urn:uuid:${key}`) })],
+  ['a key that does not exist', ({ header, value, key }) => ({ [header]: value.replace(key, crypto.randomUUID()) })],
+  ['the key in Basic authentication', ({ key }) => ({ Authorization: `Basic ${btoa(`${key}:`)}` })],
+  ['the same key twice', ({ header, value }) => ({ [header]: [value, value] })],
+  [
+    'the key and another one',
+    ({ header, value, key }) => ({ [header]: [value, value.replace(key, crypto.randomUUID())] }),
+  ],
+  [
+    'another key and the key',
+    ({ header, value, key }) => ({ [header]: [value.replace(key, crypto.randomUUID()), value] }),
+  ],
+]
+
+/** 401: whatever is wrong with the credential, the answer is the same. */
+export function refusesBadCredentials(subject: Subject): void {
+  const { operation } = subject
+  const challenge = {
+    execution: 'Bearer realm="execution-service"',
+    browserContext: 'ApiKey realm="execution-service", header="x-service-api-key"',
+  }[operation.surface]
+
+  const refused = async (request: SentRequest) => {
+    const answer = await subject.answered(request)
+    expect(answer.text).toBe('Unauthorized')
+    expect(answer.headers).toEqual({
+      'x-request-id': expect.any(String),
+      'cache-control': 'no-store',
+      'content-type': 'text/plain',
+      'content-length': '12',
+      'www-authenticate': challenge,
+      date: expect.any(String),
+      connection: expect.any(String),
+    })
+  }
+  const withoutCredential = ({ headers, ...rest }: SentRequest): SentRequest => {
+    const { Authorization: _, 'x-service-api-key': __, ...others } = headers
+    return { ...rest, headers: others }
+  }
+
+  test.each(badCredentials)('refuses %s, and does not say what is wrong', async (_, headersOf) => {
+    const { account, request } = await subject.caller()
+    const [[header, value] = ['', '']] = Object.entries(credential(operation, account.key))
+    const rest = withoutCredential(request)
+    await refused({ ...rest, headers: { ...rest.headers, ...headersOf({ header, value, key: account.key }) } })
+  })
+
+  test('refuses a good key in the header of the other surface', async () => {
+    const { account, request } = await subject.caller()
+    const other = operation.surface === 'execution' ? 'browserContext' : 'execution'
+    const rest = withoutCredential(request)
+    await refused({ ...rest, headers: { ...rest.headers, ...credential({ surface: other }, account.key) } })
+  })
+
+  test('refuses a deleted key as it refuses one that never existed', async () => {
+    const { account, request } = await subject.caller()
+    const { id, value } = await account.createKey()
+    await account.deleteKey(id)
+    await refused({ ...request, headers: { ...request.headers, ...credential(operation, value) } })
+  })
+
+  test('refuses an expired key as it refuses one that never existed', async () => {
+    const { account, request } = await subject.caller()
+    const { value } = await account.createKey({ expiresAt: Date.now() - 1 })
+    await refused({ ...request, headers: { ...request.headers, ...credential(operation, value) } })
+  })
+
+  test('refuses a bad credential before it looks at anything else of the request', async () => {
+    const { request } = await subject.caller()
+    const rest = withoutCredential(request)
+    const wrong = { Accept: 'image/png', 'Content-Type': 'text/plain' }
+    const body = operation.method === 'GET' ? {} : { body: '{' }
+    await refused({ ...rest, path: `${request.path}?unknown=1`, headers: { ...rest.headers, ...wrong }, ...body })
+  })
+}
+
+/** 403: a key needs every scope of the operation, and no other. */
+export function refusesOtherScopes(subject: Subject): void {
+  const { operation } = subject
+
+  test('refuses a key that has every scope but those that the operation needs', async () => {
+    const { account, request } = await subject.caller()
+    const others = scopes.filter((scope) => !operation.scopes.includes(scope))
+    const { value } = await account.createKey({ scopes: others })
+    const answer = await subject.answered({
+      ...request,
+      headers: { ...request.headers, ...credential(operation, value) },
+    })
+    expect(answer.text).toBe('Forbidden')
+    expect(answer.headers['www-authenticate']).toBeUndefined()
+  })
+
+  test('accepts a key that has the scopes that the operation needs, and no other', async () => {
+    const { account, request } = await subject.caller()
+    const { value } = await account.createKey({ scopes: operation.scopes })
+    const headers = { ...request.headers, ...credential(operation, value) }
+    const { status } = await sendRequest(addressOf(subject.service, operation), { ...request, headers })
+    expect(status).toBeLessThan(300)
+  })
+}
+
+/** 404: the resource of another account is not told apart from one that does not exist. */
+export function hidesOtherAccounts(subject: Subject): void {
+  const noun = subject.operation.tag === 'Runs' ? 'run' : 'browser context'
+  const notFound = { kind: 'not-found', title: 'Not found', status: 404, detail: `No such ${noun} in this account.` }
+
+  test(`does not know the ${noun} of another account`, async () => {
+    const { request } = await subject.caller()
+    const other = await subject.service.createAccount()
+    const headers = { ...request.headers, ...credential(subject.operation, other.key) }
+    expectProblem(subject.operation, await subject.answered({ ...request, headers }), notFound)
+  })
+
+  test(`does not know a ${noun} that does not exist`, async () => {
+    const { request } = await subject.caller()
+    const path = request.path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, crypto.randomUUID())
+    expectProblem(subject.operation, await subject.answered({ ...request, path }), notFound)
+  })
+}

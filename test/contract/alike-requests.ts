@@ -1,0 +1,173 @@
+/** The blocks of 400, 406, 413 and 415, which are alike for every operation: what is wrong with a request. */
+import { expect, test } from 'vitest'
+import { expectProblem } from './document.ts'
+import type { Subject } from './operation.ts'
+import { addressOf, type SentRequest, sendRequest } from './requests.ts'
+
+const bodyBytesMax = 1024 * 1024
+
+type Headers = SentRequest['headers']
+
+const invalid = { kind: 'invalid-request', title: 'Invalid request', status: 400 }
+
+/** Sends what the caller's request becomes; it must be refused with 400 and exactly these members at fault. */
+export async function expectInvalid(
+  subject: Subject,
+  change: (request: SentRequest) => SentRequest,
+  errors: unknown[],
+): Promise<void> {
+  const { request } = await subject.caller()
+  const answer = await subject.answered(change(request))
+  expectProblem(subject.operation, answer, { ...invalid, errors })
+}
+
+/** 400: what no operation takes; what one takes in particular is in its own file. */
+export function refusesWhatIsNotDocumented(subject: Subject): void {
+  const { operation } = subject
+
+  test('refuses a query parameter that the document does not have', async () => {
+    const join = (path: string) => (path.includes('?') ? '&' : '?')
+    const withUnknown = (request: SentRequest) => ({
+      ...request,
+      path: `${request.path}${join(request.path)}colour=red`,
+    })
+    const errors = [{ parameter: 'colour', detail: 'is not a parameter of this operation' }]
+    await expectInvalid(subject, withUnknown, errors)
+  })
+
+  if (!operation.body) {
+    test('refuses a body', async () => {
+      const headers = { 'Content-Type': 'application/json' }
+      const withBody = (request: SentRequest) => ({
+        ...request,
+        headers: { ...request.headers, ...headers },
+        body: '{}',
+      })
+      await expectInvalid(subject, withBody, [{ pointer: '', detail: 'This operation takes no body.' }])
+    })
+  }
+
+  const id = operation.parameters.find((parameter) => parameter.in === 'path')?.name
+  if (id) refusesMalformedIds(subject, id)
+}
+
+function refusesMalformedIds(subject: Subject, id: string): void {
+  const { operation } = subject
+  // `$` stands for a good one.
+  const wrongIds = id === 'workflowId' ? ['a%20b', 'a%2Fb', 'ä', 'a'.repeat(129)] : ['1', 'urn:uuid:$', '$0', '{$}']
+
+  test.each(wrongIds)('refuses the id %s', async (wrong) => {
+    const { request } = await subject.caller()
+    const segment = operation.path.split('/').indexOf(`{${id}}`)
+    const [path = '', query] = request.path.split('?')
+    const segments = path.split('/')
+    segments[segment] = wrong.replace('$', segments[segment] as string)
+    const answer = await subject.answered({ ...request, path: segments.join('/') + (query ? `?${query}` : '') })
+    expectProblem(operation, answer, { ...invalid, errors: expect.any(Array) })
+    for (const error of answer.body.errors) expect(error).toEqual({ parameter: id, detail: expect.any(String) })
+  })
+}
+
+/** Names that break a rule, and the rule. */
+const wrongNames: [what: string, name: unknown, detail: string][] = [
+  ['an empty name', '', 'must NOT have fewer than 1 characters'],
+  ['a name of 101 characters', 'a'.repeat(101), 'must NOT have more than 100 characters'],
+  ['a space at the start', ' a', 'must match pattern'],
+  ['a space at the end', 'a ', 'must match pattern'],
+  ['a line break', 'a\nb', 'must match pattern'],
+  ['a number', 7, 'must be string'],
+  ['null', null, 'must be string'],
+]
+
+/** 400: a name of a browser context that breaks a rule. */
+export function refusesWrongNames(subject: Subject): void {
+  test.each(wrongNames)('refuses %s', async (_, name, detail) => {
+    const errors = [{ pointer: '/name', detail: expect.stringContaining(detail) }]
+    const wrong = expect.arrayContaining(errors) as unknown as unknown[]
+    await expectInvalid(subject, (request) => ({ ...request, body: JSON.stringify({ name }) }), wrong)
+  })
+}
+
+/** 406: an `Accept` that excludes every media type of the operation's success. */
+export function refusesOtherMediaTypes(subject: Subject): void {
+  const { operation } = subject
+  const successes = [...operation.responses].filter(([status]) => status < 300)
+  const types = [...new Set(successes.flatMap(([, { schemas }]) => Object.keys(schemas)))]
+  const type = types.join(' or ')
+
+  test.each(['image/png', 'text/html, application/xml;q=0.9', `${types[0]};q=0`])(
+    'refuses Accept: %s',
+    async (accept) => {
+      const { request } = await subject.caller()
+      const answer = await subject.answered({ ...request, headers: { ...request.headers, Accept: accept } })
+      const detail = `This operation answers with ${type}.`
+      expectProblem(operation, answer, { kind: 'not-acceptable', title: 'Not acceptable', status: 406, detail })
+    },
+  )
+
+  const wildcard = types[0]?.replace(/\/.*/, '/*') as string
+  test.each(['*/*', wildcard, `image/png, ${types[0]};q=0.1`])('accepts Accept: %s', async (accept) => {
+    const { request } = await subject.caller()
+    const headers = { ...request.headers, Accept: accept }
+    const { status } = await sendRequest(addressOf(subject.service, operation), { ...request, headers })
+    expect(status).toBeLessThan(300)
+  })
+}
+
+/** 413: a body of more than 1 MiB. */
+export function refusesLargeBodies(subject: Subject): void {
+  test('refuses a body of one byte more than 1 MiB, and closes the connection', async () => {
+    const { request } = await subject.caller()
+    const body = `${request.body}${' '.repeat(bodyBytesMax - String(request.body).length)} `
+    const answer = await subject.answered({ ...request, body })
+    expectProblem(subject.operation, answer, {
+      kind: 'content-too-large',
+      title: 'Content too large',
+      status: 413,
+      detail: `The body may have at most ${bodyBytesMax} bytes.`,
+    })
+    expect(answer.headers.connection).toBe('close')
+  })
+
+  test('accepts a body of exactly 1 MiB', async () => {
+    const { request } = await subject.caller()
+    const body = String(request.body).padEnd(bodyBytesMax)
+    const { status } = await sendRequest(addressOf(subject.service, subject.operation), { ...request, body })
+    expect(status).toBeLessThan(300)
+  })
+}
+
+/** 415: a body of another media type, in another charset, or with a content coding. */
+export function refusesOtherBodies(subject: Subject): void {
+  const unsupported: Headers[] = [
+    { 'Content-Type': 'text/plain' },
+    { 'Content-Type': 'application/x-www-form-urlencoded' },
+    { 'Content-Type': 'application/merge-patch+json' },
+    { 'Content-Type': 'application/json; charset=iso-8859-1' },
+    { 'Content-Type': 'json' },
+    { 'Content-Encoding': 'gzip' },
+  ]
+  test.each(unsupported)('refuses a body with %o', async (headers) => {
+    const { request } = await subject.caller()
+    const answer = await subject.answered({ ...request, headers: { ...request.headers, ...headers } })
+    expectProblem(subject.operation, answer, {
+      kind: 'unsupported-media-type',
+      title: 'Unsupported media type',
+      status: 415,
+      detail: 'Send the body as application/json, in UTF-8 and without a content coding.',
+    })
+  })
+
+  const supported: Headers[] = [
+    { 'Content-Type': 'application/json; charset=utf-8' },
+    { 'Content-Type': 'Application/JSON;charset="UTF-8"' },
+    { 'Content-Type': 'application/json; profile=x' },
+    { 'Content-Encoding': 'identity' },
+  ]
+  test.each(supported)('accepts a body with %o', async (headers) => {
+    const { request } = await subject.caller()
+    const sent = { ...request, headers: { ...request.headers, ...headers } }
+    const { status } = await sendRequest(addressOf(subject.service, subject.operation), sent)
+    expect(status).toBeLessThan(300)
+  })
+}

@@ -1,0 +1,170 @@
+/** How the service starts, is killed and stops: what it has acknowledged is kept, and nothing of it is left behind. */
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, test } from 'vitest'
+import { command } from '../support/installation.ts'
+import { removeDirectory, settingsOf, temporaryDirectory, until } from '../support/service.ts'
+import {
+  type Client,
+  clientOf,
+  collect,
+  fileIn,
+  follow,
+  ownInstallation,
+  queue,
+  type Run,
+  read,
+  untilStatus,
+} from './caller.ts'
+
+/** How often the run has reached a final status, and which. */
+async function endings(client: Client, run: Pick<Run, 'id'>): Promise<string[]> {
+  const events = await collect(await follow(client, run))
+  const statuses = events.flatMap(({ data }) => (data.type === 'status' ? [data.status] : []))
+  return statuses.filter((status) => status !== 'queued' && status !== 'running')
+}
+
+// At the same time, because most of their time they wait for leases and for processes to end.
+describe.concurrent('the service', { timeout: 40_000 }, () => {
+  test('keeps every run that it has acknowledged when it is killed, and finishes each of them once', async (context) => {
+    const own = await ownInstallation(context)
+    const killed = await own.start()
+    const account = await own.createAccount()
+    const acknowledged: string[] = []
+    const caller = async () => {
+      const client = clientOf(killed, account.key)
+      for (;;) {
+        const { run } = await queue(client, 'greet', { name: 'Ada' })
+        acknowledged.push(run.id)
+      }
+    }
+    const callers = Array.from({ length: 8 }, () => caller().catch(() => {}))
+    await until('60 runs are acknowledged', () => acknowledged.length >= 60)
+    await killed.killAll()
+    await Promise.all(callers)
+
+    const client = clientOf(await own.start(), account.key)
+    for (const id of acknowledged) {
+      await untilStatus(client, { id }, 'succeeded')
+      expect(await endings(client, { id })).toEqual(['succeeded'])
+    }
+  })
+
+  test('leaves no process behind when it alone is killed', async (context) => {
+    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '1' })
+    const killed = await own.start()
+    const client = clientOf(killed, (await own.createAccount()).key)
+    const { run } = await queue(client, 'hold', { file: fileIn(own).file })
+    await untilStatus(client, run, 'running')
+    process.kill(killed.pid, 'SIGKILL')
+    await until('its worker and the processes of its runs have ended', () => !killed.anyAlive())
+  })
+
+  test('leaves no process behind when it is killed while its worker starts', async (context) => {
+    const own = await ownInstallation(context)
+    const killed = await own.start('service ready')
+    process.kill(killed.pid, 'SIGKILL')
+    await until('its worker has ended', () => !killed.anyAlive())
+  })
+
+  test('answers what is under way when it is told to stop, and hands back what does not finish', async (context) => {
+    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '1' })
+    const stopped = await own.start()
+    const account = await own.createAccount()
+    const client = clientOf(stopped, account.key)
+    const { file, release } = fileIn(own)
+    const waiting = Array.from({ length: 10 }, () => queue(client, 'hold', { file }, {}, { Prefer: 'wait=30' }))
+    const listed = await until('every call has its run', async () => {
+      const runs = (await client.listRuns({ params: { query: { workflowId: 'hold' } } })).data?.data ?? []
+      return runs.length === 10 && runs.some(({ status }) => status === 'running') && runs
+    })
+    const running = listed.find(({ status }) => status === 'running') as Run
+    const stream = await follow(client, running)
+    expect((await stream?.next())?.value?.data).toMatchObject({ status: 'queued' })
+
+    const ended = stopped.stop()
+    const readiness = async () => (await fetch(`${stopped.managementUrl}/readyz`)).status
+    await until('the service says that it is not ready', async () => (await readiness()) === 503)
+    for (const { run, response } of await Promise.all(waiting)) {
+      expect(response.status).toBe(202)
+      expect(['queued', 'running']).toContain(run.status)
+    }
+    // The stream ends as it should: a reset would throw here.
+    await collect(stream)
+    expect(await ended).toEqual({ code: 0, signal: null })
+    await until('no process is left', () => !stopped.anyAlive())
+
+    const again = clientOf(await own.start(), account.key)
+    expect(await read(again, running)).toMatchObject({ finishedAt: null })
+    release()
+    for (const run of listed) {
+      await untilStatus(again, run, 'succeeded')
+      expect(await endings(again, run)).toEqual(['succeeded'])
+    }
+  })
+
+  test('lets its runs finish when it is told to stop, as long as that does not take too long', async (context) => {
+    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '15' })
+    const stopped = await own.start()
+    const client = clientOf(stopped, (await own.createAccount()).key)
+    const { file, release } = fileIn(own)
+    const { run } = await queue(client, 'hold', { file })
+    await untilStatus(client, run, 'running')
+    const ended = stopped.stop()
+    await until('the service is stopping', () => stopped.log.some(({ msg }) => msg === 'service stopping'))
+    release()
+    expect(await ended).toEqual({ code: 0, signal: null })
+    const store = new DatabaseSync(join(own.dataDirectory, 'service.db'), { readOnly: true })
+    const rows = store.prepare('SELECT id, status, attempts, output FROM runs').all()
+    store.close()
+    expect(rows).toEqual([{ id: run.id, status: 'succeeded', attempts: 1, output: '"released"' }])
+  })
+
+  test('takes no port that another program has, and says so', async (context) => {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    context.onTestFinished(() => void server.close())
+    const { port } = server.address() as { port: number }
+    const sentence = `127.0.0.1:${port} is in use by another program: set BROWSER_CONTEXT_PORT to another port`
+    expect(await sentenceAtStart({ BROWSER_CONTEXT_PORT: String(port) })).toContain(sentence)
+  })
+
+  test('does not start with a workflow that does not load, and says in one sentence which', async (context) => {
+    const directory = temporaryDirectory()
+    context.onTestFinished(() => removeDirectory(directory))
+    writeFileSync(join(directory, 'broken.ts'), "throw new Error('No such luck')\n")
+    const sentence = await sentenceAtStart({ WORKFLOWS_DIR: directory })
+    expect(sentence).toMatch(/broken\.ts does not load: Error: No such luck\.$/)
+  })
+
+  test.each<[what: string, changes: Record<string, string>, sentence: string | RegExp]>([
+    ['a port that is no number', { EXECUTION_PORT: 'http' }, /^EXECUTION_PORT is "http": set it to a whole number/],
+    [
+      'one port for two surfaces',
+      { EXECUTION_PORT: '3001', BROWSER_CONTEXT_PORT: '3001' },
+      'EXECUTION_PORT and BROWSER_CONTEXT_PORT are both 3001: set them to different ports.',
+    ],
+    ['a database that it does not have', { DATABASE_URL: 'postgres://x' }, /^DATABASE_URL is set, but .*: unset it/],
+    [
+      'a directory of workflows that is not there',
+      { WORKFLOWS_DIR: '/nonexistent' },
+      /^WORKFLOWS_DIR \(\/nonexistent\) /,
+    ],
+    ['a data directory that is a file', { DATA_DIR: 'package.json' }, /^DATA_DIR /],
+  ])('does not start with %s, and says in one sentence what to set', async (_, changes, sentence) => {
+    expect(await sentenceAtStart(changes)).toMatch(sentence)
+  })
+})
+
+/** What the service says when it does not start, which must be one sentence. */
+async function sentenceAtStart(changes: Record<string, string>): Promise<string> {
+  const directory = temporaryDirectory()
+  const { code, stdout, stderr } = await command(['start'], { ...settingsOf(directory), ...changes })
+  removeDirectory(directory)
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  const [sentence = '', ...more] = stderr.split('\n')
+  expect(more).toEqual([''])
+  return sentence
+}

@@ -1,0 +1,149 @@
+/** What becomes of a run after an attempt, and the events that tell it. */
+import { describe, expect, test } from 'vitest'
+import type { RunQueue } from '../../src/runs/queue.ts'
+import type { RunStatus } from '../../src/runs/state.ts'
+import { eventsAfter } from '../../src/runs/store.ts'
+import { claimAll, claimOne, failed, noRetry, statusesOf, stoppedClock } from '../support/claims.ts'
+import { newAccount, openDomain, queueRun } from '../support/store.ts'
+import { stores } from '../support/stores.ts'
+
+const { error } = failed
+
+describe.each(stores)('the queue of runs ($name)', (kind) => {
+  describe('an attempt', () => {
+    test('that fails is repeated after its backoff, as often as the policy allows', async (test) => {
+      const clock = stoppedClock()
+      const domain = await openDomain(test, { kind, now: clock.now })
+      const { principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal)
+      const retry = { maxAttempts: 4, backoffSeconds: 0.5, backoffFactor: 3 }
+      const get = () => domain.runs.get(principal.accountId, run.id)
+      for (const backoffSeconds of [0.5, 1.5, 4.5]) {
+        const claim = await claimOne(domain)
+        await domain.queue.settle(claim, failed, retry)
+        const availableAt = clock.now() + backoffSeconds * 1000
+        const waiting = { status: 'queued', reason: 'attemptFailed', waitingFor: 'delay', availableAt, error }
+        expect(await get()).toMatchObject(waiting)
+        clock.advance(backoffSeconds - 0.001)
+        await domain.upkeep.once()
+        expect(await claimAll(domain.queue, domain)).toEqual([])
+        clock.advance(0.001)
+        await domain.upkeep.once()
+        expect(await get()).toMatchObject({ status: 'queued', waitingFor: 'worker' })
+      }
+      await domain.queue.settle(await claimOne(domain), failed, retry)
+      const finishedAt = clock.now()
+      expect(await get()).toMatchObject({ status: 'failed', reason: 'workflowFailed', attempts: 4, error, finishedAt })
+    })
+
+    test('that succeeds after others failed leaves no error behind', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal)
+      await domain.queue.settle(await claimOne(domain), failed, { ...noRetry, maxAttempts: 2, backoffSeconds: 0 })
+      await domain.queue.settle(await claimOne(domain), { kind: 'succeeded', output: { words: 3 } }, noRetry)
+      const finished = { status: 'succeeded', reason: null, output: { words: 3 }, error: null, attempts: 2 }
+      expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(finished)
+    })
+
+    test.for<[RunStatus, string, Parameters<RunQueue['settle']>[1]]>([
+      ['failed', 'outputInvalid', { kind: 'failed', reason: 'outputInvalid', error }],
+      ['failed', 'workflowExited', { kind: 'failed', reason: 'workflowExited', error }],
+      ['timedOut', 'timeLimit', { kind: 'timedOut' }],
+      ['cancelled', 'cancelRequested', { kind: 'cancelled' }],
+    ])('ends the run as %s (%s)', async ([status, reason, outcome], test) => {
+      const domain = await openDomain(test, { kind })
+      const { principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal)
+      await domain.queue.settle(await claimOne(domain), outcome, noRetry)
+      expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status, reason })
+      expect((await statusesOf(domain, run.id)).at(-1)).toEqual([status, 1, reason])
+    })
+
+    test('that is handed back is queued again at once, in its old place, whatever the policy', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { principal } = await newAccount(domain)
+      const [first, second] = [await queueRun(domain, principal), await queueRun(domain, principal)]
+      const claim = await claimOne(domain)
+      await domain.queue.settle(claim, { kind: 'workerStopped' }, noRetry)
+      const waiting = { status: 'queued', reason: 'workerStopped', waitingFor: 'worker', finishedAt: null }
+      expect(await domain.runs.get(principal.accountId, first.id)).toMatchObject(waiting)
+      const claims = await claimAll(domain.queue, domain)
+      expect(claims.map(({ runId, attempt }) => [runId, attempt])).toEqual([
+        [first.id, 2],
+        [second.id, 1],
+      ])
+    })
+
+    test('finds the steps that earlier ones finished, and nothing is kept of them when the run has ended', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { principal } = await newAccount(domain)
+      const [run, cancelled] = [await queueRun(domain, principal), await queueRun(domain, principal)]
+      const again = { ...noRetry, maxAttempts: 2, backoffSeconds: 0 }
+      for (const claim of await claimAll(domain.queue, domain)) {
+        expect(claim.steps).toEqual([])
+        const step = { at: Date.now(), type: 'step', data: { name: 'fetch', state: 'finished' } } as const
+        expect(await domain.queue.finishStep(claim, 'fetch', Buffer.from(claim.runId), [step])).toBe(true)
+        await domain.queue.settle(claim, failed, again)
+      }
+      await domain.runs.cancel(principal.accountId, cancelled.id)
+      const second = await claimOne(domain)
+      expect(second.steps.map(({ name, value }) => [name, Buffer.from(value).toString()])).toEqual([['fetch', run.id]])
+      await domain.queue.settle(second, { kind: 'succeeded', output: null }, noRetry)
+      expect(await domain.store.read.all('SELECT * FROM run_steps', [])).toEqual([])
+    })
+
+    test('may finish a step of a name once', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { principal } = await newAccount(domain)
+      await queueRun(domain, principal)
+      const claim = await claimOne(domain)
+      const [first, second] = [Buffer.from('first'), Buffer.from('second')]
+      await domain.queue.finishStep(claim, 'fetch', first, [])
+      await expect(domain.queue.finishStep(claim, 'fetch', second, [])).rejects.toThrow()
+      await domain.queue.settle(claim, { kind: 'workerStopped' }, noRetry)
+      const [step] = (await claimOne(domain)).steps
+      expect(Buffer.from(step?.value ?? []).toString()).toBe('first')
+    })
+  })
+
+  describe('events', () => {
+    test('are numbered from 1 without a gap, whoever writes them at the same time', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const other = await openDomain(test, { kind, place: domain.place })
+      const { principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal)
+      const claim = await claimOne(domain)
+      const log = (message: string) => ({ at: Date.now(), type: 'log', data: { level: 'info', message } }) as const
+      await Promise.all([
+        ...Array.from({ length: 30 }, (_, index) =>
+          (index % 2 ? domain : other).queue.report(claim, [log(`${index} a`), log(`${index} b`)]),
+        ),
+        other.runs.cancel(principal.accountId, run.id),
+      ])
+      await domain.queue.settle(claim, { kind: 'cancelled' }, noRetry, [log('last words')])
+      const events = await eventsAfter(other.store.read, run.id, 0, 1000)
+      expect(events.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 65 }, (_, index) => index + 1))
+      expect(events.at(-1)?.data).toEqual({ status: 'cancelled', attempt: 1, reason: 'cancelRequested' })
+      const messages = events.filter(({ type }) => type === 'log').map(({ data }) => String(data.message))
+      expect(messages.at(-1)).toBe('last words')
+      // What was reported together stands together.
+      for (const [index, message] of messages.entries()) {
+        if (message.endsWith(' a')) expect(messages[index + 1]).toBe(message.replace(' a', ' b'))
+      }
+    })
+
+    test('set the progress of the run to the last one told', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal)
+      const claim = await claimOne(domain)
+      const progress = (percent: number) =>
+        ({ at: 1, type: 'progress', data: { attempt: 1, percent, message: `${percent} of 100` } }) as const
+      const log = { at: 1, type: 'log', data: { level: 'info', message: 'between' } } as const
+      await domain.queue.report(claim, [progress(10), log, progress(40), log])
+      const now = await domain.runs.get(principal.accountId, run.id)
+      expect(now?.progress).toEqual({ percent: 40, message: '40 of 100' })
+    })
+  })
+})

@@ -1,0 +1,157 @@
+/** Runs the real service for tests in processes of its own, on a data directory of its own: starts it, calls commands, ends it. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { readConfig } from '../../src/config.ts'
+import {
+  type Addresses,
+  type CreateAccount,
+  type Environment,
+  type LogLine,
+  main,
+  openAdministration,
+  removeDirectory,
+  settingsOf,
+  temporaryDirectory,
+  until,
+} from './service.ts'
+
+/** A data directory of its own, and the services and commands that are started on it. */
+export interface Installation {
+  dataDirectory: string
+  settings: Environment
+  createAccount: CreateAccount
+  /** Resolves when the service serves and its worker is ready, or as soon as it has logged something else. */
+  start(untilLogged?: string): Promise<ServiceProcess>
+  /** Calls the command line, and waits until it has ended. */
+  command(...args: string[]): ReturnType<typeof command>
+  /** Ends everything, and removes the directory. */
+  remove(): Promise<void>
+}
+
+export async function newInstallation(changes: Environment = {}): Promise<Installation> {
+  const dataDirectory = temporaryDirectory()
+  const settings = { ...settingsOf(dataDirectory), ...changes }
+  const administration = await openAdministration(readConfig(settings))
+  const services: ServiceProcess[] = []
+  return {
+    dataDirectory,
+    settings,
+    createAccount: administration.createAccount,
+    async start(untilLogged) {
+      const service = await spawnService(settings, untilLogged)
+      services.push(service)
+      return service
+    },
+    command: (...args) => command(args, settings),
+    async remove() {
+      await administration.close()
+      await Promise.all(services.map((service) => service.killAll()))
+      removeDirectory(dataDirectory)
+    },
+  }
+}
+
+export interface Ended {
+  code: number | null
+  signal: NodeJS.Signals | null
+}
+
+/** The service as `npm start` runs it, with its worker, in a process group of its own. */
+export interface ServiceProcess extends Addresses {
+  pid: number
+  /** Everything that the service and its worker have written. */
+  output(): string
+  log: LogLine[]
+  ended: Promise<Ended>
+  /** Whether any process of the service, its worker or its runs exists. */
+  anyAlive(): boolean
+  /** Ends every process of the service at the same moment. */
+  killAll(): Promise<void>
+  /** Tells the service to stop, and waits until it has. */
+  stop(): Promise<Ended>
+}
+
+async function spawnService(environment: Environment, untilLogged = 'worker ready'): Promise<ServiceProcess> {
+  const child = spawn(process.execPath, [main, 'start'], { env: withoutOwn(environment), detached: true })
+  const pid = child.pid as number
+  const log: LogLine[] = []
+  const written = capture(child, (line) => {
+    if (line.startsWith('{')) log.push(JSON.parse(line))
+  })
+  const ended = endOf(child)
+  let hasEnded = false
+  void ended.then(() => {
+    hasEnded = true
+  })
+  const banner = () => (hasEnded ? `${written()}(ended)` : addressesIn(written()))
+  await until('the service is ready', () => banner() && (hasEnded || log.some(({ msg }) => msg === untilLogged)))
+  const addresses = addressesIn(written())
+  if (hasEnded || !addresses) throw new Error(`The service ended at its start:\n${written()}`)
+  const anyAlive = () => {
+    try {
+      // The group of the processes that the service has started, and itself.
+      return process.kill(-pid, 0)
+    } catch {
+      return false
+    }
+  }
+  const killAll = async () => {
+    if (anyAlive()) process.kill(-pid, 'SIGKILL')
+    await ended
+  }
+  const stop = () => {
+    child.kill('SIGTERM')
+    return ended
+  }
+  return { ...addresses, pid, output: written, log, ended, anyAlive, killAll, stop }
+}
+
+/** Calls the command line, and waits until it has ended. */
+export async function command(args: string[], environment: Environment) {
+  const child = spawn(process.execPath, [main, ...args], { env: withoutOwn(environment) })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  const { code } = await endOf(child)
+  return { code, stdout, stderr }
+}
+
+/** The environment of this process without the settings that a test may have made for itself. */
+function withoutOwn(environment: Environment): NodeJS.ProcessEnv {
+  const { PATH, HOME } = process.env
+  return { PATH, HOME, NODE_ENV: 'test', ...environment }
+}
+
+function capture(child: ChildProcess, onLine: (line: string) => void): () => string {
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    if (!stream) continue
+    createInterface({ input: stream }).on('line', (line) => {
+      text += `${line}\n`
+      onLine(line)
+    })
+  }
+  return () => text
+}
+
+function endOf(child: ChildProcess): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    // Not 'exit', which may come before the last of what was written.
+    child.once('close', (code, signal) => resolve({ code, signal }))
+  })
+}
+
+function addressesIn(banner: string): Addresses | undefined {
+  const of = (name: string) => new RegExp(`^${name} +(http://[^/\\s]+)`, 'm').exec(banner)?.[1]
+  const names = ['Dashboard', 'Execution API', 'Browser Context API', 'Management']
+  const [dashboardUrl, executionUrl, browserContextUrl, managementUrl] = names.map(of)
+  return dashboardUrl && executionUrl && browserContextUrl && managementUrl
+    ? { dashboardUrl, executionUrl, browserContextUrl, managementUrl }
+    : undefined
+}

@@ -1,0 +1,88 @@
+/** Attempts that are ended from outside: their run is cancelled, or their worker stops. */
+import { writeFileSync } from 'node:fs'
+import { describe, expect, test, vi } from 'vitest'
+import { gone } from '../support/processes.ts'
+import { queueRun } from '../support/store.ts'
+import { finished, history, openInstallation, started, startWorker } from '../support/worker.ts'
+
+describe.concurrent('a worker', { timeout: 30_000 }, () => {
+  describe('when a run is cancelled', () => {
+    test.for(['patiently', 'deafly', 'blocking'])('ends it, also one that waits %s', async (how, test) => {
+      const { domain, principal, file } = await openInstallation(test)
+      await startWorker(test, domain)
+      const variables = { started: file('started'), until: file('until'), how }
+      const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+      const pid = await started(variables.started)
+      expect(await domain.runs.cancel(principal.accountId, run.id)).toMatchObject({ cancelRequested: true })
+      const ended = { status: 'cancelled', reason: 'cancelRequested', output: null, attempts: 1 }
+      expect(await finished(domain, run)).toMatchObject(ended)
+      await gone(pid)
+      expect((await history(domain, run)).at(-1)).toBe('cancelled (1, cancelRequested)')
+    })
+
+    test('ends it within the time of grace, when it only has to be told', async (test) => {
+      const { domain, principal, file } = await openInstallation(test)
+      await startWorker(test, domain, { abortGraceSeconds: 3600 })
+      const variables = { started: file('started'), until: file('until') }
+      const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+      await started(variables.started)
+      await domain.runs.cancel(principal.accountId, run.id)
+      expect(await finished(domain, run)).toMatchObject({ status: 'cancelled' })
+    })
+  })
+
+  describe('that stops', () => {
+    test('lets attempts finish in their time, and starts no other', async (test) => {
+      const { domain, principal, file } = await openInstallation(test)
+      const { worker } = await startWorker(test, domain)
+      const variables = { started: file('started'), until: file('until') }
+      const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+      await started(variables.started)
+      const stopped = worker.stop(3600)
+      const late = await queueRun(domain, principal, { workflowId: 'talk' })
+      writeFileSync(variables.until, '')
+      await stopped
+      const get = ({ id }: { id: string }) => domain.runs.get(principal.accountId, id)
+      expect(await get(run)).toMatchObject({ status: 'succeeded' })
+      expect(await get(late)).toMatchObject({ status: 'queued', attempts: 0 })
+    })
+
+    test.for(['patiently', 'blocking'])(
+      'hands back what does not finish, and another worker does (%s)',
+      async (how, test) => {
+        const { domain, principal, file } = await openInstallation(test)
+        const { worker } = await startWorker(test, domain)
+        const variables = { started: file('started'), until: file('until'), how }
+        const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+        const pid = await started(variables.started)
+        await worker.stop(0)
+        const back = { status: 'queued', reason: 'workerStopped', attempts: 1, waitingFor: 'worker' }
+        expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(back)
+        await gone(pid)
+        await startWorker(test, domain)
+        await started(variables.started, 2)
+        writeFileSync(variables.until, '')
+        expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 2, output: { attempt: 2 } })
+      },
+    )
+
+    test('hands back also what it was only about to begin', async (test) => {
+      const { domain, principal, file } = await openInstallation(test)
+      const { worker } = await startWorker(test, domain, { slots: 3 })
+      const variables = { started: file('started'), until: file('until'), how: 'deafly' }
+      const runs = []
+      for (let index = 0; index < 3; index += 1) {
+        runs.push(await queueRun(domain, principal, { workflowId: 'wait', variables }))
+      }
+      // Claimed, but two of their processes have yet to start.
+      const status = async () =>
+        (await domain.runs.list(principal.accountId, { limit: 9, status: 'running' }))?.runs.length
+      await vi.waitUntil(async () => (await status()) === 3, { timeout: 10_000, interval: 1 })
+      await worker.stop(0)
+      for (const { id } of runs) {
+        const back = { status: 'queued', reason: 'workerStopped' }
+        expect(await domain.runs.get(principal.accountId, id)).toMatchObject(back)
+      }
+    })
+  })
+})

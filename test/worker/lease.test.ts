@@ -1,0 +1,122 @@
+/** A worker and its store: the lease on its runs, that it is known to live, and what it cannot write down. */
+import { writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, test, vi } from 'vitest'
+import { Workers } from '../../src/runs/workers.ts'
+import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
+import { type Session, type Store, StoreUnavailable } from '../../src/storage/store.ts'
+import { gone } from '../support/processes.ts'
+import { queueRun } from '../support/store.ts'
+import { sqlite } from '../support/stores.ts'
+import { finished, history, openInstallation, started, startWorker } from '../support/worker.ts'
+
+describe.concurrent('a worker', { timeout: 30_000 }, () => {
+  describe('with a lease', () => {
+    test('renews it for as long as the run takes', async (test) => {
+      const { domain, principal, file } = await openInstallation(test)
+      const leaseSeconds = 0.6
+      await startWorker(test, domain, { leaseSeconds })
+      const variables = { started: file('started'), until: file('until') }
+      const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+      await started(variables.started)
+      const end = Date.now() + 3 * leaseSeconds * 1000
+      await vi.waitUntil(() => Date.now() > end, { timeout: 10_000 })
+      writeFileSync(variables.until, '')
+      expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 1 })
+    })
+
+    test('that it has lost ends the attempt and says nothing more of it', async (test) => {
+      const { domain, principal, file } = await openInstallation(test)
+      await startWorker(test, domain, { leaseSeconds: 0.3 })
+      const variables = { started: file('started'), until: file('until'), how: 'blocking' }
+      const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+      const pid = await started(variables.started)
+      await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), {
+        timeout: 10_000,
+      })
+      const taken = { worker_id: 'another', attempts: 2, lease_expires_at: Date.now() + 60_000 }
+      await domain.store.write(({ query }) => query.updateTable('runs').set(taken).where('id', '=', run.id).execute())
+      await gone(pid)
+      expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'running', attempts: 2 })
+      expect(await history(domain, run)).toHaveLength(3)
+    })
+  })
+
+  describe('is known to live', () => {
+    test('from when it is ready, idle or busy, until it has stopped', async (test) => {
+      const { domain, principal, file } = await openInstallation(test)
+      const workers = new Workers(domain.store)
+      const leaseSeconds = 0.6
+      const begun = Date.now()
+      const { worker } = await startWorker(test, domain, { leaseSeconds, slots: 3 })
+      await vi.waitUntil(async () => (await workers.alive()).length > 0, { timeout: 10_000, interval: 1 })
+      const [alive] = await workers.alive()
+      expect(alive).toMatchObject({ host: hostname(), slots: 3 })
+      expect(alive?.startedAt).toBeGreaterThanOrEqual(begun)
+      const end = Date.now() + 3 * leaseSeconds * 1000
+      await vi.waitUntil(async () => (await workers.alive()).length === 1 && Date.now() > end, { timeout: 10_000 })
+      const variables = { started: file('started'), until: file('until') }
+      await queueRun(domain, principal, { workflowId: 'wait', variables })
+      await started(variables.started)
+      await vi.waitFor(async () => expect(await workers.alive()).toEqual([alive]), { timeout: 10_000 })
+      const stopped = worker.stop(10)
+      // Its attempt goes on, and so does the worker.
+      const later = Date.now() + 3 * leaseSeconds * 1000
+      await vi.waitUntil(async () => (await workers.alive()).length === 1 && Date.now() > later, { timeout: 10_000 })
+      writeFileSync(variables.until, '')
+      await stopped
+      expect(await workers.alive()).toEqual([])
+    })
+
+    test('again as soon as the store takes it, and executes runs meanwhile', async (test) => {
+      const { domain, principal } = await openInstallation(test)
+      const workers = new Workers(domain.store)
+      let refusals = 0
+      const write: Store['write'] = (work) =>
+        domain.store.write((session) => {
+          const all: Session['all'] = async (sql, values) => {
+            if (!sql.includes(' workers ') || refusals > 2) return session.all(sql, values)
+            refusals += 1
+            throw new Error('No more workers fit in.')
+          }
+          return work({ ...session, all })
+        })
+      const { fatal } = await startWorker(test, { ...domain, store: { ...domain.store, write } }, { leaseSeconds: 0.6 })
+      const run = await queueRun(domain, principal, { workflowId: 'talk' })
+      expect(await finished(domain, run)).toMatchObject({ status: 'succeeded' })
+      await vi.waitUntil(async () => (await workers.alive()).length === 1, { timeout: 10_000 })
+      expect(refusals).toBe(3)
+      expect(fatal).toEqual([])
+    })
+  })
+
+  test('keeps an outcome that it cannot write down until the store is available again', async (test) => {
+    const impatient = {
+      ...sqlite,
+      open: (place: string) =>
+        openSqliteStore(place, { fallbackRingMilliseconds: 3_600_000, lockWaitMillisecondsMax: 20 }),
+    }
+    const { domain, principal, file } = await openInstallation(test, impatient)
+    let refused = 0
+    const write: Store['write'] = (work) =>
+      domain.store.write(work).catch((error) => {
+        if (error instanceof StoreUnavailable) refused += 1
+        throw error
+      })
+    await startWorker(test, { ...domain, store: { ...domain.store, write } })
+    const variables = { started: file('started'), until: file('until') }
+    const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+    await started(variables.started)
+    await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), { timeout: 10_000 })
+    const locking = new DatabaseSync(join(domain.place, 'service.db'))
+    test.onTestFinished(() => locking.close())
+    locking.exec('BEGIN IMMEDIATE')
+    writeFileSync(variables.until, '')
+    await vi.waitUntil(() => refused > 1, { timeout: 10_000 })
+    expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'running' })
+    locking.exec('ROLLBACK')
+    expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 1, output: { attempt: 1 } })
+  })
+})
