@@ -13,7 +13,7 @@ export default defineConfig({
         test: {
           ...limits,
           name: 'processes',
-          include: ['test/{e2e,worker,command-line}/**/*.test.ts'],
+          include: ['test/{e2e,worker,browser,command-line}/**/*.test.ts'],
         },
       },
       {

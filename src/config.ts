@@ -43,6 +43,26 @@ const publicUrl = (meaning: string): Setting<string | undefined> => ({
   },
 })
 
+const browserPath: Setting<string | undefined> = {
+  meaning:
+    'The executable of the Chrome or Chromium that runs use. Without it: an installed one, or else the one that npm brings.',
+  fallback: undefined,
+  read: (text) => resolve(text),
+}
+
+const browserCdpUrl: Setting<string | undefined> = {
+  meaning:
+    'The address of a Chrome or Chromium that runs elsewhere, by the DevTools protocol: http://, https://, ws:// or wss://.',
+  fallback: undefined,
+  read: (text, name) => {
+    if (URL.canParse(text) && /^(https?|wss?):\/\//.test(text)) return text
+    // Not with the value, which may hold the token of a provider.
+    throw new ConfigRefused(
+      `${name} is no URL of a browser: set it to one that starts with http://, https://, ws:// or wss://.`,
+    )
+  },
+}
+
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
 /** Every environment variable that the service reads. */
@@ -71,6 +91,8 @@ export const settings = {
   WORKFLOWS_DIR: directory('Where the workflows are.', './examples/workflows'),
   WORKER_SLOTS: count('How many runs a worker executes at the same time.', '4', 1, 64),
   WORKFLOW_MEMORY_MB: count('The heap that the process of a run may use, in megabytes.', '512', 32, 65536),
+  BROWSER_PATH: browserPath,
+  BROWSER_CDP_URL: browserCdpUrl,
   LEASE_SECONDS: count('A worker that is silent for this long has lost its runs, in seconds.', '15', 3, 300),
   ABORT_GRACE_SECONDS: count(
     'How long a run may go on after its AbortSignal before its process is ended, in seconds.',
@@ -121,7 +143,17 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   }
   const config = Object.freeze(Object.fromEntries(entries)) as Config
   refuseSamePorts(config)
+  if (config.BROWSER_PATH && config.BROWSER_CDP_URL) {
+    throw new ConfigRefused('BROWSER_PATH and BROWSER_CDP_URL are both set: unset the one that runs are not to use.')
+  }
   return config
+}
+
+/** Variables of the service that no process may have which runs what others wrote: workflows, and pages of the web. */
+const secretVariables = ['DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS']
+
+export function environmentWithoutSecrets(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !secretVariables.includes(name)))
 }
 
 function refuseSamePorts(config: Config): void {

@@ -2,12 +2,10 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { environmentWithoutSecrets } from '../config.ts'
 import { refusedAsEnded, refusedAsTooSlow, type Workflow, WorkflowRefused } from '../workflows/workflow.ts'
 import type { FromExecutor, ToExecutor, Word } from './messages.ts'
 import { dyingWithParent } from './parent-death.ts'
-
-/** Variables of the service that no workflow may read. */
-const withheldVariables = ['DATABASE_URL', 'ENCRYPTION_KEY']
 
 /** A word of the attempt that the process executes, or its end. */
 export type Heard = (Word & { at: number }) | { type: 'exited'; how: string }
@@ -28,11 +26,9 @@ export class ExecutorProcess {
   #hear: ((heard: Heard) => void) | undefined
 
   constructor({ directory, memoryMegabytesMax, loadSecondsMax }: ExecutorOptions) {
-    const env = { ...process.env }
-    for (const name of withheldVariables) delete env[name]
     const { execPath, execArgv, watchdog } = dyingWithParent()
     this.#child = fork(fileURLToPath(new URL('./executor.ts', import.meta.url)), [directory, ...watchdog], {
-      env,
+      env: environmentWithoutSecrets(process.env),
       execPath,
       execArgv: [...execArgv, `--max-old-space-size=${memoryMegabytesMax}`],
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

@@ -3,7 +3,7 @@
  * machine's own. It ends with the process that started it, because it ends when its pipe to that process does.
  */
 import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import { browserFiles } from './browser-files.ts'
+import { bundled, type FoundBrowser, findBrowser } from '../../src/browser/find-browser.ts'
 import type { Test } from './store.ts'
 
 export interface PageOptions {
@@ -41,9 +41,15 @@ const flags = [
   '--font-render-hinting=none',
 ]
 
+/** An installed one only where BROWSER_PATH names it: layout and pictures are the same wherever npm's own is used. */
+export function testBrowser(): Promise<FoundBrowser> {
+  const { BROWSER_PATH } = process.env
+  return BROWSER_PATH ? findBrowser(BROWSER_PATH) : bundled()
+}
+
 /** The first start after an installation unpacks the browser, which takes some seconds; others take a tenth of one. */
 export async function startBrowser(): Promise<Browser> {
-  const { executable, environment } = await browserFiles()
+  const { executable, environment } = await testBrowser()
   const browser = await chromium.launch({
     executablePath: executable,
     env: { ...process.env, ...environment },

@@ -4,8 +4,8 @@
  */
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import Chromium from '@sparticuz/chromium'
+import { lockFile } from './file-lock.ts'
 
 /**
  * Open Sans comes with the package and looks the same everywhere. It has no monospaced face and few symbols: those are
@@ -39,11 +39,10 @@ const fontSettings = `<?xml version="1.0"?>
 const place = process.argv[2]
 if (!place) throw new Error('Name the directory to unpack to.')
 
-// The system ends the lock with the process that holds it, however that ended.
-const lock = new DatabaseSync(`${place}.lock`, { timeout: 60_000 })
-lock.exec('BEGIN EXCLUSIVE')
+const lock = lockFile(`${place}.lock`, 60_000)
+if (!lock) throw new Error('Another process has been unpacking it for a minute.')
 if (!existsSync(place)) await unpack(place)
-lock.close()
+lock.release()
 
 /** Into a directory aside, which then takes its name: what bears the name is whole. */
 async function unpack(place: string): Promise<void> {
