@@ -5,6 +5,7 @@ import { parseJson, refused } from './json.ts'
 import type { Operation } from './operations.ts'
 import { Problem } from './problem.ts'
 
+/** Of an operation whose document states no other with `x-body-bytes-max`. */
 export const bodyBytesMax = 1024 * 1024
 
 export interface Body {
@@ -28,8 +29,8 @@ export async function readBody({ body }: Operation, request: IncomingMessage): P
   if (isSent) {
     const mediaType = documentedType(body.mediaTypes, headers['content-type'])
     if (!mediaType || (headers['content-encoding'] ?? 'identity') !== 'identity') throw unsupported(body.mediaTypes)
-    if (declaredBytes > bodyBytesMax) throw tooLarge()
-    const value = parseJson(await bytesOf(request))
+    if (declaredBytes > body.bytesMax) throw tooLarge(body.bytesMax)
+    const value = parseJson(await bytesOf(request, body.bytesMax))
     if (value !== undefined) return { mediaType, value }
   }
   // Emptiness is decided here, from the contract: EOV decides it from the schema.
@@ -50,16 +51,16 @@ function documentedType(mediaTypes: string[], header: string | undefined): strin
 }
 
 /** Not express.raw, which reads a body that is too large to its end before it says so. */
-function bytesOf(request: IncomingMessage): Promise<Buffer> {
+function bytesOf(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let bytes = 0
     const take = (chunk: Buffer) => {
       chunks.push(chunk)
       bytes += chunk.length
-      if (bytes <= bodyBytesMax) return
+      if (bytes <= bytesMax) return
       request.off('data', take)
-      reject(tooLarge())
+      reject(tooLarge(bytesMax))
     }
     request.on('data', take)
     request.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes)))
@@ -68,8 +69,8 @@ function bytesOf(request: IncomingMessage): Promise<Buffer> {
 }
 
 /** The connection is closed because the rest of the body would otherwise have to be read before the next request. */
-function tooLarge(): Problem {
-  const detail = `The body may have at most ${bodyBytesMax} bytes.`
+function tooLarge(bytesMax: number): Problem {
+  const detail = `The body may have at most ${bytesMax} bytes.`
   return new Problem({ kind: 'content-too-large', detail }, { Connection: 'close' })
 }
 

@@ -1,4 +1,5 @@
 /** Reads the operations of a bundled OpenAPI 3.1 document, once, and refuses a document that cannot be served. */
+import { bodyBytesMax } from './body.ts'
 
 export type Schema = Record<string, unknown>
 
@@ -19,6 +20,13 @@ interface OperationObject {
   parameters?: unknown[]
   requestBody?: unknown
   responses?: Record<string, unknown>
+}
+
+interface RequestBody {
+  required?: boolean
+  content: Content
+  /** Our own: how many bytes the body may have. */
+  'x-body-bytes-max'?: number
 }
 
 export interface Parameter {
@@ -43,7 +51,7 @@ export interface Operation {
   parameters: Parameter[]
   scheme: Scheme
   scopes: string[]
-  body: { required: boolean; mediaTypes: string[] } | undefined
+  body: { required: boolean; mediaTypes: string[]; bytesMax: number } | undefined
   responses: Map<number, Response>
   /** The media types of all successful answers; empty when none of them has a body. */
   successTypes: string[]
@@ -138,11 +146,14 @@ function readSecurity(document: Document, id: string, requirements: SecurityRequ
 
 function readBody(document: Document, id: string, object: OperationObject): Operation['body'] {
   if (!object.requestBody) return undefined
-  const body = resolved<{ required?: boolean; content: Content }>(document, object.requestBody)
-  const mediaTypes = Object.keys(body.content)
+  const { content, ...body } = resolved<RequestBody>(document, object.requestBody)
+  const { required = false, 'x-body-bytes-max': bytesMax = bodyBytesMax } = body
+  const mediaTypes = Object.keys(content)
   const other = mediaTypes.find((type) => !/^application\/([a-z.-]+\+)?json$/.test(type))
   if (other) throw new Error(`The body of ${id} is ${other}; only JSON is served.`)
-  return { required: body.required ?? false, mediaTypes }
+  if (!Number.isSafeInteger(bytesMax) || bytesMax < 1)
+    throw new Error(`The x-body-bytes-max of ${id} must be a positive integer.`)
+  return { required, mediaTypes, bytesMax }
 }
 
 function readResponses(document: Document, id: string, object: OperationObject): Map<number, Response> {
