@@ -7,6 +7,13 @@ export const jsonDepthMax = 64
 
 const byteOrderMark = '\uFEFF'
 
+/** What is noted while the values of one text are looked at. */
+interface Inspection {
+  members: number
+  /** Whether strings must be looked into. */
+  hasEscapedUnits: boolean
+}
+
 interface Refusal {
   pointer: string
   detail: string
@@ -20,10 +27,12 @@ export function parseJson(bytes: Buffer): unknown {
   const text = decoded.startsWith(byteOrderMark) ? decoded.slice(1) : decoded
   if (text === '') return undefined
   const value = parse(text)
-  const members = { count: 0 }
-  const refusal = inspect(value, 1, members)
+  // Text that is UTF-8 and JSON has neither a lone surrogate nor U+0000 but by an escape. To know that there is none
+  // spares a third of the time for 5 MiB of cookies.
+  const inspection = { members: 0, hasEscapedUnits: text.includes('\\u') }
+  const refusal = inspect(value, 1, inspection)
   if (refusal) throw refused(refusal)
-  if (members.count !== countMembers(text))
+  if (inspection.members !== countMembers(bytes))
     throw refused({ pointer: '', detail: 'must not have two members of the same name' })
   return value
 }
@@ -49,23 +58,23 @@ function parse(text: string): unknown {
 }
 
 /** Looks at every value once; recursion is safe because it ends at `jsonDepthMax`. */
-function inspect(value: unknown, depth: number, members: { count: number }): Refusal | undefined {
-  if (typeof value === 'string') return inspectText(value)
+function inspect(value: unknown, depth: number, inspection: Inspection): Refusal | undefined {
+  if (typeof value === 'string') return inspection.hasEscapedUnits ? inspectText(value) : undefined
   if (typeof value === 'number')
     return Number.isFinite(value) ? undefined : { pointer: '', detail: 'must be within the range of a double' }
   if (typeof value !== 'object' || value === null) return undefined
   if (depth > jsonDepthMax) return { pointer: '', detail: `must not be nested more than ${jsonDepthMax} levels deep` }
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index++) {
-      const refusal = inspect(value[index], depth + 1, members)
+      const refusal = inspect(value[index], depth + 1, inspection)
       if (refusal) return { ...refusal, pointer: `/${index}${refusal.pointer}` }
     }
     return undefined
   }
   for (const name of Object.keys(value)) {
-    members.count++
+    inspection.members++
     const member = (value as Record<string, unknown>)[name]
-    const refusal = inspectName(name, member) ?? inspect(member, depth + 1, members)
+    const refusal = inspectName(name, member, inspection) ?? inspect(member, depth + 1, inspection)
     if (refusal) return { ...refusal, pointer: pointerStep(name) + refusal.pointer }
   }
   return undefined
@@ -78,28 +87,29 @@ function inspectText(text: string): Refusal | undefined {
 }
 
 /** Members by which prototypes are polluted where objects are merged; `--disable-proto` stops only the first. */
-function inspectName(name: string, member: unknown): Refusal | undefined {
+function inspectName(name: string, member: unknown, { hasEscapedUnits }: Inspection): Refusal | undefined {
   if (name === '__proto__') return { pointer: '', detail: 'is not allowed' }
   const holder = name === 'constructor' && typeof member === 'object' && member !== null
   if (holder && Object.hasOwn(member, 'prototype')) return { pointer: '', detail: 'must not have a member prototype' }
-  const refusal = inspectText(name)
+  const refusal = hasEscapedUnits ? inspectText(name) : undefined
   return refusal && { pointer: '', detail: refusal.detail.replace('must', 'is a name that must') }
 }
 
 /**
- * How many members the text of valid JSON has: each has one colon outside of strings. `JSON.parse` keeps the last of
- * several members of one name, so it then has fewer.
+ * How many members the valid JSON in these bytes has: each has one colon outside of strings. `JSON.parse` keeps the
+ * last of several members of one name, so it then has fewer. Bytes are read three times as fast as the characters of a
+ * string, and in UTF-8 those of a character beyond ASCII look like none of ASCII (RFC 3629, section 3).
  */
-function countMembers(text: string): number {
+function countMembers(bytes: Buffer): number {
+  const { length } = bytes
   let count = 0
-  let inString = false
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index)
-    if (inString) {
-      if (code === 0x5c) index++
-      else if (code === 0x22) inString = false
-    } else if (code === 0x22) inString = true
-    else if (code === 0x3a) count++
+  for (let index = 0; index < length; index++) {
+    const byte = bytes[index]
+    if (byte === 0x3a) count++
+    else if (byte === 0x22) {
+      // Not a function of its own, which V8 took three times as long for when one string is 5 MiB.
+      for (index++; index < length && bytes[index] !== 0x22; index++) if (bytes[index] === 0x5c) index++
+    }
   }
   return count
 }
