@@ -12,6 +12,8 @@ export interface Body {
   /** One of the operation's media types. */
   mediaType: string
   value: unknown
+  /** How many there were. */
+  bytes: number
 }
 
 /** The client closed the connection before it had sent the whole body. */
@@ -30,8 +32,9 @@ export async function readBody({ body }: Operation, request: IncomingMessage): P
     const mediaType = documentedType(body.mediaTypes, headers['content-type'])
     if (!mediaType || (headers['content-encoding'] ?? 'identity') !== 'identity') throw unsupported(body.mediaTypes)
     if (declaredBytes > body.bytesMax) throw tooLarge(body.bytesMax)
-    const value = parseJson(await bytesOf(request, body.bytesMax))
-    if (value !== undefined) return { mediaType, value }
+    const bytes = await bytesOf(request, body.bytesMax)
+    const value = parseJson(bytes)
+    if (value !== undefined) return { mediaType, value, bytes: bytes.length }
   }
   // Emptiness is decided here, from the contract: EOV decides it from the schema.
   if (body.required) throw refused({ pointer: '', detail: 'is required' })

@@ -8,7 +8,7 @@ import { buildLookup } from './lookup.ts'
 import { type Document, type Operation, readOperations, requireHandlers, resolved, type Schema } from './operations.ts'
 import { parameterReader } from './parameters.ts'
 import { type ProblemKind, problemBody } from './problem.ts'
-import { requestValidation } from './request-validation.ts'
+import { bySize, type RequestValidation, requestValidation, takesLargeBodies } from './request-validation.ts'
 import {
   type Authenticate,
   authenticate,
@@ -20,7 +20,7 @@ import {
   requestId,
   validate,
 } from './stages.ts'
-import { startValidator } from './validator.ts'
+import { startValidator, type Validator } from './validator.ts'
 
 /** Handlers, one for each operationId, whose principal is `P`; use the generated `…Handlers<P>` to type them. */
 export type HandlersFor<H, P> = {
@@ -76,6 +76,9 @@ async function serve(
   handlers: Record<string, LooseHandler>,
 ): Promise<Map<Operation, ServedOperation>> {
   const validator = await startValidator(document, operations)
+  const large = operations.filter(takesLargeBodies)
+  // Started only where it is needed, because it takes 50 ms.
+  const upToFirst = large.length > 0 ? await startValidator(document, large, false) : validator
   const compile = schemaCompiler(document)
   const served = new Map<Operation, ServedOperation>()
   for (const operation of operations) {
@@ -84,7 +87,7 @@ async function serve(
       credential: credentialReader(operation.scheme),
       refusals: { 401: textOf(document, operation, 401), 403: textOf(document, operation, 403) },
       readParameters: parameterReader(operation),
-      validate: await requestValidation(validator, operation),
+      validate: await validationOf(operation, validator, upToFirst),
       answers: await answerValidation(validator, compile, operation),
       run: handlers[operation.id] as LooseHandler,
     }
@@ -92,6 +95,15 @@ async function serve(
     served.set(operation, it)
   }
   return served
+}
+
+async function validationOf(
+  operation: Operation,
+  validator: Validator,
+  upToFirst: Validator,
+): Promise<RequestValidation> {
+  const all = await requestValidation(validator, operation)
+  return takesLargeBodies(operation) ? bySize(all, await requestValidation(upToFirst, operation)) : all
 }
 
 function textOf(document: Document, { id, responses }: Operation, status: number): string {

@@ -111,7 +111,7 @@ function validateRequest(exchange: Exchange, served: ServedOperation, next: Next
   const query = request.url.indexOf('?')
   const search = query < 0 ? '' : request.url.slice(query + 1)
   exchange.parameters = served.readParameters(exchange.pathValues, search, request.headers)
-  served.validate(exchange.parameters, body?.mediaType, body?.value, next)
+  served.validate(exchange.parameters, body, next)
 }
 
 export function handle<P>(accepts: Authenticate<P>): RequestHandler {
