@@ -38,11 +38,12 @@ export function send(exchange: Exchange, answer: LooseAnswer): void {
   else sendAtOnce(exchange, answer, content)
 }
 
-function contentOf({ body, problem, text, events }: LooseAnswer, requestId: string): Content {
+function contentOf({ body, problem, text, events, bytes, mediaType }: LooseAnswer, requestId: string): Content {
   if (problem) return { mediaType: 'application/problem+json', body: problemBody(problem, requestId) }
   if (text !== undefined) return { mediaType: 'text/plain', body: text }
   // The stream as a whole is a string in its document; its events are held to `contentSchema` one by one.
   if (events) return { mediaType: 'text/event-stream', body: '' }
+  if (bytes) return { mediaType, body: bytes }
   return { mediaType: body === undefined ? undefined : 'application/json', body }
 }
 
@@ -56,13 +57,14 @@ function sendAtOnce(exchange: Exchange, answer: LooseAnswer, { mediaType, body }
   if (mediaType === undefined) {
     response.writeHead(answer.status, headers).end()
   } else {
-    const text = mediaType === 'text/plain' ? (body as string) : JSON.stringify(body)
-    const bytes = Buffer.byteLength(text)
+    const content = answer.bytes ?? (mediaType === 'text/plain' ? (body as string) : JSON.stringify(body))
+    const bytes = Buffer.byteLength(content)
     headers.push('Content-Length', String(bytes))
     response.writeHead(answer.status, headers)
-    if (answer.headers?.Connection === 'close') endAfterUpload(exchange, text)
+    if (answer.headers?.Connection === 'close') endAfterUpload(exchange, content)
     // ASCII is the same in both, and Node writes it faster when it need not look for anything else.
-    else response.end(text, bytes === text.length ? 'latin1' : 'utf8')
+    else if (typeof content === 'string') response.end(content, bytes === content.length ? 'latin1' : 'utf8')
+    else response.end(content)
   }
   exchange.end(answer.status)
 }
@@ -80,8 +82,8 @@ function headList({ requestId }: Exchange, { headers }: LooseAnswer, mediaType: 
  * Discards what the client still sends, until it stops or the listener's request timeout cuts it. Closing the socket
  * earlier resets it, and the client may lose the answer (RFC 9112, section 9.6).
  */
-function endAfterUpload({ request, response }: Exchange, text: string) {
-  response.write(text)
+function endAfterUpload({ request, response }: Exchange, content: string | Uint8Array) {
+  response.write(content)
   if (request.complete) return response.end()
   request.once('close', () => response.end()).resume()
   return undefined

@@ -26,7 +26,7 @@ export interface ServedOperation {
 /** A handler whose types are not told apart any more; callers have to do with `Handler` in handler.ts. */
 export type LooseHandler = (request: object) => Promise<LooseAnswer>
 
-/** An answer of any operation, with at most one of `body`, `problem`, `text` and `events`. */
+/** An answer of any operation, with at most one of `body`, `problem`, `text`, `events` and `bytes`. */
 export interface LooseAnswer {
   status: number
   headers?: Record<string, unknown>
@@ -34,6 +34,9 @@ export interface LooseAnswer {
   problem?: ProblemDetail
   text?: string
   events?: AsyncIterable<ServerSentEvent>
+  bytes?: Uint8Array
+  /** Of `bytes`. */
+  mediaType?: string
 }
 
 /** What is told of an exchange when it has ended. */

@@ -55,7 +55,22 @@ type WithHeaders<Response> = Response extends { headers: infer Headers }
       : { headers: KnownHeaders<Headers> }
   : never
 
-type WithContent<Response> = Response extends { content: { 'application/json': infer Body } }
+/** `isBinaryType` in operations.ts says why. */
+type BinaryType<MediaType> = Exclude<
+  MediaType,
+  'application/json' | `application/${string}+json` | 'text/plain' | 'text/event-stream'
+>
+
+/** An answer of bytes, which are sent as they are. */
+type WithBytes<MediaType> = { bytes: Uint8Array; mediaType: MediaType }
+
+type WithContent<Response> = Response extends { content: infer Content }
+  ? [BinaryType<keyof Content>] extends [never]
+    ? WithText<Response>
+    : WithBytes<keyof Content>
+  : WithText<Response>
+
+type WithText<Response> = Response extends { content: { 'application/json': infer Body } }
   ? { body: Body }
   : Response extends { content: { 'application/problem+json': unknown } }
     ? { problem: ProblemDetail }

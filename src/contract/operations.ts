@@ -41,6 +41,7 @@ export type Scheme = { type: 'bearer' } | { type: 'header'; name: string }
 export interface Response {
   /** Schemas by media type; empty when the answer has no body. */
   content: Record<string, Schema>
+  isBinary: boolean
   requiredHeaders: string[]
 }
 
@@ -167,9 +168,22 @@ function readResponses(document: Document, id: string, object: OperationObject):
       ([, header]) => resolved<{ required?: boolean }>(document, header).required,
     )
     const schemas = Object.entries(content).map(([type, { schema }]) => [type, schema ?? {}] as const)
-    return [Number(status), { content: Object.fromEntries(schemas), requiredHeaders: required.map(([name]) => name) }]
+    const isBinary = Object.keys(content).some(isBinaryType)
+    if (!isBinary && schemas.some(([, schema]) => resolved<Schema>(document, schema).format === 'binary'))
+      throw new Error(`The answer ${status} of ${id} has format binary, but only media types of text and JSON.`)
+    const requiredHeaders = required.map(([name]) => name)
+    return [Number(status), { content: Object.fromEntries(schemas), isBinary, requiredHeaders }]
   })
   return new Map(entries)
+}
+
+/**
+ * An answer is binary when one of its media types is neither JSON, text/plain nor text/event-stream; then all of them
+ * are, so that a file may also be text or JSON. Media types decide and not `format: binary`, because they are what is
+ * left of the document in TypeScript: `BinaryType` in handler.ts is the same rule.
+ */
+export function isBinaryType(mediaType: string): boolean {
+  return !/^(application\/(.+\+)?json|text\/plain|text\/event-stream)$/.test(mediaType)
 }
 
 /** Every status that the machinery answers with by itself must be documented, so that no undocumented one is sent. */
