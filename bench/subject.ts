@@ -17,6 +17,7 @@ import type { Document } from '../src/contract/operations.ts'
 import { executionDocument, knownScopes } from '../src/documents.ts'
 import { executionApi } from '../src/execution-api.ts'
 import { logOutput } from '../src/installation.ts'
+import { RunArtifacts } from '../src/runs/artifacts.ts'
 import { RunFeed } from '../src/runs/feed.ts'
 import { Runs } from '../src/runs/runs.ts'
 import { insertRun, type NewRun } from '../src/runs/store.ts'
@@ -37,7 +38,7 @@ const key = await apiKeys.create({ accountId: account, userId, name: 'bench', sc
 async function insert(store: Store, variables: unknown): Promise<object> {
   const id = uuid()
   const at = Date.now()
-  const unset = { secrets: null, availableAt: null, expiresAt: null }
+  const unset = { secrets: null, availableAt: null, expiresAt: null, browserContextId: null, persistContext: null }
   const workflow = { workflowId: 'first-line', workflowVersion: '1.0.0', priority: 0 }
   const run: NewRun = {
     id,
@@ -96,11 +97,12 @@ const servers: Record<string, () => RequestListener | Promise<RequestListener>> 
 async function service(document: Document, more: object): Promise<RequestListener> {
   const encryption = new Encryption(installationKey(directory, undefined))
   const workflows = new Workflows(await describeWorkflows(new URL('./workflows', import.meta.url).pathname))
-  const runs = new Runs({ store, workflows, encryption, cursors: new Cursors(encryption) })
+  const artifacts = new RunArtifacts(store, 30)
+  const runs = new Runs({ store, workflows, encryption, cursors: new Cursors(encryption), artifacts })
   return mountDocument({
     name: 'execution',
     document,
-    handlers: { ...executionApi({ runs, workflows, feed: new RunFeed(store) }), ...more },
+    handlers: { ...executionApi({ runs, artifacts, workflows, feed: new RunFeed(store) }), ...more },
     authenticate: (value) => apiKeys.authenticate(value),
     isUnavailable: (error) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),

@@ -9,6 +9,7 @@ import { ApiKeys } from './api-keys/api-keys.ts'
 import { AuditLog } from './audit-log/audit-log.ts'
 import { browserContextApi } from './browser-context-api.ts'
 import { BrowserContexts } from './browser-contexts/browser-contexts.ts'
+import { ContextVersions } from './browser-contexts/versions.ts'
 import type { Config } from './config.ts'
 import { type Listener, listen } from './contract/listener.ts'
 import { mountDocument } from './contract/mount.ts'
@@ -18,6 +19,7 @@ import { executionApi } from './execution-api.ts'
 import { openEncryption, openStore } from './installation.ts'
 import { managementApp } from './management/management.ts'
 import { Metrics } from './management/metrics.ts'
+import { RunArtifacts } from './runs/artifacts.ts'
 import { RunFeed } from './runs/feed.ts'
 import { Runs } from './runs/runs.ts'
 import { RunStatistics } from './runs/statistics.ts'
@@ -45,7 +47,7 @@ export interface Service {
 export async function startService(config: Config, log: Logger, command: string): Promise<Service> {
   const [workflows, store] = await Promise.all([describeWorkflows(config.WORKFLOWS_DIR), openStore(config)])
   const encryption = await openEncryption(config)
-  const domain = construct(store, new Workflows(workflows), encryption, log)
+  const domain = construct({ config, store, workflows: new Workflows(workflows), encryption, log })
   const firstAccount = await domain.accounts.createFirst()
   const welcomeToken = await domain.links.first()
   const worker = new WorkerProcess(command, log)
@@ -69,7 +71,7 @@ export async function startService(config: Config, log: Logger, command: string)
   const browserContext = {
     ...surface('browser-context'),
     document: browserContextDocument,
-    handlers: browserContextApi(domain.browserContexts),
+    handlers: browserContextApi(domain),
   }
   const apps = await Promise.all([mountDocument(execution), mountDocument(browserContext)])
 
@@ -112,8 +114,17 @@ export async function startService(config: Config, log: Logger, command: string)
   }
 }
 
-function construct(store: Store, workflows: Workflows, encryption: Encryption, log: Logger) {
+interface Foundations {
+  config: Config
+  store: Store
+  workflows: Workflows
+  encryption: Encryption
+  log: Logger
+}
+
+function construct({ config, store, workflows, encryption, log }: Foundations) {
   const cursors = new Cursors(encryption)
+  const artifacts = new RunArtifacts(store, config.ARTIFACT_RETENTION_DAYS)
   return {
     workflows,
     accounts: new Accounts(store),
@@ -122,12 +133,14 @@ function construct(store: Store, workflows: Workflows, encryption: Encryption, l
     sessions: new Sessions(store),
     auditLog: new AuditLog(store),
     apiKeys: new ApiKeys(store, knownScopes()),
-    runs: new Runs({ store, workflows, encryption, cursors }),
+    runs: new Runs({ store, workflows, encryption, cursors, artifacts }),
+    artifacts,
     feed: new RunFeed(store),
     statistics: new RunStatistics(store),
     workers: new Workers(store),
-    upkeep: new Upkeep(store, (error) => log.warn({ err: error }, 'upkeep failed; it is tried again')),
+    upkeep: new Upkeep(store, artifacts, (error) => log.warn({ err: error }, 'upkeep failed; it is tried again')),
     browserContexts: new BrowserContexts(store, cursors),
+    contextVersions: new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS),
   }
 }
 

@@ -89,6 +89,8 @@ export const settings = {
   ),
   DATA_DIR: directory('Where the embedded store and the encryption key are.', './data'),
   WORKFLOWS_DIR: directory('Where the workflows are.', './examples/workflows'),
+  BROWSER_CONTEXT_VERSIONS: count('How many versions of a browser context are kept.', '5', 1, 100),
+  ARTIFACT_RETENTION_DAYS: count('How many days the artifacts of runs are kept.', '30', 1, 3650),
   WORKER_SLOTS: count('How many runs a worker executes at the same time.', '4', 1, 64),
   WORKFLOW_MEMORY_MB: count('The heap that the process of a run may use, in megabytes.', '512', 32, 65536),
   BROWSER_PATH: browserPath,

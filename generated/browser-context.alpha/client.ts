@@ -35,7 +35,8 @@ export function createBrowserContextAlphaClient({ apiKey, ...options }: ClientOp
     /**
      * Delete a browser context.
      *
-     * Erases a browser context. It cannot be brought back.
+     * Erases a browser context with all its versions. It cannot be brought back. A run that has it open goes on and
+     * keeps nothing; one that is still queued with it fails when it asks for its browser.
      *
      * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 204, 400, 401, 403, 404, 500, 503
      */
@@ -48,5 +49,25 @@ export function createBrowserContextAlphaClient({ apiKey, ...options }: ClientOp
      * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 500, 503
      */
     updateBrowserContext: (init: MaybeOptionalInit<paths['/alpha/browser-contexts/{browserContextId}'], 'patch'>) => client.PATCH('/alpha/browser-contexts/{browserContextId}', init),
+    /**
+     * Read the storage state.
+     *
+     * The cookies and storage of the browser context's current version, in the form that Playwright's
+     * `storageState` option takes. An `empty` browser context has none of either. Whoever has this answer is signed in
+     * wherever the browser context is: it needs a scope of its own.
+     *
+     * `GET /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 200, 400, 401, 403, 404, 406, 500, 503
+     */
+    getStorageState: (init: MaybeOptionalInit<paths['/alpha/browser-contexts/{browserContextId}/storage-state'], 'get'>) => client.GET('/alpha/browser-contexts/{browserContextId}/storage-state', init),
+    /**
+     * Replace the storage state.
+     *
+     * Makes the body the browser context's new version: what Playwright's `storageState({ path })` has written can be
+     * sent as it is. The body may have 5 MiB. The version before it is kept for a while, and can be restored in the
+     * dashboard.
+     *
+     * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 204, 400, 401, 403, 404, 409, 413, 415, 500, 503
+     */
+    putStorageState: (init: MaybeOptionalInit<paths['/alpha/browser-contexts/{browserContextId}/storage-state'], 'put'>) => client.PUT('/alpha/browser-contexts/{browserContextId}/storage-state', init),
   }
 }

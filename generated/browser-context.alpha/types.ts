@@ -48,7 +48,8 @@ export interface paths {
         post?: never;
         /**
          * Delete a browser context
-         * @description Erases a browser context. It cannot be brought back.
+         * @description Erases a browser context with all its versions. It cannot be brought back. A run that has it open goes on and
+         *     keeps nothing; one that is still queued with it fails when it asks for its browser.
          */
         delete: operations["deleteBrowserContext"];
         options?: never;
@@ -58,6 +59,37 @@ export interface paths {
          * @description Gives a browser context another name.
          */
         patch: operations["updateBrowserContext"];
+        trace?: never;
+    };
+    "/alpha/browser-contexts/{browserContextId}/storage-state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the browser context. */
+                browserContextId: components["parameters"]["BrowserContextId"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Read the storage state
+         * @description The cookies and storage of the browser context's current version, in the form that Playwright's
+         *     `storageState` option takes. An `empty` browser context has none of either. Whoever has this answer is signed in
+         *     wherever the browser context is: it needs a scope of its own.
+         */
+        get: operations["getStorageState"];
+        /**
+         * Replace the storage state
+         * @description Makes the body the browser context's new version: what Playwright's `storageState({ path })` has written can be
+         *     sent as it is. The body may have 5 MiB. The version before it is kept for a while, and can be restored in the
+         *     dashboard.
+         */
+        put: operations["putStorageState"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
 }
@@ -81,8 +113,72 @@ export interface components {
         BrowserContext: {
             id: components["schemas"]["Uuid"];
             name: components["schemas"]["BrowserContextName"];
+            /**
+             * @description `empty`: nothing was ever stored in it. `ready`: it has a version that runs start with. `inUse`: a run holds
+             *     it, which may be about to change it; other runs that would change it wait.
+             * @enum {string}
+             */
+            status: "empty" | "ready" | "inUse";
+            /** @description The run that holds it while it is `inUse`. */
+            heldByRunId: components["schemas"]["Uuid"] | null;
+            /** @description Counts what was stored in it; 0 while it is `empty`. */
+            version: number;
+            /** @description The domains that its cookies belong to, sorted; those of subdomains too have a leading dot. */
+            cookieDomains: string[];
+            /** @description The size of its storage state as JSON. */
+            sizeBytes: number;
             createdAt: components["schemas"]["Timestamp"];
+            /** @description When it was renamed or stored to last. */
             updatedAt: components["schemas"]["Timestamp"];
+            /** @description When a run was last started with it. */
+            lastUsedAt: components["schemas"]["Timestamp"] | null;
+        };
+        /**
+         * @description What Playwright calls `storageState`. Members beyond those that are named here, such as later versions of
+         *     Playwright may add, are kept as they are.
+         */
+        StorageState: {
+            /** @description The cookies of all sites. */
+            cookies: components["schemas"]["Cookie"][];
+            /** @description What pages have stored, by origin. */
+            origins: components["schemas"]["OriginStorage"][];
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description A cookie (RFC 6265). */
+        Cookie: {
+            name: string;
+            value: string;
+            /** @description With a leading dot when subdomains get the cookie too. */
+            domain: string;
+            path: string;
+            /** @description Seconds since 1970 in UTC; -1 for a cookie that ends with the browser session. */
+            expires: number;
+            httpOnly: boolean;
+            secure: boolean;
+            /** @enum {string} */
+            sameSite: "Strict" | "Lax" | "None";
+            /** @description The site that a partitioned cookie (CHIPS) is kept for. */
+            partitionKey?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description What the pages of one origin have stored. */
+        OriginStorage: {
+            /** @description Scheme, host and port. */
+            origin: string;
+            localStorage: components["schemas"]["NameValue"][];
+            /** @description The origin's databases, in Playwright's form. */
+            indexedDB?: {
+                [key: string]: unknown;
+            }[];
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description An entry of local storage. */
+        NameValue: {
+            name: string;
+            value: string;
         };
         /** @description A page of browser contexts, newest first. */
         BrowserContextPage: {
@@ -159,6 +255,29 @@ export interface components {
                  *           "detail": "is taken"
                  *         }
                  *       ]
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description A run holds the browser context and may be about to change it. Nothing was stored. */
+        BrowserContextInUse: {
+            headers: {
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#browser-context-in-use",
+                 *       "title": "Browser context in use",
+                 *       "status": 409,
+                 *       "detail": "Run 0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07 holds the browser context. Wait for its end, or cancel it. Nothing was stored.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
                  *     }
                  */
                 "application/problem+json": components["schemas"]["Problem"];
@@ -597,6 +716,80 @@ export interface operations {
             404: components["responses"]["NotFound"];
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["NameTaken"];
+            413: components["responses"]["ContentTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getStorageState: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the browser context. */
+                browserContextId: components["parameters"]["BrowserContextId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The storage state. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StorageState"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    putStorageState: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the browser context. */
+                browserContextId: components["parameters"]["BrowserContextId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StorageState"];
+            };
+        };
+        responses: {
+            /** @description The new version is stored durably, and what the next run starts with. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["BrowserContextInUse"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             500: components["responses"]["InternalError"];

@@ -55,6 +55,15 @@ export function createExecutionV1Client({ apiKey, ...options }: ClientOptions & 
      */
     streamRunEvents: (init: MaybeOptionalInit<paths['/v1/execution/runs/{runId}/events'], 'get'>) => client.GET('/v1/execution/runs/{runId}/events', init),
     /**
+     * Download an artifact of a run.
+     *
+     * A file that the run's workflow has made, such as a PDF or a screenshot. The run lists its artifacts. They are
+     * removed at their `expiresAt`; from then on the answer is 404.
+     *
+     * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 500, 503
+     */
+    getRunArtifact: (init: MaybeOptionalInit<paths['/v1/execution/runs/{runId}/artifacts/{artifactName}'], 'get'>) => client.GET('/v1/execution/runs/{runId}/artifacts/{artifactName}', init),
+    /**
      * List workflows.
      *
      * Lists every workflow that can be run, sorted by id.

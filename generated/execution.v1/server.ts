@@ -12,7 +12,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write · answers: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 500, 503
    */
-  queueRemoteRun: Handler<operations['queueRemoteRun'], 'delaySeconds' | 'priority', Principal>
+  queueRemoteRun: Handler<operations['queueRemoteRun'], 'delaySeconds' | 'priority' | 'persistContext', Principal>
   /**
    * List runs, newest first.
    *
@@ -51,6 +51,15 @@ export interface ExecutionV1Handlers<Principal> {
    * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · answers: 200, 204, 400, 401, 403, 404, 406, 500, 503
    */
   streamRunEvents: Handler<operations['streamRunEvents'], never, Principal>
+  /**
+   * Download an artifact of a run.
+   *
+   * A file that the run's workflow has made, such as a PDF or a screenshot. The run lists its artifacts. They are
+   * removed at their `expiresAt`; from then on the answer is 404.
+   *
+   * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 500, 503
+   */
+  getRunArtifact: Handler<operations['getRunArtifact'], never, Principal>
   /**
    * List workflows.
    *

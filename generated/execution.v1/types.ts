@@ -123,6 +123,32 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/execution/runs/{runId}/artifacts/{artifactName}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /** @description Names the artifact within its run. */
+                artifactName: components["parameters"]["ArtifactName"];
+            };
+            cookie?: never;
+        };
+        /**
+         * Download an artifact of a run
+         * @description A file that the run's workflow has made, such as a PDF or a screenshot. The run lists its artifacts. They are
+         *     removed at their `expiresAt`; from then on the answer is 404.
+         */
+        get: operations["getRunArtifact"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/execution/workflows": {
         parameters: {
             query?: never;
@@ -202,8 +228,23 @@ export interface components {
          * @enum {string}
          */
         RunStatus: "queued" | "running" | "succeeded" | "failed" | "timedOut" | "cancelled" | "expired";
+        /**
+         * @description When the browser's cookies and storage are kept.
+         * @enum {string}
+         */
+        PersistContext: "never" | "onSuccess" | "always";
+        /**
+         * @description A file name of letters, digits, dots, underscores and hyphens; unique within the run.
+         * @example invoice.pdf
+         */
+        ArtifactName: string;
+        /**
+         * Format: binary
+         * @description The file's bytes.
+         */
+        File: string;
         /** @description Why the run is in its status, where the status alone does not say it. */
-        RunReason: ("attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "timeLimit" | "cancelRequested" | "notStartedInTime") | null;
+        RunReason: ("attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime") | null;
         /** @description One execution of a workflow. */
         Run: {
             id: components["schemas"]["Uuid"];
@@ -212,8 +253,11 @@ export interface components {
             workflowVersion: string;
             status: components["schemas"]["RunStatus"];
             reason: components["schemas"]["RunReason"];
-            /** @description What a queued run waits for; `null` in every other status. */
-            waitingFor: ("worker" | "delay" | "concurrencyLimit") | null;
+            /**
+             * @description What a queued run waits for; `null` in every other status. `browserContext`: another run holds the browser
+             *     context that this one would change too.
+             */
+            waitingFor: ("worker" | "delay" | "concurrencyLimit" | "browserContext") | null;
             /** @description Whether a caller has cancelled the run. A running one may take a moment to end. */
             cancelRequested: boolean;
             /** @description As it was queued. */
@@ -231,6 +275,12 @@ export interface components {
             output: unknown;
             error: components["schemas"]["RunError"] | null;
             progress: components["schemas"]["RunProgress"] | null;
+            /** @description The browser context that the run was queued with; it may have been deleted since. */
+            browserContextId: components["schemas"]["Uuid"] | null;
+            /** @description As it was queued; `null` for a run without a browser context. */
+            persistContext: components["schemas"]["PersistContext"] | null;
+            /** @description The files that the run has made so far, oldest first. */
+            artifacts: components["schemas"]["RunArtifact"][];
             createdAt: components["schemas"]["Timestamp"];
             /** @description The moment before which the run does not start; `null` when it may start at once. */
             availableAt: components["schemas"]["Timestamp"] | null;
@@ -255,13 +305,29 @@ export interface components {
             /** @description What it is doing. */
             message: string | null;
         };
+        /**
+         * @description A file that the run has made. A later attempt that makes one of the same name replaces it. A run may have 20, of
+         *     10 MiB each and 50 MiB together.
+         */
+        RunArtifact: {
+            name: components["schemas"]["ArtifactName"];
+            mediaType: components["schemas"]["ArtifactMediaType"];
+            sizeBytes: number;
+            createdAt: components["schemas"]["Timestamp"];
+            expiresAt: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @description The media type of an artifact.
+         * @enum {string}
+         */
+        ArtifactMediaType: "application/octet-stream" | "application/json" | "application/pdf" | "application/zip" | "image/jpeg" | "image/png" | "image/webp" | "text/csv" | "text/plain";
         /** @description A page of runs, newest first. */
         RunPage: {
             data: components["schemas"]["Run"][];
             nextCursor: components["schemas"]["NextCursor"];
         };
         /** @description Something that happened to a run. `sequence` counts from 1 within the run, without gaps. */
-        RunEvent: components["schemas"]["RunStatusEvent"] | components["schemas"]["RunLogEvent"] | components["schemas"]["RunProgressEvent"] | components["schemas"]["RunStepEvent"];
+        RunEvent: components["schemas"]["RunStatusEvent"] | components["schemas"]["RunLogEvent"] | components["schemas"]["RunProgressEvent"] | components["schemas"]["RunStepEvent"] | components["schemas"]["RunArtifactEvent"];
         /** @description The run's status changed, or its cancellation was requested. */
         RunStatusEvent: {
             /**
@@ -317,6 +383,20 @@ export interface components {
             /** @enum {string} */
             state: "started" | "finished" | "failed" | "reused";
         };
+        /** @description The workflow made an artifact. */
+        RunArtifactEvent: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "artifact";
+            sequence: number;
+            at: components["schemas"]["Timestamp"];
+            attempt: number;
+            name: components["schemas"]["ArtifactName"];
+            mediaType: components["schemas"]["ArtifactMediaType"];
+            sizeBytes: number;
+        };
         /** @description A definition that can be run. */
         Workflow: {
             id: components["schemas"]["WorkflowId"];
@@ -339,6 +419,8 @@ export interface components {
             timeLimitSeconds: number;
             /** @description How many of its runs may run at the same time; `null` for no limit. */
             concurrencyLimit: number | null;
+            /** @description Whether its runs have a browser, and may be queued with a browser context. */
+            usesBrowser: boolean;
         };
         /** @description How failed attempts are repeated. The wait before attempt n + 1 is `backoffSeconds × backoffFactor^(n − 1)`. */
         RetryPolicy: {
@@ -461,29 +543,6 @@ export interface components {
                 "text/plain": "Forbidden";
             };
         };
-        /** @description No such resource in this account. */
-        NotFound: {
-            headers: {
-                /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
-                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
-                 */
-                "X-Request-Id": string;
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "type": "/docs/errors#not-found",
-                 *       "title": "Not found",
-                 *       "status": 404,
-                 *       "detail": "No such run in this account.",
-                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
-                 *     }
-                 */
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description `Accept` excludes every media type of this operation's answer. */
         NotAcceptable: {
             headers: {
@@ -604,6 +663,29 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description No such resource in this account. */
+        NotFound: {
+            headers: {
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#not-found",
+                 *       "title": "Not found",
+                 *       "status": 404,
+                 *       "detail": "No such run in this account.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
     };
     parameters: {
         /** @description Identifies the workflow. */
@@ -629,6 +711,20 @@ export interface components {
         /** @description Of the runs that are ready, the one with the highest priority starts first; among equals, the oldest. */
         Priority: number;
         /**
+         * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it
+         *     the browser starts empty, and nothing of it is kept.
+         */
+        BrowserContextId: components["schemas"]["Uuid"];
+        /**
+         * @description When the browser's cookies and storage become the browser context's new version: `never`, when the run
+         *     succeeds (`onSuccess`), or whenever its workflow came to an end by itself, with an error too (`always`). Unless
+         *     it is `never`, the run holds the browser context while it runs, and waits as long as another one does. Means
+         *     nothing without `browserContextId`.
+         */
+        PersistContext: "never" | "onSuccess" | "always";
+        /** @description Names the artifact within its run. */
+        ArtifactName: components["schemas"]["ArtifactName"];
+        /**
          * @description How many items a page holds at most.
          * @example 20
          */
@@ -638,6 +734,16 @@ export interface components {
     };
     requestBodies: never;
     headers: {
+        /**
+         * @description The file is to be saved under its name (RFC 6266).
+         * @example attachment; filename="invoice.pdf"
+         */
+        ContentDisposition: string;
+        /**
+         * @description The media type is the one that is said.
+         * @example nosniff
+         */
+        NoSniff: "nosniff";
         /**
          * @description The preference that was honoured (RFC 7240, section 3).
          * @example wait=10
@@ -688,6 +794,18 @@ export interface operations {
                 expiresInSeconds?: components["parameters"]["ExpiresInSeconds"];
                 /** @description Of the runs that are ready, the one with the highest priority starts first; among equals, the oldest. */
                 priority?: components["parameters"]["Priority"];
+                /**
+                 * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it
+                 *     the browser starts empty, and nothing of it is kept.
+                 */
+                browserContextId?: components["parameters"]["BrowserContextId"];
+                /**
+                 * @description When the browser's cookies and storage become the browser context's new version: `never`, when the run
+                 *     succeeds (`onSuccess`), or whenever its workflow came to an end by itself, with an error too (`always`). Unless
+                 *     it is `never`, the run holds the browser context while it runs, and waits as long as another one does. Means
+                 *     nothing without `browserContextId`.
+                 */
+                persistContext?: components["parameters"]["PersistContext"];
             };
             header?: {
                 /**
@@ -776,7 +894,20 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NotFound"];
+            /** @description There is no such workflow, or the account has no browser context with the id that `browserContextId` names. */
+            404: {
+                headers: {
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             406: components["responses"]["NotAcceptable"];
             /** @description The `Idempotency-Key` was used before with another request. Nothing was stored. */
             409: {
@@ -983,6 +1114,61 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            406: components["responses"]["NotAcceptable"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getRunArtifact: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+                /** @description Names the artifact within its run. */
+                artifactName: components["parameters"]["ArtifactName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file, of the media type that its workflow gave it. */
+            200: {
+                headers: {
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description The file is to be saved under its name (RFC 6266).
+                     * @example attachment; filename="invoice.pdf"
+                     */
+                    "Content-Disposition": string;
+                    /**
+                     * @description The media type is the one that is said.
+                     * @example nosniff
+                     */
+                    "X-Content-Type-Options": "nosniff";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": components["schemas"]["File"];
+                    "application/json": components["schemas"]["File"];
+                    "application/pdf": components["schemas"]["File"];
+                    "application/zip": components["schemas"]["File"];
+                    "image/jpeg": components["schemas"]["File"];
+                    "image/png": components["schemas"]["File"];
+                    "image/webp": components["schemas"]["File"];
+                    "text/csv": components["schemas"]["File"];
+                    "text/plain": components["schemas"]["File"];
+                };
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];

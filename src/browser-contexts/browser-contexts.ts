@@ -1,14 +1,24 @@
-/** Creating, reading, listing, renaming and erasing browser contexts. */
+/** Creating, reading, listing, renaming and erasing browser contexts. What they hold is in versions.ts. */
 import { v7 as uuid } from 'uuid'
 import type { Cursors } from '../storage/cursors.ts'
-import type { Session, Store } from '../storage/store.ts'
-import type { BrowserContextsTable } from '../storage/tables.ts'
+import type { Store } from '../storage/store.ts'
+import { type ContextRow, contextsOf, findContext, isTaken } from './store.ts'
+
+/** `inUse` while a run holds it, `empty` before its first version. */
+export type BrowserContextStatus = 'empty' | 'ready' | 'inUse'
 
 export interface BrowserContext {
   id: string
   name: string
+  status: BrowserContextStatus
+  heldByRunId: string | null
+  /** The number of its current version; 0 when there is none. */
+  version: number
+  cookieDomains: string[]
+  sizeBytes: number
   createdAt: number
   updatedAt: number
+  lastUsedAt: number | null
 }
 
 export class BrowserContexts {
@@ -30,11 +40,11 @@ export class BrowserContexts {
       await session.query.insertInto('browser_contexts').values(row).execute()
       return true
     })
-    return made ? contextOf(row) : undefined
+    return made ? this.get(accountId, id) : undefined
   }
 
   async get(accountId: string, id: string): Promise<BrowserContext | undefined> {
-    const row = await find(this.#store.read, accountId, id)
+    const row = await findContext(this.#store.read, accountId, id)
     return row && contextOf(row)
   }
 
@@ -43,10 +53,10 @@ export class BrowserContexts {
     const list = JSON.stringify(['browser-contexts', accountId])
     const after = cursor === undefined ? undefined : this.#cursors.read(list, cursor)
     if (cursor !== undefined && after === undefined) return undefined
-    let rows = this.#store.read.query.selectFrom('browser_contexts').selectAll().where('account_id', '=', accountId)
-    if (after !== undefined) rows = rows.where('id', '<', after)
+    let rows = contextsOf(this.#store.read, accountId)
+    if (after !== undefined) rows = rows.where('browser_contexts.id', '<', after)
     const found = await rows
-      .orderBy('id', 'desc')
+      .orderBy('browser_contexts.id', 'desc')
       .limit(limit + 1)
       .execute()
     const page = found.slice(0, limit)
@@ -56,7 +66,7 @@ export class BrowserContexts {
 
   async rename(accountId: string, id: string, name: string): Promise<BrowserContext | 'noSuchContext' | 'nameTaken'> {
     return this.#store.write(async (session) => {
-      const row = await find(session, accountId, id)
+      const row = await findContext(session, accountId, id)
       if (!row) return 'noSuchContext'
       if (row.name !== name && (await isTaken(session, accountId, name))) return 'nameTaken'
       const change = { name, updated_at: Date.now() }
@@ -65,26 +75,30 @@ export class BrowserContexts {
     })
   }
 
-  /** Erases the context; returns whether there was one. */
+  /** Erases the context with all its versions; returns whether there was one. */
   async delete(accountId: string, id: string): Promise<boolean> {
     return this.#store.write(async (session) => {
-      const row = await find(session, accountId, id)
-      if (row) await session.query.deleteFrom('browser_contexts').where('id', '=', row.id).execute()
-      return row !== undefined
+      const row = await findContext(session, accountId, id)
+      if (!row) return false
+      const versions = session.query.deleteFrom('browser_context_versions')
+      await versions.where('browser_context_id', '=', row.id).execute()
+      await session.query.deleteFrom('browser_contexts').where('id', '=', row.id).execute()
+      return true
     })
   }
 }
 
-async function find({ query }: Session, accountId: string, id: string): Promise<BrowserContextsTable | undefined> {
-  const row = query.selectFrom('browser_contexts').selectAll().where('id', '=', id.toLowerCase())
-  return row.where('account_id', '=', accountId).executeTakeFirst()
-}
-
-async function isTaken({ query }: Session, accountId: string, name: string): Promise<boolean> {
-  const row = query.selectFrom('browser_contexts').select('id').where('account_id', '=', accountId)
-  return (await row.where('name', '=', name).executeTakeFirst()) !== undefined
-}
-
-function contextOf(row: BrowserContextsTable): BrowserContext {
-  return { id: row.id, name: row.name, createdAt: row.created_at, updatedAt: row.updated_at }
+function contextOf(row: ContextRow): BrowserContext {
+  return {
+    id: row.id,
+    name: row.name,
+    status: row.held_by_run_id !== null ? 'inUse' : row.version_id === null ? 'empty' : 'ready',
+    heldByRunId: row.held_by_run_id,
+    version: row.version,
+    cookieDomains: JSON.parse(row.cookie_domains ?? '[]'),
+    sizeBytes: row.size_bytes ?? 0,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    lastUsedAt: row.last_used_at,
+  }
 }

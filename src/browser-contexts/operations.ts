@@ -4,6 +4,7 @@ import type { components } from '../../generated/browser-context.alpha/types.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { invalidRequest, notFound } from '../contract/problem.ts'
 import type { BrowserContext, BrowserContexts } from './browser-contexts.ts'
+import type { ContextVersions, HeldBy } from './versions.ts'
 
 type Wire = components['schemas']['BrowserContext']
 
@@ -16,7 +17,13 @@ const nameTaken = {
   },
 } as const
 
-export function browserContextOperations(contexts: BrowserContexts): BrowserContextAlphaHandlers<Principal> {
+export interface BrowserContextParts {
+  browserContexts: BrowserContexts
+  contextVersions: ContextVersions
+}
+
+export function browserContextOperations(parts: BrowserContextParts): BrowserContextAlphaHandlers<Principal> {
+  const { browserContexts: contexts, contextVersions: versions } = parts
   return {
     async listBrowserContexts({ principal, query }) {
       const page = await contexts.list(principal.accountId, query)
@@ -46,9 +53,32 @@ export function browserContextOperations(contexts: BrowserContexts): BrowserCont
       const deleted = await contexts.delete(principal.accountId, path.browserContextId)
       return deleted ? { status: 204 } : notFound('browser context')
     },
+
+    async getStorageState({ principal, path }) {
+      const state = await versions.read(principal.accountId, path.browserContextId)
+      return state === undefined ? notFound('browser context') : { status: 200, body: JSON.parse(state) }
+    },
+
+    async putStorageState({ principal, path, body }) {
+      const { accountId, apiKeyId } = principal
+      const replaced = await versions.replace(accountId, path.browserContextId, JSON.stringify(body), { apiKeyId })
+      if (!replaced) return notFound('browser context')
+      return 'heldByRunId' in replaced ? inUse(replaced) : { status: 204 }
+    },
   }
 }
 
-function wireOf({ id, name, createdAt, updatedAt }: BrowserContext): Wire {
-  return { id, name, createdAt: new Date(createdAt).toISOString(), updatedAt: new Date(updatedAt).toISOString() }
+function inUse({ heldByRunId }: HeldBy) {
+  const detail = `Run ${heldByRunId} holds the browser context. Wait for its end, or cancel it. Nothing was stored.`
+  return { status: 409, problem: { kind: 'browser-context-in-use', detail } } as const
+}
+
+function wireOf(context: BrowserContext): Wire {
+  const { createdAt, updatedAt, lastUsedAt } = context
+  return {
+    ...context,
+    createdAt: new Date(createdAt).toISOString(),
+    updatedAt: new Date(updatedAt).toISOString(),
+    lastUsedAt: lastUsedAt === null ? null : new Date(lastUsedAt).toISOString(),
+  }
 }

@@ -14,6 +14,9 @@ export async function worker(): Promise<void> {
     leaseSeconds: config.LEASE_SECONDS,
     abortGraceSeconds: config.ABORT_GRACE_SECONDS,
     memoryMegabytesMax: config.WORKFLOW_MEMORY_MB,
+    browser: { path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL },
+    contextVersionsKept: config.BROWSER_CONTEXT_VERSIONS,
+    artifactRetentionDays: config.ARTIFACT_RETENTION_DAYS,
   }
   const onFatal = (error: unknown) => {
     log.fatal({ err: error }, 'the worker cannot execute runs any more')

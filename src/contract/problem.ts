@@ -17,6 +17,7 @@ export const problemKinds = {
   'request-timeout': { status: 408, title: 'Request timeout' },
   'idempotency-conflict': { status: 409, title: 'Idempotency key reused' },
   'name-taken': { status: 409, title: 'Name taken' },
+  'browser-context-in-use': { status: 409, title: 'Browser context in use' },
   'content-too-large': { status: 413, title: 'Content too large' },
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
   'header-fields-too-large': { status: 431, title: 'Header fields too large' },
@@ -58,6 +59,7 @@ export function invalidRequest(errors: ProblemMember[]) {
 }
 
 /** The answer for a resource that does not exist, or belongs to another account. */
-export function notFound(noun: string) {
-  return { status: 404 as const, problem: { kind: 'not-found' as const, detail: `No such ${noun} in this account.` } }
+export function notFound(noun: string, errors?: ProblemMember[]) {
+  const detail = `No such ${noun} in this account.`
+  return { status: 404 as const, problem: { kind: 'not-found' as const, detail, ...(errors && { errors }) } }
 }

@@ -4,6 +4,7 @@ import type { components } from '../../generated/execution.v1/types.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { ServerSentEvent } from '../contract/handler.ts'
 import { invalidRequest, notFound } from '../contract/problem.ts'
+import type { RunArtifacts } from './artifacts.ts'
 import type { RunFeed } from './feed.ts'
 import type { Run, RunEvent } from './run.ts'
 import type { Runs } from './runs.ts'
@@ -12,19 +13,26 @@ import { isFinal } from './state.ts'
 type Wire = components['schemas']['Run']
 type Operations = Pick<
   ExecutionV1Handlers<Principal>,
-  'queueRemoteRun' | 'listRuns' | 'getRun' | 'cancelRun' | 'streamRunEvents'
+  'queueRemoteRun' | 'listRuns' | 'getRun' | 'cancelRun' | 'streamRunEvents' | 'getRunArtifact'
 >
 
 /** Quiet seconds after which a comment is sent, so that no proxy takes the connection for dead. */
 const heartbeatSeconds = 15
 
-export function runOperations(runs: Runs, feed: RunFeed): Operations {
+export interface RunParts {
+  runs: Runs
+  artifacts: RunArtifacts
+  feed: RunFeed
+}
+
+export function runOperations({ runs, artifacts, feed }: RunParts): Operations {
   return {
     async queueRemoteRun(request) {
       const { principal, path, query, header, body } = request
       if (query.expiresInSeconds !== undefined && query.expiresInSeconds <= query.delaySeconds) {
         return invalidRequest([{ parameter: 'expiresInSeconds', detail: 'must be longer than delaySeconds' }])
       }
+      const { browserContextId, persistContext } = query
       const queued = await runs.queue(principal, {
         workflowId: path.workflowId,
         variables: body.variableData,
@@ -32,8 +40,11 @@ export function runOperations(runs: Runs, feed: RunFeed): Operations {
         delaySeconds: query.delaySeconds,
         expiresInSeconds: query.expiresInSeconds,
         priority: query.priority,
+        browserContext: browserContextId === undefined ? undefined : { id: browserContextId, persist: persistContext },
       })
       if (queued.kind === 'noSuchWorkflow') return notFound('workflow')
+      if (queued.kind === 'noSuchBrowserContext') return noSuchBrowserContext
+      if (queued.kind === 'usesNoBrowser') return usesNoBrowser
       if (queued.kind === 'idempotencyConflict') return idempotencyConflict
       if (queued.kind === 'variablesMisfit') {
         const below = (pointer: string) => `/variableData${pointer}`
@@ -79,8 +90,26 @@ export function runOperations(runs: Runs, feed: RunFeed): Operations {
       const events = feed.events(run.id, after, 1, signal)
       return { status: 200, events: whileAuthenticated(events, stillAuthenticated) }
     },
+
+    async getRunArtifact({ principal, path }) {
+      const artifact = await artifacts.read(principal.accountId, path.runId, path.artifactName)
+      if (!artifact) return notFound('artifact')
+      const headers = {
+        'Content-Disposition': `attachment; filename="${artifact.name}"`,
+        'X-Content-Type-Options': 'nosniff' as const,
+      }
+      return { status: 200, headers, bytes: artifact.content, mediaType: artifact.mediaType }
+    },
   }
 }
+
+const noSuchBrowserContext = notFound('browser context', [
+  { parameter: 'browserContextId', detail: 'names no browser context of this account' },
+])
+
+const usesNoBrowser = invalidRequest([
+  { parameter: 'browserContextId', detail: 'is for workflows that use a browser, and this one uses none' },
+])
 
 const idempotencyConflict = {
   status: 409,
@@ -127,10 +156,15 @@ function wireEventOf({ type, sequence, at, data }: RunEvent) {
 
 function wireOf(run: Run): Wire {
   const moment = (at: number | null) => (at === null ? null : new Date(at).toISOString())
-  const { accountId: _, apiKeyId: __, userId: ___, variables, ...same } = run
+  const { accountId: _, apiKeyId: __, userId: ___, variables, artifacts, ...same } = run
   return {
     ...same,
     variableData: variables,
+    artifacts: artifacts.map(({ createdAt, expiresAt, ...artifact }) => ({
+      ...artifact,
+      createdAt: new Date(createdAt).toISOString(),
+      expiresAt: new Date(expiresAt).toISOString(),
+    })),
     createdAt: new Date(run.createdAt).toISOString(),
     availableAt: moment(run.availableAt),
     expiresAt: moment(run.expiresAt),

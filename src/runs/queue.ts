@@ -2,10 +2,13 @@
  * What workers do with runs: claim them under a lease, report on them, end attempts. Every report names the attempt,
  * which is the fencing token: a worker that was paused past its lease changes nothing any more.
  */
+import type { Hold } from '../browser-contexts/hold.ts'
 import type { Session, Store } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
-import type { RunEvent } from './run.ts'
-import { nextAfter, type Outcome } from './state.ts'
+import { type NewArtifact, putArtifact } from './artifacts.ts'
+import { holdFor, passOnContext } from './context-turns.ts'
+import type { PersistContext, RunEvent } from './run.ts'
+import { type Next, nextAfter, type Outcome, type RunStatus } from './state.ts'
 import { appendEvent, countRunning, forgetSteps } from './store.ts'
 
 /** A workflow as a worker has it; the queue gives out no run of any other. */
@@ -31,13 +34,21 @@ export interface Claim extends Lease {
   secrets: Uint8Array | null
   /** Values of the steps that earlier attempts finished, encrypted. */
   steps: { name: string; value: Uint8Array }[]
+  browserContextId: string | null
+  persistContext: PersistContext
+  /** What the run may change its browser context under; `null` when it may not. */
+  hold: Hold | null
 }
 
 export type Report = Omit<RunEvent, 'sequence'>
 
 /** One that has not started in time is not started any more, even before it is marked as expired. */
-const headSql = `SELECT id, priority FROM runs WHERE status = 'queued' AND delayed = 0 AND workflow_id = ?
+const headSql = `SELECT id, priority, browser_context_id, persist_context FROM runs
+  WHERE status = 'queued' AND delayed = 0 AND waits_for_context = 0 AND workflow_id = ?
   AND (expires_at IS NULL OR expires_at > ? OR attempts > 0) ORDER BY priority DESC, id LIMIT 1`
+
+/** In one transaction. */
+const passedOverMax = 100
 
 const claimSql = `UPDATE runs SET status = 'running', reason = NULL, attempts = attempts + 1, workflow_version = ?,
   started_at = COALESCE(started_at, ?), worker_id = ?, lease_expires_at = ?
@@ -69,15 +80,27 @@ export class RunQueue {
   ): Promise<Claim[]> {
     // Most wake-ups find nothing; reading first spares them a write transaction.
     if (!(await this.#best(this.#store.read, workflows))) return []
-    const claims = await this.#store.write(async (session) => {
-      const taken: Claim[] = []
-      while (taken.length < slots) {
-        const best = await this.#best(session, workflows)
-        if (!best) break
-        taken.push(await this.#take(session, best, workerId, leaseSeconds))
-      }
-      return taken
-    })
+    let more = true
+    const claims: Claim[] = []
+    // Each passed-over run is one statement: others write between two batches of them.
+    while (more) {
+      more = false
+      const taken = await this.#store.write(async (session) => {
+        const taken: Claim[] = []
+        for (let passedOver = 0; claims.length + taken.length < slots; ) {
+          const best = await this.#best(session, workflows)
+          if (!best) break
+          const hold = await holdFor(session, best, this.#now())
+          if (hold !== 'wait') taken.push(await this.#take(session, { ...best, hold }, workerId, leaseSeconds))
+          else if (++passedOver === passedOverMax) {
+            more = true
+            break
+          }
+        }
+        return taken
+      })
+      claims.push(...taken)
+    }
     if (claims.length > 0) this.#store.ring('runs')
     return claims
   }
@@ -110,10 +133,29 @@ export class RunQueue {
     })
   }
 
-  /** Ends the attempt: the run finishes, or is queued again. False when the lease is lost; nothing changed then. */
-  async settle(lease: Lease, outcome: Outcome, retry: Claimable['retry'], reports: readonly Report[] = []) {
-    const held = await this.#whileHeld(lease, async (session, row) => {
+  /** Keeps a file that the run has made. False when the lease is lost. @throws {ArtifactRefused} */
+  async keepArtifact(lease: Lease, artifact: NewArtifact, reports: readonly Report[]): Promise<boolean> {
+    return this.#whileHeld(lease, async (session) => {
+      await putArtifact(session, lease, artifact, this.#now())
       await record(session, lease, reports)
+    })
+  }
+
+  /**
+   * Ends the attempt: the run finishes, or is queued again. False when the lease is lost; nothing changed then.
+   *
+   * @param alongside what else is written in the same transaction; it may have more to report.
+   */
+  async settle(
+    lease: Lease,
+    outcome: Outcome,
+    retry: Claimable['retry'],
+    reports: readonly Report[] = [],
+    alongside: (session: Session, next: RunStatus) => Promise<readonly Report[]> = async () => [],
+  ): Promise<boolean> {
+    const held = await this.#whileHeld(lease, async (session, row) => {
+      const more = await alongside(session, nextOf(row, outcome, retry).status)
+      await record(session, lease, [...reports, ...more])
       await settleRow(session, row, outcome, retry, this.#now())
     })
     if (held) this.#store.ring('queue')
@@ -137,10 +179,10 @@ export class RunQueue {
   async #best(session: Session, workflows: readonly Claimable[]) {
     const limited = workflows.some((workflow) => workflow.concurrencyLimit !== null)
     const running = limited ? await countRunning(session) : undefined
-    let best: { id: string; priority: number; workflow: Claimable } | undefined
+    let best: (Head & { workflow: Claimable }) | undefined
     for (const workflow of workflows) {
       if (workflow.concurrencyLimit !== null && (running?.get(workflow.id) ?? 0) >= workflow.concurrencyLimit) continue
-      const [head] = await session.all<{ id: string; priority: number }>(headSql, [workflow.id, this.#now()])
+      const [head] = await session.all<Head>(headSql, [workflow.id, this.#now()])
       if (!head) continue
       const before = !best || head.priority > best.priority || (head.priority === best.priority && head.id < best.id)
       if (before) best = { ...head, workflow }
@@ -150,7 +192,7 @@ export class RunQueue {
 
   async #take(
     session: Session,
-    { id, workflow }: { id: string; workflow: Claimable },
+    { id, workflow, hold }: { id: string; workflow: Claimable; hold: Hold | null },
     workerId: string,
     leaseSeconds: number,
   ): Promise<Claim> {
@@ -172,8 +214,18 @@ export class RunQueue {
       variables: JSON.parse(row.variables),
       secrets: row.secrets,
       steps,
+      browserContextId: row.browser_context_id,
+      persistContext: (row.persist_context as PersistContext | null) ?? 'never',
+      hold,
     }
   }
+}
+
+interface Head {
+  id: string
+  priority: number
+  browser_context_id: string | null
+  persist_context: string | null
 }
 
 /** Adds the events; the last progress among them becomes the run's. */
@@ -190,6 +242,10 @@ async function stepsOf({ query }: Session, runId: string) {
   return query.selectFrom('run_steps').select(['name', 'value']).where('run_id', '=', runId).execute()
 }
 
+function nextOf({ cancel_requested, failures, losses }: RunsTable, outcome: Outcome, retry: Claimable['retry']): Next {
+  return nextAfter(outcome, { cancelRequested: cancel_requested === 1, failures, losses, retry })
+}
+
 /** Writes what becomes of a running run, and the event that tells it. */
 export async function settleRow(
   session: Session,
@@ -198,8 +254,7 @@ export async function settleRow(
   retry: Claimable['retry'],
   at: number,
 ): Promise<void> {
-  const history = { cancelRequested: row.cancel_requested === 1, failures: row.failures, losses: row.losses, retry }
-  const next = nextAfter(outcome, history)
+  const next = nextOf(row, outcome, retry)
   const again = next.status === 'queued'
   const delayed = again && next.delaySeconds > 0
   await session.query
@@ -223,4 +278,5 @@ export async function settleRow(
   const data = { status: next.status, attempt: row.attempts, reason: next.reason }
   await appendEvent(session, row.id, { at, type: 'status', data })
   if (!again) await forgetSteps(session, row.id)
+  if (row.browser_context_id !== null) await passOnContext(session, row.browser_context_id, row.id)
 }

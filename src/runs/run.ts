@@ -1,5 +1,6 @@
 /** A run as the domain has it, and how a row becomes one. */
 import type { RunsTable } from '../storage/tables.ts'
+import type { Artifact } from './artifacts.ts'
 import type { RunError, RunReason, RunStatus } from './state.ts'
 
 export interface Run {
@@ -21,6 +22,9 @@ export interface Run {
   output: unknown
   error: RunError | null
   progress: RunProgress | null
+  browserContextId: string | null
+  persistContext: PersistContext | null
+  artifacts: Artifact[]
   createdAt: number
   availableAt: number | null
   expiresAt: number | null
@@ -28,7 +32,10 @@ export interface Run {
   finishedAt: number | null
 }
 
-export type WaitingFor = 'worker' | 'delay' | 'concurrencyLimit'
+export type WaitingFor = 'worker' | 'delay' | 'concurrencyLimit' | 'browserContext'
+
+/** When the browser's cookies and storage become the browser context's new version. */
+export type PersistContext = 'never' | 'onSuccess' | 'always'
 
 export interface RunProgress {
   percent: number
@@ -39,12 +46,12 @@ export interface RunProgress {
 export interface RunEvent {
   sequence: number
   at: number
-  type: 'status' | 'log' | 'progress' | 'step'
+  type: 'status' | 'log' | 'progress' | 'step' | 'artifact'
   data: Record<string, unknown>
 }
 
 /** @param atLimit whether the run's workflow runs as often as its concurrency limit allows. */
-export function runOf(row: RunsTable, atLimit: (workflowId: string) => boolean): Run {
+export function runOf(row: RunsTable, atLimit: (workflowId: string) => boolean, artifacts: Artifact[]): Run {
   return {
     id: row.id,
     accountId: row.account_id,
@@ -62,6 +69,9 @@ export function runOf(row: RunsTable, atLimit: (workflowId: string) => boolean):
     output: parsed(row.output),
     error: parsed(row.error),
     progress: parsed(row.progress),
+    browserContextId: row.browser_context_id,
+    persistContext: row.persist_context as PersistContext | null,
+    artifacts,
     createdAt: row.created_at,
     availableAt: row.available_at,
     expiresAt: row.expires_at,
@@ -73,6 +83,7 @@ export function runOf(row: RunsTable, atLimit: (workflowId: string) => boolean):
 function waitingFor(row: RunsTable, atLimit: (workflowId: string) => boolean): WaitingFor | null {
   if (row.status !== 'queued') return null
   if (row.delayed === 1) return 'delay'
+  if (row.waits_for_context === 1) return 'browserContext'
   return atLimit(row.workflow_id) ? 'concurrencyLimit' : 'worker'
 }
 

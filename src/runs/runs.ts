@@ -1,42 +1,28 @@
 /** What callers do with runs: queue, read, list and cancel them. */
 import { v7 as uuid } from 'uuid'
+import { findContext } from '../browser-contexts/store.ts'
 import type { Cursors } from '../storage/cursors.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Session, Store } from '../storage/store.ts'
+import type { RunsTable } from '../storage/tables.ts'
 import type { Secrets } from '../workflows/secrets.ts'
-import type { Misfit, Workflows } from '../workflows/workflows.ts'
+import type { Workflows } from '../workflows/workflows.ts'
+import type { RunArtifacts } from './artifacts.ts'
 import { type History, historyOf } from './history.ts'
+import {
+  fingerprintOf,
+  inOrder,
+  NoSuchBrowserContext,
+  type Queued,
+  type QueueRequest,
+  type Queuer,
+  queuedRun,
+  secretsOwner,
+} from './queueing.ts'
 import { type Run, runOf } from './run.ts'
 import { firstIdAt, momentOf } from './run-id.ts'
 import { isFinal, type RunStatus } from './state.ts'
 import * as rows from './store.ts'
-
-/** Who queues a run: an API key, or a user in the dashboard. */
-export interface Queuer {
-  accountId: string
-  apiKeyId: string | null
-  userId?: string | null
-}
-
-export interface QueueRequest {
-  workflowId: string
-  variables: Record<string, unknown>
-  idempotencyKey: string | undefined
-  delaySeconds: number
-  expiresInSeconds: number | undefined
-  priority: number
-  /**
-   * A run of the same account and workflow: where it had a secret and the variables hold a secret's mask, that secret is
-   * meant: for who has queued that run, or where all other variables are the same. Any other run has none to give.
-   */
-  secretsFrom?: string | undefined
-}
-
-export type Queued =
-  | { kind: 'queued'; run: Run; replayed: boolean }
-  | { kind: 'noSuchWorkflow' }
-  | { kind: 'variablesMisfit'; misfits: Misfit[] }
-  | { kind: 'idempotencyConflict' }
 
 export interface ListRequest {
   workflowId?: string | undefined
@@ -50,18 +36,28 @@ export interface ListRequest {
 
 const idempotencyMilliseconds = 24 * 60 * 60 * 1000
 
+export interface RunsParts {
+  store: Store
+  workflows: Workflows
+  encryption: Encryption
+  cursors: Cursors
+  artifacts: RunArtifacts
+}
+
 export class Runs {
   readonly #store: Store
   readonly #workflows: Workflows
   readonly #encryption: Encryption
   readonly #cursors: Cursors
+  readonly #artifacts: RunArtifacts
   readonly #now: () => number
 
-  constructor(parts: { store: Store; workflows: Workflows; encryption: Encryption; cursors: Cursors }, now = Date.now) {
+  constructor(parts: RunsParts, now = Date.now) {
     this.#store = parts.store
     this.#workflows = parts.workflows
     this.#encryption = parts.encryption
     this.#cursors = parts.cursors
+    this.#artifacts = parts.artifacts
     this.#now = now
   }
 
@@ -70,8 +66,10 @@ export class Runs {
     const { accountId, apiKeyId, userId = null } = by
     const workflow = this.#workflows.get(request.workflowId)
     if (!workflow) return { kind: 'noSuchWorkflow' }
+    const { browserContext } = request
+    if (browserContext && !workflow.usesBrowser) return { kind: 'usesNoBrowser' }
     // Before defaults and earlier secrets are filled in: the same request has the same fingerprint under a newer schema.
-    const fingerprint = request.idempotencyKey === undefined ? undefined : this.#fingerprint(request)
+    const fingerprint = request.idempotencyKey === undefined ? undefined : fingerprintOf(request, this.#encryption)
     const earlierSecrets = await this.#earlierSecrets(by, request)
     const checked = this.#workflows.checkVariables(workflow.id, request.variables, earlierSecrets)
     if ('misfits' in checked) return { kind: 'variablesMisfit', misfits: checked.misfits }
@@ -92,17 +90,28 @@ export class Runs {
       createdAt,
       availableAt: request.delaySeconds === 0 ? null : createdAt + request.delaySeconds * 1000,
       expiresAt: request.expiresInSeconds === undefined ? null : createdAt + request.expiresInSeconds * 1000,
+      browserContextId: browserContext?.id.toLowerCase() ?? null,
+      persistContext: browserContext?.persist ?? null,
     }
     // Read before the write: nothing may fail between the commit and the answer.
     const atLimit = await this.#limits([{ status: 'queued', workflow_id: workflow.id }])
-    const earlier = await this.#store.write(async (session) => {
+    let waitsForContext = false
+    const insert = async (session: Session) => {
       const found = await this.#earlierUse(session, run, request.idempotencyKey, fingerprint)
-      if (!found) await rows.insertRun(session, run)
-      return found
+      if (found) return found
+      waitsForContext = await waitsFor(session, run)
+      await rows.insertRun(session, run, waitsForContext)
+      return undefined
+    }
+    const earlier = await this.#store.write(insert).catch((error: unknown) => {
+      if (error instanceof NoSuchBrowserContext) return 'noSuchBrowserContext' as const
+      throw error
     })
+    if (earlier === 'noSuchBrowserContext') return { kind: earlier }
     if (!earlier) {
       this.#store.ring('queue')
-      return { kind: 'queued', run: queuedRun(run, checked.masked, atLimit(workflow.id)), replayed: false }
+      const waits = waitsForContext ? 'context' : atLimit(workflow.id) ? 'limit' : undefined
+      return { kind: 'queued', run: queuedRun(run, checked.masked, waits), replayed: false }
     }
     if (fingerprint && Buffer.compare(earlier.fingerprint, fingerprint) !== 0) return { kind: 'idempotencyConflict' }
     const first = await this.get(accountId, earlier.run_id)
@@ -112,7 +121,8 @@ export class Runs {
 
   async get(accountId: string, id: string): Promise<Run | undefined> {
     const row = await rows.findRun(this.#store.read, accountId, id)
-    return row && runOf(row, await this.#limits([row]))
+    const [run] = row ? await this.#told([row]) : []
+    return run
   }
 
   /** What has happened to a run; `undefined` when the account has no such run. */
@@ -135,9 +145,8 @@ export class Runs {
     const found = await rows.listRuns(this.#store.read, accountId, filter, limit + 1)
     const page = found.slice(0, limit)
     const last = found.length > limit ? page.at(-1) : undefined
-    const atLimit = await this.#limits(page)
     return {
-      runs: page.map((row) => runOf(row, atLimit)),
+      runs: await this.#told(page),
       nextCursor: last ? this.#cursors.write(list, last.id) : null,
     }
   }
@@ -184,9 +193,10 @@ export class Runs {
     return rows.claimIdempotencyKey(session, use, now)
   }
 
-  /** Keyed, so that a stolen database does not let anyone guess secret variables from it. */
-  #fingerprint({ idempotencyKey: _, ...request }: QueueRequest): Buffer {
-    return this.#encryption.sign('idempotency', JSON.stringify(request, inOrder))
+  async #told(found: RunsTable[]): Promise<Run[]> {
+    const atLimit = await this.#limits(found)
+    const artifacts = await this.#artifacts.of(found.filter(({ attempts }) => attempts > 0).map(({ id }) => id))
+    return found.map((row) => runOf(row, atLimit, artifacts.get(row.id) ?? []))
   }
 
   /** Tells which workflows are at their concurrency limit; asks the store only when a row depends on it. */
@@ -200,34 +210,13 @@ export class Runs {
   }
 }
 
-/** For JSON.stringify: members in the order of their names, since their order means nothing (RFC 8259, section 4). */
-function inOrder(_: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-}
-
-/** Names the row that a run's secrets belong to, so that they open nowhere else. */
-export function secretsOwner(accountId: string, runId: string): string {
-  return `${accountId}/runs/${runId}/secrets`
-}
-
-function queuedRun(run: rows.NewRun, masked: Record<string, unknown>, atLimit: boolean): Run {
-  const { secrets: _, userId = null, ...kept } = run
-  return {
-    ...kept,
-    userId,
-    status: 'queued',
-    reason: null,
-    waitingFor: run.availableAt !== null ? 'delay' : atLimit ? 'concurrencyLimit' : 'worker',
-    cancelRequested: false,
-    attempts: 0,
-    variables: masked,
-    output: null,
-    error: null,
-    progress: null,
-    startedAt: null,
-    finishedAt: null,
-  }
+/** Whether the run is to wait for its browser context. @throws {NoSuchBrowserContext} */
+async function waitsFor(session: Session, { accountId, browserContextId, persistContext, availableAt }: rows.NewRun) {
+  if (browserContextId === null) return false
+  const context = await findContext(session, accountId, browserContextId)
+  if (!context) throw new NoSuchBrowserContext()
+  // One that is delayed is looked at again when its time has come.
+  return persistContext !== 'never' && availableAt === null && context.held_by_run_id !== null
 }
 
 function least(a: string | undefined, b: string | undefined): string | undefined {

@@ -19,6 +19,7 @@ export type RunReason =
   | 'workflowFailed'
   | 'workflowExited'
   | 'outputInvalid'
+  | 'contextNotSaved'
   | 'timeLimit'
   | 'cancelRequested'
   | 'notStartedInTime'
@@ -30,13 +31,16 @@ export function isFinal(status: RunStatus): boolean {
 /** How an attempt ended. */
 export type Outcome =
   | { kind: 'succeeded'; output: unknown }
-  | { kind: 'failed'; reason: 'workflowFailed' | 'workflowExited' | 'outputInvalid'; error: RunError }
+  | { kind: 'failed'; reason: FailureReason; error: RunError }
   | { kind: 'timedOut' }
   | { kind: 'cancelled' }
   /** The worker stops and hands the run back. */
   | { kind: 'workerStopped' }
   /** The worker let its lease run out. */
   | { kind: 'workerLost' }
+
+/** Why an attempt counts as failed. */
+export type FailureReason = 'workflowFailed' | 'workflowExited' | 'outputInvalid' | 'contextNotSaved'
 
 export interface RunError {
   name: string

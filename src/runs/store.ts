@@ -1,7 +1,7 @@
 /** The SQL of runs and their events that the API uses; the queue's is in queue.ts. */
 import type { Session } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
-import type { RunEvent } from './run.ts'
+import type { PersistContext, RunEvent } from './run.ts'
 
 /** A run to be queued; everything else of a new row follows from it. */
 export interface NewRun {
@@ -17,19 +17,25 @@ export interface NewRun {
   createdAt: number
   availableAt: number | null
   expiresAt: number | null
+  browserContextId: string | null
+  persistContext: PersistContext | null
 }
 
 const insertRunSql = `INSERT INTO runs
   (id, account_id, api_key_id, user_id, workflow_id, workflow_version, status, priority, variables, secrets, created_at,
-   delayed, available_at, expires_at)
-  VALUES (?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)`
+   delayed, available_at, expires_at, browser_context_id, persist_context, waits_for_context)
+  VALUES (?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 const insertFirstEventSql = `INSERT INTO run_events (run_id, sequence, at, type, data) VALUES (?, 1, ?, 'status', ?)`
 
 const queuedEvent = JSON.stringify({ status: 'queued', attempt: 0, reason: null })
 
-/** Two prepared statements: with Kysely's builder the same inserts took three times the CPU. */
-export async function insertRun(session: Session, run: NewRun): Promise<void> {
+/**
+ * Two prepared statements: with Kysely's builder the same inserts took three times the CPU.
+ *
+ * @param waitsForContext whether another run holds the browser context that this one is to change.
+ */
+export async function insertRun(session: Session, run: NewRun, waitsForContext = false): Promise<void> {
   await session.all(insertRunSql, [
     run.id,
     run.accountId,
@@ -44,6 +50,9 @@ export async function insertRun(session: Session, run: NewRun): Promise<void> {
     run.availableAt === null ? 0 : 1,
     run.availableAt,
     run.expiresAt,
+    run.browserContextId,
+    run.persistContext,
+    waitsForContext ? 1 : 0,
   ])
   await session.all(insertFirstEventSql, [run.id, run.createdAt, queuedEvent])
 }

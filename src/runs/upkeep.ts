@@ -1,6 +1,9 @@
 /** What time alone does: delays end, unstarted runs expire, leases of lost workers run out, the dead are forgotten. */
+import { anyUnfinishedVersions, forgetUnfinishedVersions } from '../browser-contexts/versions.ts'
 import type { Session, Store } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
+import type { RunArtifacts } from './artifacts.ts'
+import { freeContextsWaitedFor, passOnFreeContexts } from './context-turns.ts'
 import { settleRow } from './queue.ts'
 import { appendEvent } from './store.ts'
 import { anyLongDeadWorkers, forgetLongDeadWorkers } from './workers.ts'
@@ -23,14 +26,16 @@ const intervalMilliseconds = 1000
 
 export class Upkeep {
   readonly #store: Store
+  readonly #artifacts: RunArtifacts
   readonly #now: () => number
   readonly #onError: (error: unknown) => void
   #timer: NodeJS.Timeout | undefined
   #working: Promise<void> | undefined
   #stopped = false
 
-  constructor(store: Store, onError: (error: unknown) => void, now: () => number = Date.now) {
+  constructor(store: Store, artifacts: RunArtifacts, onError: (error: unknown) => void, now: () => number = Date.now) {
     this.#store = store
+    this.#artifacts = artifacts
     this.#onError = onError
     this.#now = now
   }
@@ -74,7 +79,10 @@ export class Upkeep {
     for (const sql of [expiringSql, lostSql, anyOldKeySql]) {
       if ((await this.#store.read.all(sql, [now])).length > 0) return true
     }
-    return anyLongDeadWorkers(this.#store.read, now)
+    const { read } = this.#store
+    if ((await freeContextsWaitedFor(read)).length > 0) return true
+    if (await anyUnfinishedVersions(read, now)) return true
+    return (await this.#artifacts.anyOld(read)) || anyLongDeadWorkers(read, now)
   }
 
   async #nextDelay(): Promise<number | null> {
@@ -94,6 +102,9 @@ export class Upkeep {
     }
     await session.all(endDelaysSql, [now])
     await session.all(forgetKeysSql, [now])
+    await passOnFreeContexts(session)
+    await forgetUnfinishedVersions(session, now)
+    await this.#artifacts.removeOld(session)
     await forgetLongDeadWorkers(session, now)
   }
 }

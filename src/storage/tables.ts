@@ -16,7 +16,9 @@ export interface Tables {
   run_events: RunEventsTable
   run_steps: RunStepsTable
   idempotency_keys: IdempotencyKeysTable
+  artifacts: ArtifactsTable
   browser_contexts: BrowserContextsTable
+  browser_context_versions: BrowserContextVersionsTable
   sessions: SessionsTable
   sign_in_links: SignInLinksTable
   audit_log: AuditLogTable
@@ -102,6 +104,11 @@ export interface RunsTable {
   finished_at: Milliseconds | null
   worker_id: string | null
   lease_expires_at: Milliseconds | null
+  browser_context_id: string | null
+  /** `null` for a run without a browser context. */
+  persist_context: string | null
+  /** 1 while the run is queued and its browser context is held by another, so that the queue passes it over. */
+  waits_for_context: Flag
 }
 
 export interface RunEventsTable {
@@ -131,12 +138,50 @@ export interface IdempotencyKeysTable {
   expires_at: Milliseconds
 }
 
+export interface ArtifactsTable {
+  run_id: string
+  name: string
+  media_type: string
+  size_bytes: number
+  /** The attempt that made it. */
+  attempt: number
+  created_at: Milliseconds
+  content: Uint8Array
+}
+
 export interface BrowserContextsTable {
   id: string
   account_id: string
   name: string
   created_at: Milliseconds
   updated_at: Milliseconds
+  /** The number of the version that counts; 0 when there is none. */
+  version: Generated<number>
+  version_id: string | null
+  /** The run that may write its next version. */
+  held_by_run_id: string | null
+  /** Grows each time a run takes hold of it: the token without which a run's version does not count. */
+  fence: Generated<number>
+  last_used_at: Milliseconds | null
+}
+
+export interface BrowserContextVersionsTable {
+  id: string
+  browser_context_id: string
+  /** `null` until the version counts: until it was read again, and its writer has ended as it should. */
+  version: number | null
+  /** Of the storage state as JSON. */
+  size_bytes: number
+  cookie_domains: Json
+  created_at: Milliseconds
+  /** Who wrote it: one of these three. */
+  run_id: string | null
+  api_key_id: string | null
+  user_id: string | null
+  /** The number of the version that this one repeats. */
+  restored_from: number | null
+  /** The storage state, encrypted. */
+  state: Uint8Array
 }
 
 export interface SessionsTable {

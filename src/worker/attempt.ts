@@ -1,10 +1,12 @@
 /** One attempt of a run, from its claim to its outcome. */
+import { ArtifactRefused, type NewArtifact } from '../runs/artifacts.ts'
 import type { Claim, Claimable, RunQueue } from '../runs/queue.ts'
-import { secretsOwner } from '../runs/runs.ts'
+import { secretsOwner } from '../runs/queueing.ts'
 import type { Outcome } from '../runs/state.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import { putSecrets, redactor, type Secrets } from '../workflows/secrets.ts'
 import type { Workflows } from '../workflows/workflows.ts'
+import { AttemptBrowser, type AttemptBrowserParts } from './attempt-browser.ts'
 import type { ExecutorProcess, Heard } from './executor-process.ts'
 import { Reporter, untilAvailable } from './reporter.ts'
 
@@ -24,6 +26,7 @@ export interface AttemptParts {
   workflows: Workflows
   /** How long a workflow has, after its AbortSignal, before its process is ended. */
   abortGraceSeconds: number
+  browser: AttemptBrowserParts
 }
 
 export class Attempt {
@@ -33,6 +36,7 @@ export class Attempt {
   readonly #reporter: Reporter
   readonly #redact: <Value>(value: Value) => Value
   readonly #secrets: Secrets
+  readonly #browser: AttemptBrowser
   readonly #timers: NodeJS.Timeout[] = []
   #interruption: Interruption | undefined
   #end: (outcome: Outcome | 'lost') => void = () => {}
@@ -45,7 +49,9 @@ export class Attempt {
     this.#executor = executor
     this.#secrets = this.#openSecrets()
     this.#redact = redactor(this.#secrets)
-    this.#reporter = new Reporter(parts.queue, claim, this.#redact, () => this.interrupt('leaseLost'))
+    this.#browser = new AttemptBrowser(parts.browser, claim, this.#secrets)
+    const redact = <Value>(value: Value) => this.#browser.redact(value)
+    this.#reporter = new Reporter(parts.queue, claim, redact, () => this.interrupt('leaseLost'))
   }
 
   /** Executes the attempt and writes down how it ended; returns false when that was not possible, the lease being lost. */
@@ -54,6 +60,7 @@ export class Attempt {
     if (!workflow) throw new Error(`A run of workflow ${this.#claim.workflowId} was claimed without its definition.`)
     const outcome = await this.#outcome(workflow.timeLimitSeconds)
     for (const timer of this.#timers) clearTimeout(timer)
+    this.#browser.release()
     return outcome === 'lost' ? false : this.#settle(outcome, workflow.retry)
   }
 
@@ -78,6 +85,7 @@ export class Attempt {
         runAttempt: this.#claim.attempt,
         variables: putSecrets(this.#claim.variables, this.#secrets),
         steps: Object.fromEntries(steps),
+        tellsState: this.#claim.hold ? this.#claim.persistContext : ('never' as const),
       }
       this.#executor.start(start, (heard) => this.#hear(heard))
       this.#timers.push(setTimeout(() => this.interrupt('timeLimit'), timeLimitSeconds * 1000))
@@ -94,7 +102,12 @@ export class Attempt {
         return this.#reporter.add(heard.at, 'step', { name: heard.name, state: heard.state })
       case 'stepFinished':
         return void this.#keepStep(heard).catch(() => this.interrupt('leaseLost'))
+      case 'artifact':
+        return void this.#keepArtifact(heard).catch(() => this.interrupt('leaseLost'))
+      case 'browserWanted':
+        return void this.#browser.provide().then((answer) => this.#executor.answer(answer))
       default:
+        if (heard.type !== 'exited') this.#browser.take(heard.state)
         this.#end(this.#interruption ? this.#interrupted(this.#interruption, heard) : this.#finished(heard))
     }
   }
@@ -102,7 +115,7 @@ export class Attempt {
   /** The outcome of an attempt that ended by itself. */
   #finished(heard: Extract<Heard, { type: 'returned' | 'threw' | 'exited' }>): Outcome {
     if (heard.type === 'threw') {
-      const error = this.#redact({ name: heard.name, message: heard.message })
+      const error = this.#browser.redact({ name: heard.name, message: heard.message })
       return { kind: 'failed', reason: 'workflowFailed', error }
     }
     if (heard.type === 'exited') {
@@ -113,7 +126,10 @@ export class Attempt {
     const checked = this.#parts.workflows.checkOutput(this.#claim.workflowId, JSON.parse(heard.output))
     if ('masked' in checked) return { kind: 'succeeded', output: this.#redact(checked.masked) }
     const message = checked.misfits.map(({ pointer, detail }) => `${pointer || 'the output'} ${detail}`).join('; ')
-    const error = this.#redact({ name: 'OutputInvalid', message: `The output does not fit its schema: ${message}` })
+    const error = this.#browser.redact({
+      name: 'OutputInvalid',
+      message: `The output does not fit its schema: ${message}`,
+    })
     return { kind: 'failed', reason: 'outputInvalid', error }
   }
 
@@ -131,13 +147,33 @@ export class Attempt {
     const finished = this.#reporter.report(at, 'step', { name, state: 'finished' })
     const sealed = encryption.seal(value, stepOwner(this.#claim.runId, name))
     const kept = await untilAvailable(() => queue.finishStep(this.#claim, name, sealed, [...before, finished]))
-    if (kept) this.#executor.stepKept(name)
+    if (kept) this.#executor.answer({ type: 'stepKept', name })
     else this.interrupt('leaseLost')
   }
 
-  async #settle(outcome: Outcome, retry: Claimable['retry']): Promise<boolean> {
-    const reports = await this.#reporter.take()
-    return untilAvailable(() => this.#parts.queue.settle(this.#claim, outcome, retry, reports))
+  async #keepArtifact({ id, name, mediaType, content, at }: Extract<Heard, { type: 'artifact' }>): Promise<void> {
+    const { queue } = this.#parts
+    const bytes = Buffer.from(content, 'base64')
+    const artifact = { name: this.#redact(name), mediaType: mediaType as NewArtifact['mediaType'], content: bytes }
+    const told = { name: artifact.name, mediaType, sizeBytes: bytes.length }
+    const reports = [...(await this.#reporter.take()), this.#reporter.report(at, 'artifact', told)]
+    try {
+      const kept = await untilAvailable(() => queue.keepArtifact(this.#claim, artifact, reports))
+      if (kept) this.#executor.answer({ type: 'artifactKept', id })
+      else this.interrupt('leaseLost')
+    } catch (error) {
+      if (!(error instanceof ArtifactRefused)) throw error
+      this.#executor.answer({ type: 'artifactKept', id, refused: error.message })
+    }
+  }
+
+  async #settle(ended: Outcome, retry: Claimable['retry']): Promise<boolean> {
+    const { outcome, reports: told, alongside } = await untilAvailable(() => this.#browser.save(ended))
+    const reports = [
+      ...(await this.#reporter.take()),
+      ...told.map((it) => this.#reporter.report(it.at, it.type, it.data)),
+    ]
+    return untilAvailable(() => this.#parts.queue.settle(this.#claim, outcome, retry, reports, alongside))
   }
 
   #openSecrets(): Secrets {

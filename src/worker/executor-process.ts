@@ -10,6 +10,11 @@ import { dyingWithParent } from './parent-death.ts'
 /** A word of the attempt that the process executes, or its end. */
 export type Heard = (Word & { at: number }) | { type: 'exited'; how: string }
 
+/** An answer of the worker, to whichever attempt is under way. */
+export type Answer = WithoutAttempt<Exclude<ToExecutor, { type: 'start' | 'abort' }>>
+
+type WithoutAttempt<Message> = Message extends unknown ? Omit<Message, 'attempt'> : never
+
 export interface ExecutorOptions {
   /** Where the workflows are. */
   directory: string
@@ -54,8 +59,9 @@ export class ExecutorProcess {
     this.#send({ type: 'abort', attempt: this.#attempt, reason })
   }
 
-  stepKept(name: string): void {
-    this.#send({ type: 'stepKept', attempt: this.#attempt, name })
+  /** Answers a word of the attempt. */
+  answer(message: Answer): void {
+    this.#send({ ...message, attempt: this.#attempt } as ToExecutor)
   }
 
   /** Ends the process at once; nothing is heard of its attempt any more. */

@@ -6,22 +6,13 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { flushCompileCache } from 'node:module'
 import { setImmediate as turn } from 'node:timers/promises'
 import { format } from 'node:util'
-import type { RunContext } from '../workflows/define.ts'
 import { type LoadedWorkflow, loadWorkflows } from '../workflows/load.ts'
 import { WorkflowRefused } from '../workflows/workflow.ts'
 import type { FromExecutor, ToExecutor, Word } from './messages.ts'
 import { watchParent } from './parent-death.ts'
+import { RunningAttempt, type Start, toJson } from './run-context.ts'
 
-type Start = Extract<ToExecutor, { type: 'start' }>
-
-interface Current {
-  attempt: number
-  abort: AbortController
-  /** Continues a step once its value is kept. */
-  keeping: Map<string, () => void>
-}
-
-let current: Current | undefined
+let current: RunningAttempt | undefined
 /** The attempt that a piece of code belongs to, which may have returned while the code goes on. */
 const attemptOf = new AsyncLocalStorage<number>()
 
@@ -35,75 +26,26 @@ function say(attempt: number, word: Word): void {
 
 async function execute(workflow: LoadedWorkflow, start: Start): Promise<void> {
   const { attempt } = start
-  const abort = new AbortController()
-  const context = { attempt, abort, keeping: new Map() }
-  current = context
+  const running = new RunningAttempt(start, (word) => say(attempt, word))
+  current = running
   const activeBefore = process.getActiveResourcesInfo().length
   try {
-    const returned = await attemptOf.run(attempt, async () => workflow.run(contextOf(start, context)))
+    const returned = await attemptOf.run(attempt, async () => workflow.run(running.context()))
     const output = toJson(returned, 'The output')
+    const state = await running.browser.end(true)
     // What it left to itself and fails at once, ends this process now and not in the next attempt.
     await turn()
     const reusable =
       process.getActiveResourcesInfo().length <= activeBefore && process.memoryUsage.rss() < reusableBytesMax
-    say(attempt, { type: 'returned', output, reusable })
+    say(attempt, { type: 'returned', output, reusable, state })
   } catch (error) {
-    say(attempt, { type: 'threw', ...described(error) })
+    const state = await running.browser.end(false)
+    say(attempt, { type: 'threw', ...described(error), state })
   }
 }
 
 /** A process that has grown beyond this is replaced rather than used again. */
 const reusableBytesMax = 256 * 1024 * 1024
-
-function contextOf(start: Start, { attempt, abort, keeping }: Current): RunContext<unknown> {
-  const names = new Set<string>()
-  return {
-    variables: start.variables,
-    runId: start.runId,
-    attempt: start.runAttempt,
-    signal: abort.signal,
-    log: (message, level = 'info') => say(attempt, { type: 'log', level, message: String(message) }),
-    progress: (percent, message) => {
-      const bounded = Math.min(100, Math.max(0, Number(percent) || 0))
-      say(attempt, { type: 'progress', percent: bounded, message: message === undefined ? null : String(message) })
-    },
-    step: async (name, fn) => {
-      if (names.has(name))
-        throw new Error(`Two steps of this run are named "${name}": their results would be mixed up.`)
-      names.add(name)
-      const finished = Object.hasOwn(start.steps, name) ? start.steps[name] : undefined
-      if (finished !== undefined) {
-        say(attempt, { type: 'step', name, state: 'reused' })
-        return JSON.parse(finished)
-      }
-      abort.signal.throwIfAborted()
-      say(attempt, { type: 'step', name, state: 'started' })
-      const value = await attemptStep(fn).catch((error: unknown) => {
-        say(attempt, { type: 'step', name, state: 'failed' })
-        throw error
-      })
-      const json = toJson(value, `What step "${name}" returned`)
-      const kept = new Promise<void>((resolve) => keeping.set(name, resolve))
-      say(attempt, { type: 'stepFinished', name, value: json })
-      await kept
-      // What a later attempt would get, so that the first does not behave otherwise.
-      return JSON.parse(json)
-    },
-  } as RunContext<unknown>
-}
-
-/** Turns what `fn` throws before its first await into a rejection too. */
-async function attemptStep<Value>(fn: () => Value | Promise<Value>): Promise<Value> {
-  return fn()
-}
-
-function toJson(value: unknown, what: string): string {
-  try {
-    return JSON.stringify(value ?? null) ?? 'null'
-  } catch (error) {
-    throw new TypeError(`${what} is not JSON: ${(error as Error).message}`)
-  }
-}
 
 function described(error: unknown): { name: string; message: string } {
   if (error instanceof Error) return { name: error.name, message: error.message }
@@ -122,19 +64,20 @@ function captureConsole(): void {
   }
 }
 
+function noWorkflow(id: string): Error {
+  return new Error(`There is no workflow ${id}.`)
+}
+
 /** Takes the worker's messages from now on. */
 function listen(workflows: Map<string, LoadedWorkflow>): void {
   process.on('message', (message: ToExecutor) => {
     if (message.type === 'start') {
       const workflow = workflows.get(message.workflowId)
       if (workflow) void execute(workflow, message)
-      else
-        say(message.attempt, { type: 'threw', name: 'Error', message: `There is no workflow ${message.workflowId}.` })
+      else say(message.attempt, { type: 'threw', ...described(noWorkflow(message.workflowId)), state: undefined })
       return
     }
-    if (message.attempt !== current?.attempt) return
-    if (message.type === 'abort') current.abort.abort(new Error(message.reason))
-    else current.keeping.get(message.name)?.()
+    if (message.attempt === current?.attempt) current.hear(message)
   })
 }
 

@@ -2,6 +2,9 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { v7 as uuid } from 'uuid'
+import { BrowserHost, type BrowserOptions } from '../browser/browser-host.ts'
+import { ContextVersions } from '../browser-contexts/versions.ts'
+import { RunArtifacts } from '../runs/artifacts.ts'
 import { type Claim, type Lease, RunQueue } from '../runs/queue.ts'
 import { Upkeep } from '../runs/upkeep.ts'
 import { Workers } from '../runs/workers.ts'
@@ -22,6 +25,11 @@ export interface WorkerOptions {
   leaseSeconds: number
   abortGraceSeconds: number
   memoryMegabytesMax: number
+  /** Where the browser is that workflows use. */
+  browser: BrowserOptions
+  /** How many versions of a browser context are kept. */
+  contextVersionsKept: number
+  artifactRetentionDays: number
   /** How long the workflows may take to load. */
   loadSecondsMax?: number
 }
@@ -37,6 +45,7 @@ export class Worker {
   readonly #workers: Workers
   readonly #upkeep: Upkeep
   readonly #pool: ExecutorPool
+  readonly #browser: BrowserHost
   /** Attempts that have their executor, by run and attempt. */
   readonly #attempts = new Map<string, Attempt>()
   /** One for each claimed run, until it is settled. */
@@ -67,16 +76,22 @@ export class Worker {
     this.#log = log.child({ workerId: this.#id })
     this.#queue = new RunQueue(store)
     this.#workers = new Workers(store)
-    this.#upkeep = new Upkeep(store, (error) => this.#log.warn({ err: error }, 'upkeep failed; it is tried again'))
+    const artifacts = new RunArtifacts(store, options.artifactRetentionDays)
+    this.#upkeep = new Upkeep(store, artifacts, (error) =>
+      this.#log.warn({ err: error }, 'upkeep failed; it is tried again'),
+    )
     const { workflowsDirectory: directory, memoryMegabytesMax, loadSecondsMax = defaultLoadSecondsMax } = options
+    this.#browser = new BrowserHost(options.browser, this.#log)
     this.#pool = new ExecutorPool({ directory, memoryMegabytesMax, loadSecondsMax }, options.slots)
   }
 
   /** Resolves when it is ready to execute runs. */
   async start(): Promise<void> {
     const workflows = await this.#openPool()
-    const { abortGraceSeconds } = this.#options
-    this.#parts = { queue: this.#queue, encryption: this.#encryption, workflows, abortGraceSeconds }
+    const { abortGraceSeconds, contextVersionsKept } = this.#options
+    const versions = new ContextVersions(this.#store, this.#encryption, contextVersionsKept)
+    const browser = { host: this.#browser, versions }
+    this.#parts = { queue: this.#queue, encryption: this.#encryption, workflows, abortGraceSeconds, browser }
     this.#stopListening = [
       this.#store.listen('queue', () => this.#wake()),
       this.#store.listen('cancellations', () => this.#endCancelled()),
@@ -102,6 +117,7 @@ export class Worker {
     clearTimeout(timer)
     clearInterval(this.#renewal)
     this.#pool.close()
+    await this.#browser.close()
     await this.#leave()
     this.#log.info('worker stopped')
   }

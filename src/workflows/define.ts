@@ -1,4 +1,5 @@
 /** What an author of a workflow imports, as `execution-service/workflow`. */
+import type { BrowserContext } from 'playwright-core'
 import type { Static, TSchema } from 'typebox'
 
 /** How failed attempts are repeated: the wait before attempt n + 1 is `backoffSeconds × backoffFactor^(n − 1)`. */
@@ -28,11 +29,39 @@ export interface RunContext<Variables> {
   log(message: string, level?: 'info' | 'warn' | 'error'): void
   /** Tells the caller how far the run is, in percent, and what it is doing. */
   progress(percent: number, message?: string): void
+  /**
+   * Keeps a file with the run for its caller to download, such as a PDF or a screenshot; resolves once it is stored. One
+   * of the same name is replaced. The name is that of a file, from letters, digits, dots, underscores and hyphens. A run
+   * may have 20, of 10 MiB each and 50 MiB together; they are removed after some days.
+   */
+  artifact(name: string, content: Uint8Array | string, options?: { mediaType?: ArtifactMediaType }): Promise<void>
   /** Aborted when the run is cancelled, out of time, or its worker is stopping; the process ends a few seconds later. */
   signal: AbortSignal
 }
 
-export interface WorkflowDefinition<Variables extends TSchema, Output extends TSchema> {
+/** By default the one that the name's extension tells. */
+export type ArtifactMediaType =
+  | 'application/octet-stream'
+  | 'application/json'
+  | 'application/pdf'
+  | 'application/zip'
+  | 'image/jpeg'
+  | 'image/png'
+  | 'image/webp'
+  | 'text/csv'
+  | 'text/plain'
+
+/** What the `run` function of a workflow with `browser: true` is given. */
+export interface BrowserRunContext<Variables> extends RunContext<Variables> {
+  /**
+   * The run's browser: a context of Playwright's that no other run shares, with the cookies and storage of the browser
+   * context that the run was queued with. What they are when `run` returns is kept as the run's `persistContext` says.
+   * Every call gives the same one; it is closed when the run ends.
+   */
+  browser(): Promise<BrowserContext>
+}
+
+export interface WorkflowDefinition<Variables extends TSchema, Output extends TSchema, Browser extends boolean> {
   /** 1 to 128 letters, digits, dots, underscores and hyphens; unique among all workflows. */
   id: string
   version: string
@@ -47,7 +76,11 @@ export interface WorkflowDefinition<Variables extends TSchema, Output extends TS
   timeLimitSeconds?: number
   /** How many of its runs may run at the same time, over all workers; without it there is no limit. */
   concurrencyLimit?: number
-  run(context: RunContext<Static<Variables>>): Promise<Static<Output>> | Static<Output>
+  /** Whether its runs use a browser; false by default. */
+  browser?: Browser
+  run(
+    context: Browser extends true ? BrowserRunContext<Static<Variables>> : RunContext<Static<Variables>>,
+  ): Promise<Static<Output>> | Static<Output>
 }
 
 /**
@@ -55,8 +88,10 @@ export interface WorkflowDefinition<Variables extends TSchema, Output extends TS
  *
  * @example examples/workflows/count-words.ts
  */
-export function defineWorkflow<const Variables extends TSchema, const Output extends TSchema>(
-  definition: WorkflowDefinition<Variables, Output>,
-): WorkflowDefinition<Variables, Output> {
+export function defineWorkflow<
+  const Variables extends TSchema,
+  const Output extends TSchema,
+  const Browser extends boolean = false,
+>(definition: WorkflowDefinition<Variables, Output, Browser>): WorkflowDefinition<Variables, Output, Browser> {
   return definition
 }

@@ -10,7 +10,7 @@ import type { WorkflowDefinition } from './define.ts'
 import { type Workflow, WorkflowRefused, workflowOf } from './workflow.ts'
 
 export interface LoadedWorkflow extends Workflow {
-  run: WorkflowDefinition<object, object>['run']
+  run: WorkflowDefinition<object, object, true>['run']
 }
 
 /** Every module directly in the directory is a workflow; what they share goes into folders below it. */

@@ -11,6 +11,8 @@ export interface Workflow {
   retry: { maxAttempts: number; backoffSeconds: number; backoffFactor: number }
   timeLimitSeconds: number
   concurrencyLimit: number | null
+  /** Whether its runs have a browser. */
+  usesBrowser: boolean
 }
 
 export type JsonSchema = Record<string, unknown>
@@ -44,7 +46,7 @@ export function workflowOf(path: string, definition: unknown): Workflow {
   }
   if (!isRecord(definition)) return refuse('its default export is to be what defineWorkflow returns')
   const { id, version, title, description = null, variables, output, timeLimitSeconds = 60, run } = definition
-  const { retry = {}, concurrencyLimit = null } = definition
+  const { retry = {}, concurrencyLimit = null, browser: usesBrowser = false } = definition
   if (typeof id !== 'string' || !idPattern.test(id)) {
     return refuse('its id is to be 1 to 128 letters, digits, dots, underscores and hyphens')
   }
@@ -62,13 +64,15 @@ export function workflowOf(path: string, definition: unknown): Workflow {
   if (concurrencyLimit !== null && !isCount(concurrencyLimit)) {
     return refuse('its concurrencyLimit is to be a whole number from 1 on')
   }
+  if (typeof usesBrowser !== 'boolean') return refuse('its browser is to be true or false')
   if (!isRecord(retry)) return refuse('its retry is to be an object')
   const { maxAttempts = 1, backoffSeconds = 1, backoffFactor = 2 } = retry
   if (!isCount(maxAttempts)) return refuse('its retry.maxAttempts is to be a whole number from 1 on')
   if (!isNumber(backoffSeconds) || backoffSeconds < 0) return refuse('its retry.backoffSeconds is to be 0 or more')
   if (!isNumber(backoffFactor) || backoffFactor < 1) return refuse('its retry.backoffFactor is to be 1 or more')
   const policy = { maxAttempts, backoffSeconds, backoffFactor }
-  return { id, version, title, description, variables, output, retry: policy, timeLimitSeconds, concurrencyLimit }
+  const limits = { timeLimitSeconds, concurrencyLimit }
+  return { id, version, title, description, variables, output, retry: policy, ...limits, usesBrowser }
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

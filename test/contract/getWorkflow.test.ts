@@ -25,6 +25,7 @@ describeOperation(
           retry: { maxAttempts: 2, backoffSeconds: 0, backoffFactor: 2 },
           timeLimitSeconds: 60,
           concurrencyLimit: null,
+          usesBrowser: false,
         })
       })
     },

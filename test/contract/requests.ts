@@ -21,7 +21,7 @@ export interface SentRequest {
   body?: string | Buffer
 }
 
-export type Service = Pick<TestService, 'executionUrl' | 'browserContextUrl'>
+export type Service = Pick<TestService, 'executionUrl' | 'browserContextUrl' | 'database'>
 
 /** Each makes what it needs in the account first. */
 const validRequests: { [Id in OperationId]: (service: Service, account: TestAccount) => Promise<Filled> } = {
@@ -36,6 +36,11 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   },
   getRun: async (service, account) => ({ path: { runId: await queueRun(service, account) } }),
   cancelRun: async (service, account) => ({ path: { runId: await queueRun(service, account) } }),
+  getRunArtifact: async (service, account) => {
+    const runId = await queueRun(service, account)
+    putArtifact(service, runId)
+    return { path: { runId, artifactName: 'hello.txt' } }
+  },
   // The stream of a run that has finished ends by itself.
   streamRunEvents: async (service, account) => {
     const runId = await queueRun(service, account)
@@ -58,6 +63,13 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   }),
   deleteBrowserContext: async (service, account) => ({
     path: { browserContextId: await createContext(service, account) },
+  }),
+  getStorageState: async (service, account) => ({
+    path: { browserContextId: await createContext(service, account) },
+  }),
+  putStorageState: async (service, account) => ({
+    path: { browserContextId: await createContext(service, account) },
+    body: { cookies: [], origins: [] },
   }),
 }
 
@@ -110,6 +122,13 @@ export async function queueRun(service: Service, account: TestAccount, filled: F
   const answer = await send(service, 'queueRemoteRun', account.key, { ...usual, ...filled })
   if (answer.status >= 300) throw new Error(`No run was queued: ${answer.status} ${answer.text}`)
   return answer.body.id
+}
+
+/** Puts an artifact into the store, as the run's workflow would have made it. */
+export function putArtifact({ database }: Service, runId: string, mediaType = 'text/plain', content = 'Hello'): void {
+  database.prepare('UPDATE runs SET attempts = 1 WHERE id = ?').run(runId)
+  const artifact = database.prepare('INSERT INTO artifacts VALUES (?, ?, ?, ?, 1, ?, ?)')
+  artifact.run(runId, 'hello.txt', mediaType, Buffer.byteLength(content), Date.now(), Buffer.from(content))
 }
 
 export async function createContext(service: Service, account: TestAccount, name?: string): Promise<string> {

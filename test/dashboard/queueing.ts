@@ -1,7 +1,7 @@
 /** What the tests of the form that queues a run have in common: sending it, and what has come of it. */
 import { readConfig } from '../../src/config.ts'
 import { openEncryption } from '../../src/installation.ts'
-import { secretsOwner } from '../../src/runs/runs.ts'
+import { secretsOwner } from '../../src/runs/queueing.ts'
 import { inputOf, type Person, signIn, textOf } from '../support/dashboard.ts'
 import type { TestService } from '../support/service.ts'
 

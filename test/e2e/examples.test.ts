@@ -11,6 +11,7 @@ import { pino } from 'pino'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startSite } from '../../examples/site/site.ts'
 import { Accounts } from '../../src/accounts/accounts.ts'
+import { RunArtifacts } from '../../src/runs/artifacts.ts'
 import { RunFeed } from '../../src/runs/feed.ts'
 import type { Run, RunEvent } from '../../src/runs/run.ts'
 import { Runs } from '../../src/runs/runs.ts'
@@ -36,7 +37,9 @@ async function installation() {
   onTestFinished(() => store.close())
   const encryption = new Encryption(installationKey(directory, undefined))
   const account = await new Accounts(store).create({ name: 'Test', scopesEnabled: false })
-  const runs = new Runs({ store, encryption, cursors: new Cursors(encryption), workflows: new Workflows(workflows) })
+  const artifacts = new RunArtifacts(store, 30)
+  const cursors = new Cursors(encryption)
+  const runs = new Runs({ store, encryption, cursors, artifacts, workflows: new Workflows(workflows) })
   const feed = new RunFeed(store)
   onTestFinished(() => feed.close())
 
@@ -55,7 +58,9 @@ async function installation() {
     return { run: ended, events }
   }
   const startWorker = async (): Promise<Worker> => {
-    const options = { workflowsDirectory, slots: 2, leaseSeconds: 15, abortGraceSeconds: 10, memoryMegabytesMax: 256 }
+    const limits = { slots: 2, leaseSeconds: 15, abortGraceSeconds: 10, memoryMegabytesMax: 256 }
+    const browser = { path: process.env.BROWSER_PATH, cdpUrl: undefined }
+    const options = { workflowsDirectory, ...limits, browser, contextVersionsKept: 5, artifactRetentionDays: 30 }
     const failed = (error: unknown) => {
       throw error
     }

@@ -1,8 +1,8 @@
 /** Queueing a run again with the secrets of an earlier one, which nobody can read; and who is told to have queued it. */
 import { v4 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
-import type { QueueRequest } from '../../src/runs/runs.ts'
-import { secretsOwner } from '../../src/runs/runs.ts'
+import type { QueueRequest } from '../../src/runs/queueing.ts'
+import { secretsOwner } from '../../src/runs/queueing.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, type Test, workflow } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 

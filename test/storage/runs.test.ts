@@ -1,6 +1,6 @@
 /** What callers may rely on when they queue, read and cancel runs. */
 import { describe, expect, test } from 'vitest'
-import type { QueueRequest } from '../../src/runs/runs.ts'
+import type { QueueRequest } from '../../src/runs/queueing.ts'
 import { eventsAfter } from '../../src/runs/store.ts'
 import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
 import { stores } from '../support/stores.ts'

@@ -28,8 +28,9 @@ async function runsOf({ store }: Domain, accountId: string, moments: readonly nu
   const rows = moments.map((createdAt) => {
     const availableAt = delaySeconds > 0 ? createdAt + delaySeconds * 1000 : null
     const other = { workflowVersion: '1.0.0', priority: 0, variables: '{}', secrets: null, expiresAt: null }
+    const browser = { browserContextId: null, persistContext: null }
     const run = { id: uuid({ msecs: createdAt }), accountId, apiKeyId: null, workflowId: 'anything', ...other }
-    return { ...run, createdAt, availableAt }
+    return { ...run, ...browser, createdAt, availableAt }
   })
   await store.write(async (session) => {
     for (const row of rows) await insertRun(session, row)

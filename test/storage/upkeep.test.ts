@@ -1,5 +1,6 @@
 /** What time alone does to runs: delays end, runs that did not start expire; and nothing happens twice or too early. */
 import { describe, expect, test, vi } from 'vitest'
+import { RunArtifacts } from '../../src/runs/artifacts.ts'
 import { eventsAfter } from '../../src/runs/store.ts'
 import { Upkeep } from '../../src/runs/upkeep.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
@@ -141,7 +142,7 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     const place = await newPlace(test, kind)
     const store = await kind.open(place)
     const failed = vi.fn()
-    const upkeep = new Upkeep(store, failed)
+    const upkeep = new Upkeep(store, new RunArtifacts(store, 30), failed)
     await store.close()
     upkeep.start()
     test.onTestFinished(() => upkeep.stop())

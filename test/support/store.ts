@@ -8,9 +8,12 @@ import type { Principal } from '../../src/api-keys/api-key.ts'
 import { ApiKeys } from '../../src/api-keys/api-keys.ts'
 import { operator } from '../../src/audit-log/audit-log.ts'
 import { BrowserContexts } from '../../src/browser-contexts/browser-contexts.ts'
+import { ContextVersions } from '../../src/browser-contexts/versions.ts'
 import { knownScopes } from '../../src/documents.ts'
+import { RunArtifacts } from '../../src/runs/artifacts.ts'
 import { RunQueue } from '../../src/runs/queue.ts'
-import { type QueueRequest, Runs } from '../../src/runs/runs.ts'
+import type { QueueRequest } from '../../src/runs/queueing.ts'
+import { Runs } from '../../src/runs/runs.ts'
 import { Upkeep } from '../../src/runs/upkeep.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
@@ -48,6 +51,7 @@ export function workflow(changes: Partial<Workflow> = {}): Workflow {
     retry: { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 },
     timeLimitSeconds: 60,
     concurrencyLimit: null,
+    usesBrowser: false,
     ...changes,
   }
 }
@@ -58,6 +62,8 @@ export interface DomainOptions {
   place?: string
   workflows?: readonly Workflow[]
   now?: () => number
+  /** How many versions of a browser context are kept. */
+  versionsKept?: number
 }
 
 export type Domain = Awaited<ReturnType<typeof openDomain>>
@@ -70,6 +76,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
   const workflows = new Workflows(options.workflows ?? [workflow()])
   const encryption = new Encryption(hash('sha256', place, 'buffer'))
   const cursors = new Cursors(encryption)
+  const artifacts = new RunArtifacts(store, 30, now)
   const apiKeys = new ApiKeys(store, knownScopes(), now)
   test.onTestFinished(() => apiKeys.close())
   const fail = (error: unknown) => {
@@ -82,10 +89,12 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
     encryption,
     apiKeys,
     accounts: new Accounts(store),
-    runs: new Runs({ store, workflows, encryption, cursors }, now),
+    runs: new Runs({ store, workflows, encryption, cursors, artifacts }, now),
+    artifacts,
     queue: new RunQueue(store, now),
-    upkeep: new Upkeep(store, fail, now),
+    upkeep: new Upkeep(store, artifacts, fail, now),
     browserContexts: new BrowserContexts(store, cursors),
+    contextVersions: new ContextVersions(store, encryption, options.versionsKept ?? 5),
   }
 }
 

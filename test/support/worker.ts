@@ -53,6 +53,9 @@ export async function startWorker(
     leaseSeconds: 15,
     abortGraceSeconds: 0.2,
     memoryMegabytesMax: 64,
+    browser: { path: process.env.BROWSER_PATH, cdpUrl: undefined },
+    contextVersionsKept: 5,
+    artifactRetentionDays: 30,
     ...changes,
   }
   // No mock: those of all tests are cleared whenever one begins, and tests of workers run at the same time.

@@ -22,6 +22,7 @@ test('what a definition leaves out is filled in, and its function is left out', 
     retry: { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 },
     timeLimitSeconds: 60,
     concurrencyLimit: null,
+    usesBrowser: false,
   })
 })
 

@@ -75,6 +75,7 @@ export const reasonWords: Record<RunReason, string> = {
   workerLost: 'Its worker was lost.',
   workflowFailed: 'The workflow threw an error.',
   workflowExited: 'The process of the workflow ended before the workflow did.',
+  contextNotSaved: 'Its browser context could not be saved.',
   outputInvalid: 'What the workflow returned does not fit its output schema.',
   timeLimit: 'The attempt took longer than the time limit of the workflow.',
   cancelRequested: 'Somebody cancelled it.',

@@ -1,7 +1,7 @@
 /** The form that queues a run by hand: what stands in it at first, and what becomes of it when it is sent. */
 import { v4 as uuid, validate } from 'uuid'
+import type { QueueRequest } from '../../runs/queueing.ts'
 import type { Run } from '../../runs/run.ts'
-import type { QueueRequest } from '../../runs/runs.ts'
 import type { Workflow } from '../../workflows/workflow.ts'
 import type { Misfit } from '../../workflows/workflows.ts'
 import {

@@ -35,6 +35,8 @@ export function queue(parts: Parts): Handler {
       case 'idempotencyConflict':
         return repeated(parts, form)
       case 'noSuchWorkflow':
+      case 'noSuchBrowserContext':
+      case 'usesNoBrowser':
         return found<Page>(undefined)
     }
   }

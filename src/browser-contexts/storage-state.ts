@@ -1,0 +1,35 @@
+/** Storage states: what Playwright writes of a browser's cookies and storage, as JSON text. */
+
+/** Of the JSON text, in UTF-8; the document says the same of a request's body. */
+export const stateBytesMax = 5 * 1024 * 1024
+
+/** What a browser context without a version holds. */
+export const emptyState = JSON.stringify({ cookies: [], origins: [] })
+
+/** As much of a storage state as the service looks at. */
+export interface StorageState {
+  cookies: readonly { domain: string; value: string }[]
+  origins: readonly { origin: string }[]
+}
+
+/** What is told of a storage state without opening it. */
+export interface StateSummary {
+  sizeBytes: number
+  /** Sorted, each once. */
+  cookieDomains: string[]
+}
+
+export function summaryOf(text: string): StateSummary {
+  const { cookies } = JSON.parse(text) as StorageState
+  const domains = new Set(cookies.map(({ domain }) => domain))
+  return { sizeBytes: Buffer.byteLength(text), cookieDomains: [...domains].sort() }
+}
+
+/** Shorter ones are words like `true` or `en`, which would be masked all over the log and protect nothing. */
+const maskedLengthMin = 8
+
+/** The values of its cookies that no log may show. */
+export function cookieValues(text: string): string[] {
+  const { cookies } = JSON.parse(text) as StorageState
+  return cookies.map(({ value }) => value).filter((value) => value.length >= maskedLengthMin)
+}

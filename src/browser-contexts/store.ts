@@ -1,0 +1,25 @@
+/** The SQL that finds browser contexts. */
+import type { Selectable } from 'kysely'
+import type { Session } from '../storage/store.ts'
+import type { BrowserContextsTable } from '../storage/tables.ts'
+
+/** A context with what is told of its current version. */
+export type ContextRow = Selectable<BrowserContextsTable> & { size_bytes: number | null; cookie_domains: string | null }
+
+export function contextsOf({ query }: Session, accountId: string) {
+  return query
+    .selectFrom('browser_contexts')
+    .leftJoin('browser_context_versions', 'browser_context_versions.id', 'browser_contexts.version_id')
+    .selectAll('browser_contexts')
+    .select(['browser_context_versions.size_bytes', 'browser_context_versions.cookie_domains'])
+    .where('account_id', '=', accountId)
+}
+
+export async function findContext(session: Session, accountId: string, id: string): Promise<ContextRow | undefined> {
+  return contextsOf(session, accountId).where('browser_contexts.id', '=', id.toLowerCase()).executeTakeFirst()
+}
+
+export async function isTaken({ query }: Session, accountId: string, name: string): Promise<boolean> {
+  const row = query.selectFrom('browser_contexts').select('id').where('account_id', '=', accountId)
+  return (await row.where('name', '=', name).executeTakeFirst()) !== undefined
+}

@@ -1,0 +1,215 @@
+/**
+ * What browser contexts hold, encrypted, in versions. One is written whole and read again before it counts, so that a
+ * writer that dies on its way leaves the version before it untouched.
+ */
+import { v7 as uuid } from 'uuid'
+import type { Encryption } from '../storage/encryption.ts'
+import type { Session, Store } from '../storage/store.ts'
+import type { BrowserContextVersionsTable } from '../storage/tables.ts'
+import type { Hold } from './hold.ts'
+import { emptyState, summaryOf } from './storage-state.ts'
+import { contextsOf, findContext } from './store.ts'
+
+/** Who writes a version. */
+export type Writer = { runId: string } | { apiKeyId: string } | { userId: string }
+
+export interface Version {
+  number: number
+  /** The one that runs start with. */
+  isCurrent: boolean
+  sizeBytes: number
+  cookieDomains: string[]
+  createdAt: number
+  runId: string | null
+  apiKeyId: string | null
+  userId: string | null
+  /** The number of the version that this one repeats. */
+  restoredFrom: number | null
+}
+
+/** A version that is written and does not count yet. */
+export interface Staged {
+  id: string
+  contextId: string
+}
+
+/** The context is the run's alone at the moment; nothing was stored. */
+export interface HeldBy {
+  heldByRunId: string
+}
+
+/** A writer that has not finished by then is dead. */
+const unfinishedMilliseconds = 60 * 60 * 1000
+
+const anyUnfinishedSql = `SELECT 1 AS one FROM browser_context_versions
+  WHERE version IS NULL AND created_at <= ? LIMIT 1`
+const forgetUnfinishedSql = 'DELETE FROM browser_context_versions WHERE version IS NULL AND created_at <= ?'
+
+export class ContextVersions {
+  readonly #store: Store
+  readonly #encryption: Encryption
+  readonly #kept: number
+
+  /** @param kept how many versions of a context are kept, the current one included. */
+  constructor(store: Store, encryption: Encryption, kept: number) {
+    this.#store = store
+    this.#encryption = encryption
+    this.#kept = kept
+  }
+
+  /** The storage state that runs start with, as JSON text; `undefined` when the account has no such context. */
+  async read(accountId: string, contextId: string): Promise<string | undefined> {
+    // In one statement: the version may be replaced, and removed, between two.
+    const contexts = contextsOf(this.#store.read, accountId).select('browser_context_versions.state')
+    const row = await contexts.where('browser_contexts.id', '=', contextId.toLowerCase()).executeTakeFirst()
+    if (!row?.version_id || !row.state) return row && emptyState
+    return this.#encryption.open(row.state, versionOwner(accountId, row.id, row.version_id))
+  }
+
+  /** The versions that are kept, newest first; `undefined` when the account has no such context. */
+  async list(accountId: string, contextId: string): Promise<Version[] | undefined> {
+    const context = await findContext(this.#store.read, accountId, contextId)
+    if (!context) return undefined
+    const rows = await this.#store.read.query
+      .selectFrom('browser_context_versions')
+      .select(['id', 'version', 'size_bytes', 'cookie_domains', 'created_at', 'run_id', 'api_key_id', 'user_id'])
+      .select('restored_from')
+      .where('browser_context_id', '=', context.id)
+      .where('version', 'is not', null)
+      .orderBy('version', 'desc')
+      .execute()
+    return rows.map((row) => ({ ...versionOf(row), isCurrent: row.id === context.version_id }))
+  }
+
+  /** Makes the state the context's next version. `undefined` when the account has no such context. */
+  async replace(
+    accountId: string,
+    contextId: string,
+    state: string,
+    writer: Writer,
+    restoredFrom: number | null = null,
+  ): Promise<Version | HeldBy | undefined> {
+    const context = await findContext(this.#store.read, accountId, contextId)
+    if (!context) return undefined
+    // Again at the commit; but what is refused anyway need not be encrypted first.
+    if (context.held_by_run_id !== null) return { heldByRunId: context.held_by_run_id }
+    const staged = await this.stage(accountId, context.id, state, writer, restoredFrom)
+    return staged && this.#store.write((session) => this.#count(session, staged))
+  }
+
+  /** Makes an earlier version the newest too. `undefined` when the account has no such context or version. */
+  async restore(accountId: string, contextId: string, number: number, writer: Writer) {
+    const context = await findContext(this.#store.read, accountId, contextId)
+    const versions = this.#store.read.query.selectFrom('browser_context_versions').select('id')
+    const row = await versions
+      .where('browser_context_id', '=', context?.id ?? '')
+      .where('version', '=', number)
+      .executeTakeFirst()
+    if (!context || !row) return undefined
+    const state = await this.#open(this.#store.read, context, row.id)
+    return this.replace(accountId, contextId, state, writer, number)
+  }
+
+  /** Writes the state durably and reads it again; `count` makes it a version. `undefined` without such a context. */
+  async stage(
+    accountId: string,
+    contextId: string,
+    state: string,
+    writer: Writer,
+    restoredFrom: number | null = null,
+  ): Promise<Staged | undefined> {
+    const id = uuid()
+    const { sizeBytes, cookieDomains } = summaryOf(state)
+    const row = {
+      id,
+      browser_context_id: contextId,
+      version: null,
+      size_bytes: sizeBytes,
+      cookie_domains: JSON.stringify(cookieDomains),
+      created_at: Date.now(),
+      run_id: 'runId' in writer ? writer.runId : null,
+      api_key_id: 'apiKeyId' in writer ? writer.apiKeyId : null,
+      user_id: 'userId' in writer ? writer.userId : null,
+      restored_from: restoredFrom,
+      state: this.#encryption.seal(state, versionOwner(accountId, contextId, id)),
+    }
+    const context = await this.#store.write(async (session) => {
+      const found = await findContext(session, accountId, contextId)
+      if (found) await session.query.insertInto('browser_context_versions').values(row).execute()
+      return found
+    })
+    if (!context) return undefined
+    if ((await this.#open(this.#store.read, context, id)) !== state) {
+      throw new Error('A browser context was not stored as it was written.')
+    }
+    return { id, contextId }
+  }
+
+  /**
+   * Gives the staged version its number, in the transaction of the run's end. False when it is the run's to write no
+   * more: the context was deleted, or another has held it since.
+   */
+  async countFor(session: Session, staged: Staged, hold: Hold): Promise<boolean> {
+    const counted = await this.#count(session, staged, hold)
+    return counted !== undefined && 'number' in counted
+  }
+
+  /** Gives a staged version up. */
+  async drop({ query }: Session, { id }: Staged): Promise<void> {
+    await query.deleteFrom('browser_context_versions').where('id', '=', id).execute()
+  }
+
+  async #count(session: Session, staged: Staged, hold?: Hold): Promise<Version | HeldBy | undefined> {
+    const { id, contextId } = staged
+    const { query } = session
+    const contexts = query.selectFrom('browser_contexts').selectAll().where('id', '=', contextId)
+    const context = await contexts.executeTakeFirst()
+    if (!context) return undefined
+    const isHeldAsExpected = context.held_by_run_id === (hold?.runId ?? null) && (!hold || context.fence === hold.fence)
+    if (!isHeldAsExpected) {
+      await this.drop(session, staged)
+      return { heldByRunId: context.held_by_run_id ?? '' }
+    }
+    const version = context.version + 1
+    const numbered = query.updateTable('browser_context_versions').set({ version }).where('id', '=', id)
+    const row = await numbered.returningAll().executeTakeFirstOrThrow()
+    const change = { version, version_id: id, updated_at: Date.now() }
+    await query.updateTable('browser_contexts').set(change).where('id', '=', contextId).execute()
+    const versions = query.deleteFrom('browser_context_versions').where('browser_context_id', '=', contextId)
+    await versions.where('version', '<=', version - this.#kept).execute()
+    return { ...versionOf(row), isCurrent: true }
+  }
+
+  async #open(session: Session, context: { id: string; account_id: string }, versionId: string): Promise<string> {
+    const versions = session.query.selectFrom('browser_context_versions').select('state')
+    const { state } = await versions.where('id', '=', versionId).executeTakeFirstOrThrow()
+    return this.#encryption.open(state, versionOwner(context.account_id, context.id, versionId))
+  }
+}
+
+/** Names the row that a version's state belongs to, so that it opens nowhere else. */
+export function versionOwner(accountId: string, contextId: string, versionId: string): string {
+  return `${accountId}/browser-contexts/${contextId}/versions/${versionId}`
+}
+
+/** Whether a writer has died and left what it wrote. */
+export async function anyUnfinishedVersions(session: Session, now: number): Promise<boolean> {
+  return (await session.all(anyUnfinishedSql, [now - unfinishedMilliseconds])).length > 0
+}
+
+export async function forgetUnfinishedVersions(session: Session, now: number): Promise<void> {
+  await session.all(forgetUnfinishedSql, [now - unfinishedMilliseconds])
+}
+
+function versionOf(row: Omit<BrowserContextVersionsTable, 'state' | 'browser_context_id'>): Omit<Version, 'isCurrent'> {
+  return {
+    number: row.version ?? 0,
+    sizeBytes: row.size_bytes,
+    cookieDomains: JSON.parse(row.cookie_domains),
+    createdAt: row.created_at,
+    runId: row.run_id,
+    apiKeyId: row.api_key_id,
+    userId: row.user_id,
+    restoredFrom: row.restored_from,
+  }
+}

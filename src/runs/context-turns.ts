@@ -1,0 +1,56 @@
+/**
+ * Runs that change the same browser context take turns. One that finds it held waits outside the queue's index, so that
+ * workers do not look at it again and again, and comes back when it is let go.
+ */
+import { type Hold, isHeld, letGo, noteUse, takeHold } from '../browser-contexts/hold.ts'
+import type { Session } from '../storage/store.ts'
+
+const waitSql = 'UPDATE runs SET waits_for_context = 1 WHERE id = ?'
+
+/** The first of those that wait for a context. */
+const nextSql = `UPDATE runs SET waits_for_context = 0 WHERE id = (
+  SELECT id FROM runs WHERE status = 'queued' AND waits_for_context = 1 AND browser_context_id = ?
+  ORDER BY priority DESC, id LIMIT 1)`
+
+const waitedForSql = `SELECT DISTINCT browser_context_id AS id FROM runs
+  WHERE status = 'queued' AND waits_for_context = 1 AND NOT EXISTS (
+    SELECT 1 FROM browser_contexts WHERE id = runs.browser_context_id AND held_by_run_id IS NOT NULL) LIMIT 100`
+
+interface Waiting {
+  id: string
+  browser_context_id: string | null
+  persist_context: string | null
+}
+
+/**
+ * What the run that is about to start may change its browser context under: a hold, or `null` when it only reads it or
+ * has none. `wait` when another run holds it; the run is out of the queue's way then.
+ */
+export async function holdFor(session: Session, run: Waiting, at: number): Promise<Hold | null | 'wait'> {
+  if (run.browser_context_id === null) return null
+  if (run.persist_context === 'never') {
+    await noteUse(session, run.browser_context_id, at)
+    return null
+  }
+  const hold = await takeHold(session, run.browser_context_id, run.id, at)
+  if (hold) return hold
+  // One that was deleted cannot be waited for: the run is told so when it asks for its browser.
+  if (!(await isHeld(session, run.browser_context_id))) return null
+  await session.all(waitSql, [run.id])
+  return 'wait'
+}
+
+/** Lets go of the run's browser context, for the next one that waits for it. */
+export async function passOnContext(session: Session, contextId: string, runId: string): Promise<void> {
+  if (await letGo(session, contextId, runId)) await session.all(nextSql, [contextId])
+}
+
+/** Browser contexts that runs wait for and none holds: deleted ones, or the one whose turn it was has not started. */
+export async function freeContextsWaitedFor(session: Session): Promise<string[]> {
+  return (await session.all<{ id: string }>(waitedForSql, [])).map(({ id }) => id)
+}
+
+/** Gives the next run of each such context its turn. */
+export async function passOnFreeContexts(session: Session): Promise<void> {
+  for (const id of await freeContextsWaitedFor(session)) await session.all(nextSql, [id])
+}

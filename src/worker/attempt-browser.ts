@@ -1,0 +1,131 @@
+/**
+ * The browser of one attempt, on the worker's side: what it starts with, what is kept of it, and that its cookies stand
+ * in nothing that is told of the run.
+ */
+import { type BrowserHost, BrowserMissing } from '../browser/browser-host.ts'
+import { cookieValues, stateBytesMax } from '../browser-contexts/storage-state.ts'
+import type { ContextVersions, Staged } from '../browser-contexts/versions.ts'
+import type { Claim, Report } from '../runs/queue.ts'
+import type { Outcome, RunStatus } from '../runs/state.ts'
+import type { Session } from '../storage/store.ts'
+import { redactor, type Secrets } from '../workflows/secrets.ts'
+import type { Answer } from './executor-process.ts'
+import type { TakenState } from './messages.ts'
+import { untilAvailable } from './reporter.ts'
+
+export interface AttemptBrowserParts {
+  host: BrowserHost
+  versions: ContextVersions
+}
+
+/** What the end of an attempt means for its browser context. */
+export interface Saved {
+  outcome: Outcome
+  reports: Report[]
+  /** Makes the new version count, in the transaction that ends the attempt. */
+  alongside(session: Session, next: RunStatus): Promise<Report[]>
+}
+
+export class AttemptBrowser {
+  readonly #parts: AttemptBrowserParts
+  readonly #claim: Claim
+  readonly #secrets: Secrets
+  readonly #cookies = new Set<string>()
+  #state: TakenState
+  #taken = false
+  #released = false
+  /** Masks secrets and cookies; for what is told of the run beside its output. */
+  redact: <Value>(value: Value) => Value
+
+  constructor(parts: AttemptBrowserParts, claim: Claim, secrets: Secrets) {
+    this.#parts = parts
+    this.#claim = claim
+    this.#secrets = secrets
+    this.redact = redactor(secrets)
+  }
+
+  /** What the executor is answered when its workflow wants the browser. */
+  async provide(): Promise<Answer> {
+    const { accountId, browserContextId } = this.#claim
+    try {
+      const storageState =
+        browserContextId === null
+          ? undefined
+          : await untilAvailable(() => this.#parts.versions.read(accountId, browserContextId))
+      if (browserContextId !== null && storageState === undefined) {
+        return { type: 'browserRefused', message: 'The browser context of this run was deleted.' }
+      }
+      this.#mask(storageState)
+      const endpoint = await this.#parts.host.take()
+      if (this.#released) this.#parts.host.release()
+      this.#taken = !this.#released
+      return { type: 'browser', endpoint, storageState }
+    } catch (error) {
+      const known = error instanceof BrowserMissing
+      const message = known ? error.message : `The browser could not be started: ${(error as Error).message}`
+      return { type: 'browserRefused', message }
+    }
+  }
+
+  /** Takes what the browser held when the workflow ended. */
+  take(state: TakenState): void {
+    this.#state = state
+    if (state && 'json' in state) this.#mask(state.json)
+  }
+
+  /** Says that the attempt needs no browser any more. */
+  release(): void {
+    if (this.#taken && !this.#released) this.#parts.host.release()
+    this.#released = true
+  }
+
+  /** Stores what is to be kept of the browser; it counts once the attempt's end does. */
+  async save(outcome: Outcome): Promise<Saved> {
+    const { accountId, runId, hold, persistContext } = this.#claim
+    const succeeded = outcome.kind === 'succeeded'
+    if (!hold || !this.#state || (persistContext !== 'always' && !succeeded)) return unchanged(outcome)
+    const problem = problemOf(this.#state)
+    if (problem !== undefined) return succeeded ? unchanged(notSaved(problem)) : unchanged(outcome, warning(problem))
+    const { json } = this.#state as { json: string }
+    const staged = await this.#parts.versions.stage(accountId, hold.contextId, json, { runId })
+    if (!staged) return unchanged(outcome, warning(wasDeleted))
+    const alongside = async (session: Session, next: RunStatus) => {
+      // A run that was cancelled as it succeeded has not succeeded.
+      if (persistContext !== 'always' && next !== 'succeeded') return this.#drop(session, staged)
+      return (await this.#parts.versions.countFor(session, staged, hold)) ? [] : [warning(wasDeleted)]
+    }
+    return { outcome, reports: [], alongside }
+  }
+
+  async #drop(session: Session, staged: Staged): Promise<Report[]> {
+    await this.#parts.versions.drop(session, staged)
+    return []
+  }
+
+  #mask(state: string | undefined): void {
+    if (state === undefined) return
+    for (const value of cookieValues(state)) this.#cookies.add(value)
+    this.redact = redactor({ ...this.#secrets, cookies: [...this.#cookies] })
+  }
+}
+
+const wasDeleted = 'The browser context was deleted while the run used it: nothing was saved.'
+
+function problemOf(state: NonNullable<TakenState>): string | undefined {
+  if ('unreadable' in state) return `What the browser held could not be read: ${state.unreadable}`
+  const bytes = Buffer.byteLength(state.json)
+  if (bytes <= stateBytesMax) return undefined
+  return `The browser holds ${bytes} bytes of cookies and storage; at most ${stateBytesMax} can be saved.`
+}
+
+function notSaved(message: string): Outcome {
+  return { kind: 'failed', reason: 'contextNotSaved', error: { name: 'ContextNotSaved', message } }
+}
+
+function unchanged(outcome: Outcome, ...reports: Report[]): Saved {
+  return { outcome, reports, alongside: async () => [] }
+}
+
+function warning(message: string): Report {
+  return { at: Date.now(), type: 'log', data: { level: 'warn', message } }
+}

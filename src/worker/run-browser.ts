@@ -1,0 +1,90 @@
+/** The browser of one attempt, in the executor: opened when the workflow first asks, closed when the attempt ends. */
+import type { BrowserContext } from 'playwright-core'
+import type { BrowserEndpoint } from '../browser/browser-host.ts'
+import { type OpenBrowser, openBrowser } from '../browser/connection.ts'
+import type { TakenState } from './messages.ts'
+
+/** When the storage state is to be told: at the end of a run that succeeds, of any, or never. */
+export type TellsState = 'never' | 'onSuccess' | 'always'
+
+export class RunBrowser {
+  readonly #ask: () => void
+  readonly #signal: AbortSignal
+  readonly #tellsState: TellsState
+  #opening: Promise<OpenBrowser> | undefined
+  #give: { resolve(opened: Promise<OpenBrowser>): void; reject(error: Error): void } | undefined
+  #state: Promise<TakenState> | undefined
+  #closing: Promise<void> | undefined
+
+  /** @param ask asks the worker for a browser, which answers by `given` or `refused`. */
+  constructor(ask: () => void, signal: AbortSignal, tellsState: TellsState) {
+    this.#ask = ask
+    this.#signal = signal
+    this.#tellsState = tellsState
+    // Whatever the workflow waits for in a page comes to an end then.
+    signal.addEventListener('abort', () => void this.end(true), { once: true })
+  }
+
+  /** The same context at every call. */
+  async open(): Promise<BrowserContext> {
+    this.#signal.throwIfAborted()
+    this.#opening ??= new Promise<OpenBrowser>((resolve, reject) => {
+      this.#give = { resolve, reject }
+      this.#ask()
+    })
+    return (await this.#opening).context
+  }
+
+  given(endpoint: BrowserEndpoint, storageState: string | undefined): void {
+    this.#give?.resolve(openBrowser(endpoint, storageState).then((opened) => this.#watched(opened)))
+  }
+
+  refused(message: string): void {
+    this.#give?.reject(Object.assign(new Error(message), { name: 'BrowserUnavailable' }))
+  }
+
+  /** Closes the browser; tells first what it holds, when the workflow has opened it and that is wanted. */
+  async end(succeeded: boolean): Promise<TakenState> {
+    const tells = succeeded ? this.#tellsState !== 'never' : this.#tellsState === 'always'
+    const state = tells ? await this.#takeState() : undefined
+    this.#closing ??= this.#close()
+    await this.#closing
+    return state
+  }
+
+  /** Once: what comes later is the same. */
+  async #takeState(): Promise<TakenState> {
+    const opened = await this.#opened()
+    if (opened) this.#state ??= stateOf(opened)
+    return this.#state
+  }
+
+  async #close(): Promise<void> {
+    // A browser that was asked for and has not come yet is not waited for: the worker may be busy starting one.
+    this.#give?.reject(new Error('The run has ended.'))
+    await (await this.#opened())?.close()
+  }
+
+  async #opened(): Promise<OpenBrowser | undefined> {
+    return this.#opening?.catch(() => undefined)
+  }
+
+  /** A workflow may close its context by itself, as Playwright's examples do; what it holds is read before. */
+  #watched(opened: OpenBrowser): OpenBrowser {
+    const { context } = opened
+    const close = context.close.bind(context)
+    context.close = async (options) => {
+      if (!this.#closing && this.#tellsState !== 'never') await this.#takeState()
+      await close(options)
+    }
+    return opened
+  }
+}
+
+async function stateOf(opened: OpenBrowser): Promise<TakenState> {
+  try {
+    return { json: await opened.storageState() }
+  } catch (error) {
+    return { unreadable: (error as Error).message.split('\n')[0] ?? '' }
+  }
+}
