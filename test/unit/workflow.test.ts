@@ -37,6 +37,7 @@ test('what a definition says is kept', () => {
     retry: { maxAttempts: 3, backoffSeconds: 0, backoffFactor: 1 },
     timeLimitSeconds: 0.5,
     concurrencyLimit: 1,
+    usesBrowser: false,
   }
   expect(workflowOf('example.ts', { ...said, run: () => null })).toEqual(said)
   expect(workflowOf('example.ts', { ...definition, id: 'x'.repeat(128), retry: { maxAttempts: 2 } })).toMatchObject({
