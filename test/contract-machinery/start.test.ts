@@ -17,6 +17,9 @@ async function refusal(change: (document: Library) => unknown): Promise<string> 
 const at = (document: Library) => document.paths['/books/{bookId}'].get as Record<string, unknown>
 const responses = (document: Library) => document.paths['/books/{bookId}'].get.responses as Record<string, unknown>
 const parameter = (more: object) => ({ name: 'x', in: 'query', schema: { type: 'string' }, ...more })
+const limitedTo = (limit: unknown) => ({
+  requestBody: { 'x-body-bytes-max': limit, content: { 'application/json': {} } },
+})
 const bodyOf = (schema: object) => ({ requestBody: { content: { 'application/json': { schema } } } })
 
 test('a document that is whole starts', async () => {
@@ -93,6 +96,11 @@ test.each<[string, (document: Library) => unknown, string]>([
     (it) => Object.assign(at(it), { requestBody: { content: { 'text/csv': {} } } }),
     'The body of getBook is text/csv; only JSON is served.',
   ],
+  ...[0, -1, 1.5, '5242880', null, 1e300].map((limit): [string, (document: Library) => unknown, string] => [
+    `the limit of a body is ${JSON.stringify(limit)}`,
+    (it) => Object.assign(at(it), limitedTo(limit)),
+    'The x-body-bytes-max of getBook must be a positive integer.',
+  ]),
   // Constructs on which express-openapi-validator answers 500 to every request.
   [
     'a body refers into $defs of another schema',

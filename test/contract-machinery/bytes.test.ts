@@ -1,0 +1,129 @@
+import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+import { describe, expect, test } from 'vitest'
+import type { LooseAnswer } from '../../src/contract/exchange.ts'
+import { library, operation } from './library.ts'
+import { jsonType, key, serve } from './served.ts'
+
+const binary = { schema: { type: 'string', format: 'binary' } }
+const types = ['application/pdf', 'image/png', 'application/octet-stream', 'text/csv', 'text/plain', 'application/json']
+
+/** Scans of a book: an answer of bytes, of several media types, and beside it one of JSON. */
+function withScans() {
+  const document = library()
+  const nosniff = { required: true, schema: { type: 'string', const: 'nosniff' } }
+  const files = Object.fromEntries(types.map((type) => [type, type === 'image/png' ? {} : binary]))
+  const scanned = { description: 'A scan.', headers: { 'X-Content-Type-Options': nosniff }, content: files }
+  const book = {
+    description: 'Not yet.',
+    content: { 'application/json': { schema: { $ref: '#/components/schemas/Book' } } },
+  }
+  const path = { get: operation('scanBook', { 200: scanned, 202: book }) }
+  return { ...document, paths: { ...document.paths, '/scan': path } }
+}
+
+const headers = { 'X-Content-Type-Options': 'nosniff' }
+/** No text in any encoding, and no JSON. */
+const bytes = new Uint8Array([0, 0xff, 0xfe, 0x80, 0x0d, 0x0a, 0xc3])
+const scan = { status: 200, headers, bytes, mediaType: 'application/pdf' }
+
+const serveScan = (answer: unknown = scan) =>
+  serve({ document: withScans(), handlers: { scanBook: async () => answer as LooseAnswer } })
+
+describe('an answer of bytes', () => {
+  test.each(types)('is sent as it is, as %s', async (mediaType) => {
+    const { port } = await serveScan({ ...scan, mediaType })
+    const received = await bytesFrom(port)
+    expect(new Uint8Array(received.body)).toEqual(bytes)
+    expect(received.headers).toMatchObject({
+      'content-type': mediaType,
+      'content-length': String(bytes.length),
+      'x-content-type-options': 'nosniff',
+      'cache-control': 'no-store',
+    })
+  })
+
+  test('may be the view of a part, and may be empty', async () => {
+    const part = await serveScan({ ...scan, bytes: bytes.subarray(1, 3) })
+    expect([...(await bytesFrom(part.port)).body]).toEqual([0xff, 0xfe])
+    const empty = await serveScan({ ...scan, bytes: new Uint8Array() })
+    expect(await bytesFrom(empty.port)).toMatchObject({ status: 200, headers: { 'content-length': '0' } })
+  })
+
+  test('has no header that its handler does not give, but those of every answer', async () => {
+    const document = withScans()
+    Reflect.deleteProperty(document.paths['/scan'].get.responses[200 as never], 'headers')
+    const scanBook = async () => ({ ...scan, headers: {} })
+    const { port } = await serve({ document, handlers: { scanBook } })
+    const names = Object.keys((await bytesFrom(port)).headers)
+    expect(names.sort()).toEqual(
+      ['cache-control', 'connection', 'content-length', 'content-type', 'date', 'x-request-id'].sort(),
+    )
+  })
+
+  test('leaves answers of JSON beside it to their schema', async () => {
+    const fits = await serveScan({ status: 202, body: { title: 'A' } })
+    expect(await fits.call('GET', '/scan')).toMatchObject({ status: 202, json: { title: 'A' } })
+    const misfits = await serveScan({ status: 202, body: { title: 7 } })
+    expect(await misfits.call('GET', '/scan')).toMatchObject({ status: 500 })
+  })
+
+  test('is refused to HEAD, as everything is', async () => {
+    const { call } = await serveScan()
+    expect(await call('HEAD', '/scan')).toMatchObject({ status: 405, headers: { allow: 'GET' } })
+  })
+})
+
+describe('bytes that do not fit the document become a 500, and what is wrong is logged', () => {
+  test.each([
+    ['an undocumented media type', { ...scan, mediaType: 'image/gif' }, 'the media type image/gif is not documented'],
+    ['a parameter of the media type', { ...scan, mediaType: 'text/csv; charset=utf-8' }, 'is not documented'],
+    ['no media type', { ...scan, mediaType: undefined }, 'the body is missing'],
+    ['a missing header', { ...scan, headers: {} }, 'the header X-Content-Type-Options is missing'],
+    ['JSON instead', { status: 200, headers, body: { canary: 1 } }, 'the body must be bytes'],
+    ['text instead', { status: 200, headers, text: 'canary' }, 'the body must be bytes'],
+    ['text as bytes', { ...scan, bytes: 'canary' }, 'the body must be bytes'],
+    [
+      'bytes where JSON is documented',
+      { status: 202, bytes, mediaType: 'application/json' },
+      'the answer is not documented as bytes',
+    ],
+  ])('%s', async (_what, answer, wrong) => {
+    const { call, logged } = await serveScan(answer)
+    const received = await call('GET', '/scan')
+    expect(received.json).toMatchObject({ status: 500 })
+    expect(logged[0]).toMatchObject({ level: 50, operationId: 'scanBook', wrong: expect.stringContaining(wrong) })
+    expect(JSON.stringify([received, logged])).not.toContain('canary')
+  })
+})
+
+describe('Accept', () => {
+  test.each(['*/*', 'image/*', 'text/csv', 'text/html, application/pdf;q=0.1'])('%s is served', async (accept) => {
+    const { call } = await serveScan()
+    expect(await call('GET', '/scan', { headers: [key, ['Accept', accept]] })).toMatchObject({ status: 200 })
+  })
+
+  test.each(['image/gif', 'audio/*', 'application/pdf;q=0'])(
+    '%s is 406, which names all media types',
+    async (accept) => {
+      const { call } = await serveScan()
+      const { json } = await call('GET', '/scan', { headers: [key, jsonType, ['Accept', accept]] })
+      expect(json).toMatchObject({ status: 406, detail: `This operation answers with ${types.join(' or ')}.` })
+    },
+  )
+})
+
+test('a document that has format binary among text and JSON alone, which are not served as bytes, does not start', async () => {
+  const document = withScans()
+  const { 200: scanned } = document.paths['/scan'].get.responses as unknown as Record<number, { content: object }>
+  Object.assign(scanned as object, { content: { 'application/json': binary, 'text/plain': binary } })
+  await expect(serve({ document, handlers: { scanBook: async () => scan } })).rejects.toThrow(
+    'The answer 200 of scanBook has format binary, but only media types of text and JSON.',
+  )
+})
+
+async function bytesFrom(port: number) {
+  const sent = httpRequest({ port, path: '/scan', agent: false, headers: Object.fromEntries([key]) }).end()
+  const response = await new Promise<IncomingMessage>((resolve) => sent.on('response', resolve))
+  return { status: response.statusCode, headers: response.headers, body: await buffer(response) }
+}
