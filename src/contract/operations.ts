@@ -168,6 +168,8 @@ function readResponses(document: Document, id: string, object: OperationObject):
       ([, header]) => resolved<{ required?: boolean }>(document, header).required,
     )
     const schemas = Object.entries(content).map(([type, { schema }]) => [type, schema ?? {}] as const)
+    const range = Object.keys(content).find((type) => type.includes('*'))
+    if (range) throw new Error(`The answer ${status} of ${id} is ${range}; name each media type.`)
     const isBinary = Object.keys(content).some(isBinaryType)
     if (!isBinary && schemas.some(([, schema]) => resolved<Schema>(document, schema).format === 'binary'))
       throw new Error(`The answer ${status} of ${id} has format binary, but only media types of text and JSON.`)

@@ -57,6 +57,11 @@ test.each<[string, (document: Library) => unknown, string]>([
     'getBook documents the answer default; name each status.',
   ],
   [
+    'a media type is not named',
+    (it) => (responses(it)[200] = { content: { 'image/*': {} } }),
+    'The answer 200 of getBook is image/*; name each media type.',
+  ],
+  [
     'a $ref leads nowhere',
     (it) => (responses(it)[200] = { $ref: '#/components/responses/No' }),
     'does not have #/components/responses/No.',
