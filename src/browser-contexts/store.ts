@@ -1,10 +1,9 @@
 /** The SQL that finds browser contexts. */
-import type { Selectable } from 'kysely'
 import type { Session } from '../storage/store.ts'
-import type { BrowserContextsTable } from '../storage/tables.ts'
+import type { BrowserContextsRow } from '../storage/tables.ts'
 
 /** A context with what is told of its current version. */
-export type ContextRow = Selectable<BrowserContextsTable> & { size_bytes: number | null; cookie_domains: string | null }
+export type ContextRow = BrowserContextsRow & { size_bytes: number | null; cookie_domains: string | null }
 
 export function contextsOf({ query }: Session, accountId: string) {
   return query

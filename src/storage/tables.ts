@@ -2,7 +2,7 @@
  * The tables, as both stores have them. Moments are milliseconds since 1970 in UTC, booleans 0 or 1, and `Json`
  * columns hold JSON text.
  */
-import type { Generated } from 'kysely'
+import type { Generated, Selectable } from 'kysely'
 
 type Milliseconds = number
 type Json = string
@@ -164,6 +164,8 @@ export interface BrowserContextsTable {
   fence: Generated<number>
   last_used_at: Milliseconds | null
 }
+
+export type BrowserContextsRow = Selectable<BrowserContextsTable>
 
 export interface BrowserContextVersionsTable {
   id: string
