@@ -1,5 +1,4 @@
 /** Claims runs while it has free slots, keeps its leases, and hands back what it cannot finish when it stops. */
-import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { v7 as uuid } from 'uuid'
 import { BrowserHost, type BrowserOptions } from '../browser/browser-host.ts'
@@ -7,7 +6,6 @@ import { ContextVersions } from '../browser-contexts/versions.ts'
 import { RunArtifacts } from '../runs/artifacts.ts'
 import { type Claim, type Lease, RunQueue } from '../runs/queue.ts'
 import { Upkeep } from '../runs/upkeep.ts'
-import { Workers } from '../runs/workers.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
 import { loadSecondsMax as defaultLoadSecondsMax } from '../workflows/workflow.ts'
@@ -15,6 +13,7 @@ import { Workflows } from '../workflows/workflows.ts'
 import { Attempt, type AttemptParts } from './attempt.ts'
 import { ExecutorPool } from './executor-pool.ts'
 import type { ExecutorProcess } from './executor-process.ts'
+import { Presence } from './presence.ts'
 import { untilAvailable } from './reporter.ts'
 
 export interface WorkerOptions {
@@ -36,13 +35,12 @@ export interface WorkerOptions {
 
 export class Worker {
   readonly #id = uuid()
-  readonly #startedAt = Date.now()
   readonly #store: Store
   readonly #encryption: Encryption
   readonly #options: WorkerOptions
   readonly #log: Logger
   readonly #queue: RunQueue
-  readonly #workers: Workers
+  readonly #presence: Presence
   readonly #upkeep: Upkeep
   readonly #pool: ExecutorPool
   readonly #browser: BrowserHost
@@ -75,7 +73,8 @@ export class Worker {
     this.#options = options
     this.#log = log.child({ workerId: this.#id })
     this.#queue = new RunQueue(store)
-    this.#workers = new Workers(store)
+    const { slots, leaseSeconds } = options
+    this.#presence = new Presence(store, { id: this.#id, slots, leaseSeconds }, this.#log)
     const artifacts = new RunArtifacts(store, options.artifactRetentionDays)
     this.#upkeep = new Upkeep(store, artifacts, (error) =>
       this.#log.warn({ err: error }, 'upkeep failed; it is tried again'),
@@ -97,7 +96,7 @@ export class Worker {
       this.#store.listen('cancellations', () => this.#endCancelled()),
     ]
     this.#upkeep.start()
-    void this.#announce()
+    void this.#presence.announce()
     this.#renewal = setInterval(() => this.#renew(), (this.#options.leaseSeconds * 1000) / 3)
     this.#wake()
     this.#log.info({ workflows: workflows.list().map(({ id }) => id), slots: this.#options.slots }, 'worker ready')
@@ -118,7 +117,7 @@ export class Worker {
     clearInterval(this.#renewal)
     this.#pool.close()
     await this.#browser.close()
-    await this.#leave()
+    await this.#presence.leave()
     this.#log.info('worker stopped')
   }
 
@@ -212,24 +211,9 @@ export class Worker {
     }
   }
 
-  /** Whoever looks for workers may miss this one for a while; its runs are none the worse for it. */
-  async #announce(): Promise<void> {
-    const { slots, leaseSeconds } = this.#options
-    const worker = { id: this.#id, host: hostname(), slots, startedAt: this.#startedAt }
-    await this.#workers.announce(worker, leaseSeconds).catch((error: unknown) => {
-      this.#log.warn({ err: error }, 'it could not be told that the worker lives; it is tried again')
-    })
-  }
-
-  async #leave(): Promise<void> {
-    await this.#workers.leave(this.#id).catch((error: unknown) => {
-      this.#log.warn({ err: error }, 'it could not be told that the worker has stopped; it is taken for dead soon')
-    })
-  }
-
   async #renew(): Promise<void> {
     // In the same turn, so that both share a commit.
-    void this.#announce()
+    void this.#presence.announce()
     if (this.#ended.size === 0) return
     // What is claimed while the leases are renewed is not among those that come back.
     const before = [...this.#attempts]
