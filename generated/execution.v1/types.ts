@@ -469,7 +469,10 @@ export interface components {
             /** @description What happened this time, and what to do about it. */
             detail: string;
             requestId: components["schemas"]["Uuid"];
-            /** @description For a request that does not fit the contract, each member at fault. */
+            /**
+             * @description For a request that does not fit the contract, the members at fault: up to 20 of them, and in a large body perhaps
+             *     the first alone.
+             */
             errors?: components["schemas"]["ProblemMember"][];
         };
         /** @description Opaque. Taken from `nextCursor` of the page before, with the same filters; a changed one is refused. */

@@ -26,10 +26,13 @@ export type CheckedVariables =
   /** With the schema's defaults filled in, every secret masked, and what was masked. */
   | { masked: Record<string, unknown>; secrets: Secrets }
 
+/** Fills `errors` when the value does not fit. */
+type Check = (value: unknown, errors: ErrorObject[]) => boolean
+
 interface Checks {
   workflow: Workflow
-  variables: ValidateFunction
-  output: ValidateFunction
+  variables: Check
+  output: Check
 }
 
 const misfitsMax = 20
@@ -42,19 +45,11 @@ export class Workflows {
 
   /** @throws {WorkflowRefused} when a schema is not valid. */
   constructor(workflows: readonly Workflow[]) {
-    const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strictTypes: false, strictRequired: false })
-    addFormats.default(ajv)
-    // `writeOnly` is an annotation to Ajv; as a keyword it tells where secrets are, through $ref, anyOf and the rest.
-    ajv.removeKeyword('writeOnly').addKeyword({
-      keyword: 'writeOnly',
-      schemaType: 'boolean',
-      errors: false,
-      validate: (marked: boolean, _value: unknown, _schema: unknown, place?: { instancePath: string }) => {
-        if (marked && place) this.#secretPointers.push(place.instancePath)
-        return true
-      },
-    })
-    const compile = (workflow: Workflow, member: 'variables' | 'output') => compiled(ajv, workflow, member)
+    const noteSecret = (pointer: string) => void this.#secretPointers.push(pointer)
+    const [first, all] = [ajvOf(noteSecret, { allErrors: false }), ajvOf(noteSecret, { allErrors: true })]
+    const compile = (workflow: Workflow, member: 'variables' | 'output') => {
+      return checkOf(compiled(first, workflow, member), compiled(all, workflow, member))
+    }
     const sorted = [...workflows].sort((a, b) => (a.id < b.id ? -1 : 1))
     this.#checks = new Map(
       sorted.map((workflow) => [
@@ -82,7 +77,8 @@ export class Workflows {
     const check = this.#of(id).variables
     const { value, restored } = restoreSecrets(variables, earlier)
     this.#secretPointers = []
-    const fits = check(value)
+    const errors: ErrorObject[] = []
+    const fits = check(value, errors)
     const pointers = this.#secretPointers
     if (fits && pointers.length === 0 && restored.length === 0) return { masked: value, secrets: {} }
 
@@ -93,7 +89,7 @@ export class Workflows {
       masks.push(...restored.filter((pointer) => shownAt(taken.masked, pointer)))
       if (masks.length === 0) return taken
     }
-    const wrong = misfits(check.errors)
+    const wrong = misfits(errors)
     // A secret that fits no more is not told of by its parts.
     masks.push(...restored.filter((pointer) => wrong.some((misfit) => isWithin(misfit.pointer, pointer))))
     const others = wrong.filter((misfit) => !masks.some((pointer) => isWithin(misfit.pointer, pointer)))
@@ -104,7 +100,8 @@ export class Workflows {
   checkOutput(id: string, output: unknown): { misfits: Misfit[] } | { masked: unknown } {
     const check = this.#of(id).output
     this.#secretPointers = []
-    if (!check(output)) return { misfits: misfits(check.errors) }
+    const errors: ErrorObject[] = []
+    if (!check(output, errors)) return { misfits: misfits(errors) }
     if (this.#secretPointers.length === 0) return { masked: output }
     const { masked } = takeSecrets(
       { output },
@@ -120,6 +117,35 @@ export class Workflows {
   }
 }
 
+function ajvOf(noteSecret: (pointer: string) => void, { allErrors }: { allErrors: boolean }): Ajv2020 {
+  const ajv = new Ajv2020({ allErrors, useDefaults: true, strictTypes: false, strictRequired: false })
+  addFormats.default(ajv)
+  // `writeOnly` is an annotation to Ajv; as a keyword it tells where secrets are, through $ref, anyOf and the rest.
+  ajv.removeKeyword('writeOnly').addKeyword({
+    keyword: 'writeOnly',
+    schemaType: 'boolean',
+    errors: false,
+    validate: (marked: boolean, _value: unknown, _schema: unknown, place?: { instancePath: string }) => {
+      if (marked && place) noteSecret(place.instancePath)
+      return true
+    },
+  })
+  return ajv
+}
+
+/** Of larger values only the first misfit is told: a body of 1 MiB could have millions of them, and end the process. */
+const allErrorsLengthMax = 16 * 1024
+
+function checkOf(first: ValidateFunction, all: ValidateFunction): Check {
+  return (value, errors) => {
+    if (first(value)) return true
+    const isSmall = JSON.stringify(value).length <= allErrorsLengthMax
+    if (isSmall) all(value)
+    errors.push(...((isSmall ? all.errors : first.errors) ?? []))
+    return false
+  }
+}
+
 function compiled(ajv: Ajv2020, workflow: Workflow, member: 'variables' | 'output'): ValidateFunction {
   try {
     return ajv.compile(workflow[member] as JsonSchema)
@@ -129,8 +155,8 @@ function compiled(ajv: Ajv2020, workflow: Workflow, member: 'variables' | 'outpu
   }
 }
 
-function misfits(errors: ErrorObject[] | null | undefined): Misfit[] {
-  return (errors ?? []).slice(0, misfitsMax).map((error) => {
+function misfits(errors: ErrorObject[]): Misfit[] {
+  return errors.slice(0, misfitsMax).map((error) => {
     const { missingProperty, additionalProperty, unevaluatedProperty, allowedValues } = error.params
     const member = missingProperty ?? additionalProperty ?? unevaluatedProperty
     if (missingProperty !== undefined) return { pointer: below(error, member), detail: 'is required' }

@@ -80,6 +80,17 @@ test('every misfit is named, up to twenty', () => {
   expect('misfits' in checked && checked.misfits).toHaveLength(20)
 })
 
+test('of what is large, the first misfit alone is named, since all of them would fill the memory', () => {
+  const required = Array.from({ length: 20 }, (_, number) => `member${number}`)
+  const rows = { type: 'array', items: { type: 'object', required } }
+  const workflows = new Workflows([workflow({ variables: { type: 'object', properties: { rows } } })])
+  // Every object lacks 20 members: six million misfits, which ended the process when all were gathered.
+  const variables = { rows: Array.from({ length: 300_000 }, () => ({})) }
+  expect(workflows.checkVariables('anything', variables)).toEqual({
+    misfits: [{ pointer: '/rows/0/member0', detail: 'is required' }],
+  })
+})
+
 test('defaults are filled in, also inside what is there', () => {
   const schema = object({ top: { type: 'integer', default: 5 }, in: object({ x: { default: [1] } }) })
   expect(checkVariables(schema, { in: {} })).toEqual({ masked: { top: 5, in: { x: [1] } }, secrets: {} })
