@@ -22,7 +22,8 @@ import { RunFeed } from '../src/runs/feed.ts'
 import { Runs } from '../src/runs/runs.ts'
 import { insertRun, type NewRun } from '../src/runs/store.ts'
 import { Cursors } from '../src/storage/cursors.ts'
-import { Encryption, installationKey } from '../src/storage/encryption.ts'
+import { Encryption } from '../src/storage/encryption.ts'
+import { KeyFile, keyFilePath, makeKeyFile } from '../src/storage/keys/key-file.ts'
 import { openSqliteStore } from '../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from '../src/storage/store.ts'
 import { describeWorkflows, Workflows } from '../src/workflows/workflows.ts'
@@ -95,7 +96,8 @@ const servers: Record<string, () => RequestListener | Promise<RequestListener>> 
 
 /** The Execution API as src/app.ts mounts it, with validation of requests and answers, and its log. */
 async function service(document: Document, more: object): Promise<RequestListener> {
-  const encryption = new Encryption(installationKey(directory, undefined))
+  makeKeyFile(keyFilePath(directory))
+  const encryption = new Encryption(new KeyFile(keyFilePath(directory)))
   const workflows = new Workflows(await describeWorkflows(new URL('./workflows', import.meta.url).pathname))
   const artifacts = new RunArtifacts(store, 30)
   const runs = new Runs({ store, workflows, encryption, cursors: new Cursors(encryption), artifacts })

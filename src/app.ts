@@ -25,6 +25,7 @@ import { Runs } from './runs/runs.ts'
 import { RunStatistics } from './runs/statistics.ts'
 import { Upkeep } from './runs/upkeep.ts'
 import { Workers } from './runs/workers.ts'
+import { sealedColumns } from './sealed-columns.ts'
 import { Cursors } from './storage/cursors.ts'
 import type { Encryption } from './storage/encryption.ts'
 import { type Store, StoreUnavailable } from './storage/store.ts'
@@ -46,7 +47,7 @@ export interface Service {
 /** Serves both surfaces and the management address; resolves when they accept requests. */
 export async function startService(config: Config, log: Logger, command: string): Promise<Service> {
   const [workflows, store] = await Promise.all([describeWorkflows(config.WORKFLOWS_DIR), openStore(config)])
-  const encryption = await openEncryption(config)
+  const encryption = await openEncryption(config, store, sealedColumns)
   const domain = construct({ config, store, workflows: new Workflows(workflows), encryption, log })
   const firstAccount = await domain.accounts.createFirst()
   const welcomeToken = await domain.links.first()
@@ -78,7 +79,7 @@ export async function startService(config: Config, log: Logger, command: string)
   const addresses = { dashboardUrl: '', executionUrl: '' }
   const dashboard = dashboardApp({
     ...domain,
-    sessionSecret: encryption.sign('dashboard', 'sessions').toString('base64url'),
+    sessionSecrets: encryption.signatures('dashboard', 'sessions').map((each) => each.toString('base64url')),
     publicUrl: config.DASHBOARD_URL,
     port: config.DASHBOARD_PORT,
     proxyHops: config.PROXY_HOPS,

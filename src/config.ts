@@ -1,6 +1,6 @@
 /** Environment → one frozen Config. Each variable, its default and its limits are written once, here. */
 import { resolve } from 'node:path'
-import { keyBytes } from './storage/encryption.ts'
+import { keyBytes, parseKey } from './storage/keys/key.ts'
 
 /** A setting that the service cannot start with; the message says what to set. */
 export class ConfigRefused extends Error {}
@@ -106,13 +106,13 @@ export const settings = {
   ENCRYPTION_KEY: {
     meaning: `The installation's key: ${keyBytes} random bytes in base64. Made in \`DATA_DIR\` when it is not set.`,
     fallback: undefined,
-    read: (text: string, name: string): Buffer | undefined => {
-      const key = Buffer.from(text, 'base64')
-      if (key.length === keyBytes) return key
-      throw new ConfigRefused(
-        `${name} does not hold ${keyBytes} bytes in base64: make one with \`openssl rand -base64 ${keyBytes}\`.`,
-      )
-    },
+    read: (text: string, name: string): Buffer | undefined => encryptionKey(text, name),
+  },
+  ENCRYPTION_KEY_PREVIOUS: {
+    meaning: 'Keys that stood in `ENCRYPTION_KEY` before, separated by commas: what they have encrypted still opens.',
+    fallback: undefined,
+    read: (text: string, name: string): readonly Buffer[] | undefined =>
+      text.split(',').map((key) => encryptionKey(key, name)),
   },
   LOG_LEVEL: {
     meaning: `The least level that is logged: ${logLevels.join(', ')}.`,
@@ -144,6 +144,11 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     )
   }
   const config = Object.freeze(Object.fromEntries(entries)) as Config
+  if (!config.ENCRYPTION_KEY && config.ENCRYPTION_KEY_PREVIOUS) {
+    throw new ConfigRefused(
+      'ENCRYPTION_KEY_PREVIOUS is set, but ENCRYPTION_KEY is not: set that to the key that encrypts from now on.',
+    )
+  }
   refuseSamePorts(config)
   if (config.BROWSER_PATH && config.BROWSER_CDP_URL) {
     throw new ConfigRefused('BROWSER_PATH and BROWSER_CDP_URL are both set: unset the one that runs are not to use.')
@@ -164,6 +169,15 @@ function refuseSamePorts(config: Config): void {
     const other = names.slice(index + 1).find((each) => config[each] === config[name] && config[name] !== 0)
     if (other) throw new ConfigRefused(`${name} and ${other} are both ${config[name]}: set them to different ports.`)
   }
+}
+
+/** The text is not repeated: it may be nearly a key. */
+function encryptionKey(text: string, name: string): Buffer {
+  const key = parseKey(text)
+  if (key) return key
+  throw new ConfigRefused(
+    `${name} does not hold ${keyBytes} bytes in base64: make one with \`openssl rand -base64 ${keyBytes}\`.`,
+  )
 }
 
 function wholeNumber(text: string, name: string, min: number, max: number): number {

@@ -1,7 +1,12 @@
 /** What every process of an installation opens: its log, its store and its encryption. */
+import { existsSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
 import { type Config, ConfigRefused } from './config.ts'
-import { Encryption, installationKey } from './storage/encryption.ts'
+import { Encryption } from './storage/encryption.ts'
+import { fits, isEncrypted } from './storage/encryption-check.ts'
+import { KeyFile, KeyFileRefused, keyFilePath, makeKeyFile } from './storage/keys/key-file.ts'
+import { FixedKeys, type KeyRing } from './storage/keys/key-ring.ts'
+import type { SealedColumn } from './storage/sealed-columns.ts'
 import { openSqliteStore } from './storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from './storage/store.ts'
 
@@ -18,10 +23,39 @@ export async function openStore(config: Config): Promise<Store> {
   return inDataDirectory(config, () => openSqliteStore(config.DATA_DIR))
 }
 
-/** @throws {ConfigRefused} when the data directory cannot be used. */
-export async function openEncryption(config: Config): Promise<Encryption> {
-  const key = await inDataDirectory(config, async () => installationKey(config.DATA_DIR, config.ENCRYPTION_KEY))
-  return new Encryption(key)
+/**
+ * The installation's encryption. A store that has nothing encrypted gets its first key, unless one is configured.
+ *
+ * @param columns what the domain keeps encrypted.
+ * @throws {ConfigRefused} when the store was encrypted with another key, and when the key file cannot be used.
+ */
+export async function openEncryption(
+  config: Config,
+  store: Store,
+  columns: readonly SealedColumn[],
+): Promise<Encryption> {
+  const path = keyFilePath(config.DATA_DIR)
+  if (!config.ENCRYPTION_KEY) {
+    // In this order: another process may be making both at this moment, the file first.
+    const encrypted = await isEncrypted(store, columns)
+    if (encrypted && !existsSync(path)) {
+      throw new ConfigRefused(
+        `${path} is missing, and the store is encrypted with a key that it held: restore it from a backup, or set ENCRYPTION_KEY if the key was there.`,
+      )
+    }
+    if (!encrypted) await inDataDirectory(config, async () => makeKeyFile(path))
+  }
+  const ring = await openKeyRing(config)
+  const encryption = new Encryption(ring)
+  if (await fits(store, encryption, columns)) return encryption
+  throw new ConfigRefused(`The store was encrypted with another key: ${ring.remedy}.`)
+}
+
+/** @throws {ConfigRefused} when the key file cannot be used. */
+export async function openKeyRing(config: Config): Promise<KeyRing> {
+  const { DATA_DIR, ENCRYPTION_KEY, ENCRYPTION_KEY_PREVIOUS } = config
+  if (ENCRYPTION_KEY) return new FixedKeys([ENCRYPTION_KEY, ...(ENCRYPTION_KEY_PREVIOUS ?? [])])
+  return inDataDirectory(config, async () => new KeyFile(keyFilePath(DATA_DIR)))
 }
 
 /** A directory that is missing, no directory, not writable or full is the operator's to mend. */
@@ -29,6 +63,7 @@ async function inDataDirectory<Result>({ DATA_DIR }: Config, act: () => Promise<
   try {
     return await act()
   } catch (error) {
+    if (error instanceof KeyFileRefused) throw new ConfigRefused(error.message)
     const { syscall, message } = error as NodeJS.ErrnoException
     const ofDirectory = syscall !== undefined || error instanceof StoreUnavailable
     if (!ofDirectory) throw error

@@ -80,5 +80,10 @@ users
   .option('--json', 'print JSON')
   .action(async (options) => (await import('./command-line/users.ts')).makeSignInLink(options))
 
+program
+  .command('rotate-encryption-key')
+  .description('encrypt everything that is stored encrypted with a new key; works while the service runs')
+  .action(async () => (await import('./command-line/rotate-encryption-key.ts')).rotateEncryptionKey())
+
 const { explained } = await import('./command-line/explained.ts')
 await explained(() => program.parseAsync())

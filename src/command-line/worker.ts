@@ -1,6 +1,7 @@
 /** `npm run worker`: executes runs until it is told to stop. */
 import { readConfig } from '../config.ts'
 import { openEncryption, openLog, openStore } from '../installation.ts'
+import { sealedColumns } from '../sealed-columns.ts'
 import { Worker } from '../worker/worker.ts'
 import { onStopSignal } from './stop-signal.ts'
 
@@ -23,7 +24,7 @@ export async function worker(): Promise<void> {
     log.flush()
     process.exit(1)
   }
-  const running = new Worker(store, await openEncryption(config), options, log, onFatal)
+  const running = new Worker(store, await openEncryption(config, store, sealedColumns), options, log, onFatal)
   const started = running.start()
   onStopSignal(async () => {
     await started

@@ -24,8 +24,8 @@ export interface Parts {
   feed: RunFeed
   statistics: RunStatistics
   workers: Workers
-  /** Signs the cookies of sessions. */
-  sessionSecret: string
+  /** The first signs the cookies of sessions; those that the others have signed are taken as well. */
+  sessionSecrets: string[]
   /** The dashboard's public address, when it is behind a proxy. */
   publicUrl: string | undefined
   port: number

@@ -22,7 +22,7 @@ const formBytesMax = 4 * 1024 * 1024
 const openFormBytesMax = 64 * 1024
 
 export function protect(parts: Parts): RequestHandler[] {
-  const { publicUrl, sessions, sessionSecret, port } = parts
+  const { publicUrl, sessions, sessionSecrets, port } = parts
   const secure = publicUrl?.startsWith('https:') ?? false
   const isCrossSite = crossSiteRefusal(publicUrl && new URL(publicUrl).origin)
   return [
@@ -36,7 +36,7 @@ export function protect(parts: Parts): RequestHandler[] {
       if (secure) request.headers['x-forwarded-proto'] = 'https'
       next(isCrossSite(request) ? new CrossSite() : undefined)
     },
-    sessionHandler({ sessions, secret: sessionSecret, secure, port }),
+    sessionHandler({ sessions, secrets: sessionSecrets, secure, port }),
   ]
 }
 

@@ -17,18 +17,18 @@ const lifetimeMilliseconds = 7 * 24 * 60 * 60 * 1000
 
 export interface SessionOptions {
   sessions: Sessions
-  /** Signs the cookies. */
-  secret: string
+  /** The first signs the cookies; those that the others have signed are taken as well. */
+  secrets: string[]
   /** Whether readers come by https: the cookie is then bound to the host and sent by https alone. */
   secure: boolean
   /** Cookies do not know of ports: this keeps those of several dashboards on one host apart. */
   port: number
 }
 
-export function sessionHandler({ sessions, secret, secure, port }: SessionOptions): RequestHandler {
+export function sessionHandler({ sessions, secrets, secure, port }: SessionOptions): RequestHandler {
   return session({
     name: secure ? '__Host-session' : `execution-service-${port}`,
-    secret,
+    secret: secrets,
     store: new SessionStore(sessions),
     resave: false,
     saveUninitialized: false,

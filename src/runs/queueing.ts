@@ -42,19 +42,24 @@ export class NoSuchBrowserContext extends Error {}
  * What tells a request from another one with the same idempotency key. Keyed, so that a stolen database does not let
  * anyone guess secret variables from it.
  */
-export function fingerprintOf({ idempotencyKey: _, ...request }: QueueRequest, encryption: Encryption): Buffer {
-  return encryption.sign('idempotency', JSON.stringify(request, inOrder))
+export function fingerprintOf(request: QueueRequest, encryption: Encryption): Buffer {
+  return encryption.sign('idempotency', fingerprinted(request))
+}
+
+/** Whether the fingerprint is the request's, under any key of the installation. */
+export function isFingerprintOf(request: QueueRequest, fingerprint: Uint8Array, encryption: Encryption): boolean {
+  const fingerprints = encryption.signatures('idempotency', fingerprinted(request))
+  return fingerprints.some((each) => Buffer.compare(each, fingerprint) === 0)
+}
+
+function fingerprinted({ idempotencyKey: _, ...request }: QueueRequest): string {
+  return JSON.stringify(request, inOrder)
 }
 
 /** For JSON.stringify: members in the order of their names, since their order means nothing (RFC 8259, section 4). */
 export function inOrder(_: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
-}
-
-/** Names the row that a run's secrets belong to, so that they open nowhere else. */
-export function secretsOwner(accountId: string, runId: string): string {
-  return `${accountId}/runs/${runId}/secrets`
 }
 
 /** The run as it was just stored. */

@@ -11,16 +11,17 @@ import type { RunArtifacts } from './artifacts.ts'
 import { type History, historyOf } from './history.ts'
 import {
   fingerprintOf,
+  isFingerprintOf,
   inOrder,
   NoSuchBrowserContext,
   type Queued,
   type QueueRequest,
   type Queuer,
   queuedRun,
-  secretsOwner,
 } from './queueing.ts'
 import { type Run, runOf } from './run.ts'
 import { firstIdAt, momentOf } from './run-id.ts'
+import { secretsOwner } from './sealed.ts'
 import { isFinal, type RunStatus } from './state.ts'
 import * as rows from './store.ts'
 
@@ -113,7 +114,7 @@ export class Runs {
       const waits = waitsForContext ? 'context' : atLimit(workflow.id) ? 'limit' : undefined
       return { kind: 'queued', run: queuedRun(run, checked.masked, waits), replayed: false }
     }
-    if (fingerprint && Buffer.compare(earlier.fingerprint, fingerprint) !== 0) return { kind: 'idempotencyConflict' }
+    if (!isFingerprintOf(request, earlier.fingerprint, this.#encryption)) return { kind: 'idempotencyConflict' }
     const first = await this.get(accountId, earlier.run_id)
     if (!first) throw new Error(`An idempotency key names run ${earlier.run_id}, which does not exist.`)
     return { kind: 'queued', run: first, replayed: true }

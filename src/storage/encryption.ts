@@ -1,77 +1,104 @@
-/** What is stored encrypted, and what is signed: AES-256-GCM and HMAC-SHA-256 under the installation's key. */
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+/** What is stored encrypted, and what is signed: AES-256-GCM and HMAC-SHA-256 under the installation's keys. */
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
+import type { Key } from './keys/key.ts'
+import type { KeyRing } from './keys/key-ring.ts'
 
-const formatVersion = 1
+/**
+ * What was sealed: the format's number; from format 2 on, the id of the key; then a random nonce, the encrypted text and
+ * the tag. Format 2 authenticates what stands before the nonce together with the owner, format 1 the owner alone.
+ */
+const format = 2
+const idBytesOf: Readonly<Record<number, number>> = { 1: 0, [format]: 4 }
 const nonceBytes = 12
 const tagBytes = 16
-export const keyBytes = 32
+
+/** A sealed value that is not opened: changed, cut short, of another row, or under a key that is missing. */
+export class SealRefused extends Error {}
 
 export class Encryption {
-  readonly #encryptionKey: Buffer
-  readonly #signingKey: Buffer
+  readonly #ring: KeyRing
 
-  /** @param key 32 random bytes; keys for each purpose are derived from it (RFC 5869). */
-  constructor(key: Buffer) {
-    this.#encryptionKey = derive(key, 'encryption')
-    this.#signingKey = derive(key, 'signing')
+  constructor(ring: KeyRing) {
+    this.#ring = ring
   }
 
   /** Encrypts `text` so that it opens only where `owner` is the same: a copy to another row is refused. */
   seal(text: string, owner: string): Uint8Array {
+    const key = current(this.#ring.keys())
+    const header = headerOf(key)
     const nonce = randomBytes(nonceBytes)
-    const cipher = createCipheriv('aes-256-gcm', this.#encryptionKey, nonce).setAAD(Buffer.from(owner))
+    const cipher = createCipheriv('aes-256-gcm', key.encryption, nonce).setAAD(authenticated(header, owner))
     const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
-    return Buffer.concat([Buffer.of(formatVersion), nonce, sealed, cipher.getAuthTag()])
+    return Buffer.concat([header, nonce, sealed, cipher.getAuthTag()])
   }
 
-  /** @throws when the bytes were changed, cut short, sealed for another owner, or under another key. */
+  /** @throws {SealRefused} when the bytes were changed, cut short, sealed for another owner, or under a missing key. */
   open(bytes: Uint8Array, owner: string): string {
-    const sealed = Buffer.from(bytes)
-    if (sealed[0] !== formatVersion || sealed.length < 1 + nonceBytes + tagBytes) {
-      throw new Error('An encrypted value in the store is not whole.')
+    const sealed = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const idBytes = idBytesOf[sealed[0] ?? 0]
+    if (idBytes === undefined || sealed.length < 1 + idBytes + nonceBytes + tagBytes) {
+      throw new SealRefused('An encrypted value in the store is not whole.')
     }
-    const nonce = sealed.subarray(1, 1 + nonceBytes)
-    const decipher = createDecipheriv('aes-256-gcm', this.#encryptionKey, nonce, { authTagLength: tagBytes })
-    decipher.setAAD(Buffer.from(owner)).setAuthTag(sealed.subarray(-tagBytes))
-    return Buffer.concat([decipher.update(sealed.subarray(1 + nonceBytes, -tagBytes)), decipher.final()]).toString(
-      'utf8',
+    const header = sealed.subarray(0, 1 + idBytes)
+    const aad = idBytes === 0 ? Buffer.from(owner) : authenticated(header, owner)
+    const fitting = (keys: readonly Key[]) => keys.filter(({ id }) => idBytes === 0 || id.equals(header.subarray(1)))
+    const openedBy = (keys: readonly Key[]) => openedByAny(fitting(keys), sealed.subarray(header.length), aad)
+    const text = openedBy(this.#ring.keys()) ?? openedBy(this.#ring.latest())
+    if (text !== undefined) return text
+    if (fitting(this.#ring.keys()).length > 0) {
+      throw new SealRefused('An encrypted value in the store was changed, or belongs to another row or key.')
+    }
+    const id = header.subarray(1).toString('hex')
+    throw new SealRefused(
+      `A value in the store is encrypted under a key that is missing (${id}): ${this.#ring.remedy}.`,
     )
+  }
+
+  /** What everything begins with that is sealed under the current key. */
+  currentHeader(): Uint8Array {
+    return headerOf(current(this.#ring.latest()))
   }
 
   /** A keyed hash of `text`, which tells nothing of it to whoever lacks the key. `purpose` keeps uses apart. */
   sign(purpose: string, text: string): Buffer {
-    return createHmac('sha256', this.#signingKey).update(`${purpose}\0${text}`).digest()
+    return signature(current(this.#ring.keys()), purpose, text)
+  }
+
+  /** What `sign` gives and has given under each key, the current one first: the earlier ones are as good. */
+  signatures(purpose: string, text: string): Buffer[] {
+    return this.#ring.latest().map((key) => signature(key, purpose, text))
   }
 }
 
-function derive(key: Buffer, purpose: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', key, '', `execution-service/${purpose}`, keyBytes))
-}
-
-/** The installation's key: `configured`, or the one in the data directory, made at the first start for its owner alone. */
-export function installationKey(dataDirectory: string, configured: Buffer | undefined): Buffer {
-  if (configured) return configured
-  const path = join(dataDirectory, 'encryption.key')
-  mkdirSync(dataDirectory, { recursive: true, mode: 0o700 })
-  if (!existsSync(path)) makeKey(path)
-  const key = Buffer.from(readFileSync(path, 'utf8'), 'base64')
-  if (key.length !== keyBytes)
-    throw new Error(`${path} does not hold a key of ${keyBytes} bytes: restore it from a backup.`)
+function current([key]: readonly Key[]): Key {
+  if (!key) throw new Error('A ring of keys has at least one.')
   return key
 }
 
-/** The file appears with its whole content, or not at all: another process may be about to read it. */
-function makeKey(path: string): void {
-  const draft = `${path}.${randomBytes(8).toString('hex')}`
-  writeFileSync(draft, `${randomBytes(keyBytes).toString('base64')}\n`, { flag: 'wx', mode: 0o600, flush: true })
-  try {
-    linkSync(draft, path)
-  } catch (error) {
-    // Another process was first; its key is then the one that all read.
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  } finally {
-    unlinkSync(draft)
+function headerOf({ id }: Key): Buffer {
+  return Buffer.concat([Buffer.of(format), id])
+}
+
+/** The header has one length in each format, so that none of it can be taken for the owner. */
+function authenticated(header: Buffer, owner: string): Buffer {
+  return Buffer.concat([header, Buffer.from(owner)])
+}
+
+function openedByAny(keys: readonly Key[], sealed: Buffer, aad: Buffer): string | undefined {
+  const nonce = sealed.subarray(0, nonceBytes)
+  for (const { encryption } of keys) {
+    const decipher = createDecipheriv('aes-256-gcm', encryption, nonce, { authTagLength: tagBytes })
+    decipher.setAAD(aad).setAuthTag(sealed.subarray(-tagBytes))
+    const text = decipher.update(sealed.subarray(nonceBytes, -tagBytes))
+    try {
+      return Buffer.concat([text, decipher.final()]).toString('utf8')
+    } catch {
+      // The tag does not fit: nothing of the text may be used.
+    }
   }
+  return undefined
+}
+
+function signature(key: Key, purpose: string, text: string): Buffer {
+  return createHmac('sha256', key.signing).update(`${purpose}\0${text}`).digest()
 }

@@ -32,6 +32,15 @@ export interface Store {
   ring(bell: Bell): void
   /** Calls `listener` soon after each ring (rings may be merged); returns what ends it. */
   listen(bell: Bell, listener: () => void): () => void
+  /**
+   * Resolves when what rows held that were deleted or changed before is in none of the store's files. The embedded store
+   * empties its write-ahead log, which has to wait for readers; PostgreSQL cannot do anything here: its vacuum, its log
+   * and its replicas take their time.
+   *
+   * @throws {StoreUnavailable} when readers were in the way for too long. What was deleted is deleted; the next call, or
+   * the last process to close the store, takes it out of the files.
+   */
+  scrub(): Promise<void>
   /** @throws {StoreUnavailable} when the store cannot serve. */
   check(): Promise<void>
   close(): Promise<void>

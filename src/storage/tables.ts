@@ -23,6 +23,7 @@ export interface Tables {
   sign_in_links: SignInLinksTable
   audit_log: AuditLogTable
   workers: WorkersTable
+  encryption_check: EncryptionCheckTable
 }
 
 export interface AccountsTable {
@@ -236,4 +237,11 @@ export interface WorkersTable {
   started_at: Milliseconds
   /** When it is taken for dead unless it says otherwise before. */
   alive_until: Milliseconds
+}
+
+export interface EncryptionCheckTable {
+  /** There is one row, 1. */
+  id: number
+  /** Encrypted, so that whoever opens it has the installation's keys. */
+  value: Uint8Array
 }

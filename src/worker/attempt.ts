@@ -1,7 +1,7 @@
 /** One attempt of a run, from its claim to its outcome. */
 import { ArtifactRefused, type NewArtifact } from '../runs/artifacts.ts'
 import type { Claim, Claimable, RunQueue } from '../runs/queue.ts'
-import { secretsOwner } from '../runs/queueing.ts'
+import { secretsOwner, stepOwner } from '../runs/sealed.ts'
 import type { Outcome } from '../runs/state.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import { putSecrets, redactor, type Secrets } from '../workflows/secrets.ts'
@@ -184,8 +184,4 @@ export class Attempt {
   #openStep(name: string, value: Uint8Array): string {
     return this.#parts.encryption.open(value, stepOwner(this.#claim.runId, name))
   }
-}
-
-function stepOwner(runId: string, name: string): string {
-  return `runs/${runId}/steps/${name}`
 }

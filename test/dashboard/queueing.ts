@@ -1,7 +1,8 @@
 /** What the tests of the form that queues a run have in common: sending it, and what has come of it. */
 import { readConfig } from '../../src/config.ts'
-import { openEncryption } from '../../src/installation.ts'
-import { secretsOwner } from '../../src/runs/queueing.ts'
+import { openKeyRing } from '../../src/installation.ts'
+import { secretsOwner } from '../../src/runs/sealed.ts'
+import { Encryption } from '../../src/storage/encryption.ts'
 import { inputOf, type Person, signIn, textOf } from '../support/dashboard.ts'
 import type { TestService } from '../support/service.ts'
 
@@ -30,7 +31,7 @@ export function runsOf({ accountId, service }: Sender): StoredRun[] {
 }
 
 export async function secretsOf({ accountId }: Sender, { id, secrets }: StoredRun): Promise<unknown> {
-  const encryption = await openEncryption(readConfig(process.env))
+  const encryption = new Encryption(await openKeyRing(readConfig(process.env)))
   return secrets && JSON.parse(encryption.open(secrets, secretsOwner(accountId, id)))
 }
 

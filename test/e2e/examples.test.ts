@@ -1,5 +1,5 @@
 /** The example workflows do what they say: each is run by a real worker on a real store. */
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -16,7 +16,9 @@ import { RunFeed } from '../../src/runs/feed.ts'
 import type { Run, RunEvent } from '../../src/runs/run.ts'
 import { Runs } from '../../src/runs/runs.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
-import { Encryption, installationKey } from '../../src/storage/encryption.ts'
+import { Encryption } from '../../src/storage/encryption.ts'
+import { keyBytes } from '../../src/storage/keys/key.ts'
+import { FixedKeys } from '../../src/storage/keys/key-ring.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { Worker } from '../../src/worker/worker.ts'
 import { describeWorkflows, Workflows } from '../../src/workflows/workflows.ts'
@@ -35,7 +37,7 @@ async function installation() {
   const directory = await temporaryDirectory()
   const store = await openSqliteStore(directory)
   onTestFinished(() => store.close())
-  const encryption = new Encryption(installationKey(directory, undefined))
+  const encryption = new Encryption(new FixedKeys([randomBytes(keyBytes)]))
   const account = await new Accounts(store).create({ name: 'Test', scopesEnabled: false })
   const artifacts = new RunArtifacts(store, 30)
   const cursors = new Cursors(encryption)

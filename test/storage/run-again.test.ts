@@ -2,7 +2,7 @@
 import { v4 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import type { QueueRequest } from '../../src/runs/queueing.ts'
-import { secretsOwner } from '../../src/runs/queueing.ts'
+import { secretsOwner } from '../../src/runs/sealed.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, type Test, workflow } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 

@@ -1,6 +1,6 @@
 /** Secret variables at rest: nowhere in plain bytes, and of use to their own run alone. */
 import { describe, expect, test } from 'vitest'
-import { secretsOwner } from '../../src/runs/queueing.ts'
+import { secretsOwner } from '../../src/runs/sealed.ts'
 import { newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
 

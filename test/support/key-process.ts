@@ -1,8 +1,12 @@
 /** A process that needs the key of each of these directories: `node key-process.ts DIRECTORY…`; it tells them all. */
-import { installationKey } from '../../src/storage/encryption.ts'
+import { KeyFile, keyFilePath, makeKeyFile } from '../../src/storage/keys/key-file.ts'
 
 process.once('message', () => {
-  const keys = process.argv.slice(2).map((directory) => installationKey(directory, undefined).toString('hex'))
+  const keys = process.argv.slice(2).map((directory) => {
+    const path = keyFilePath(directory)
+    makeKeyFile(path)
+    return new KeyFile(path).keys().map(({ bytes }) => bytes.toString('hex'))
+  })
   process.send?.(keys, () => process.exit())
 })
 process.send?.('ready')

@@ -17,6 +17,7 @@ import { Runs } from '../../src/runs/runs.ts'
 import { Upkeep } from '../../src/runs/upkeep.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
+import { FixedKeys } from '../../src/storage/keys/key-ring.ts'
 import type { Store } from '../../src/storage/store.ts'
 import type { Workflow } from '../../src/workflows/workflow.ts'
 import { Workflows } from '../../src/workflows/workflows.ts'
@@ -74,7 +75,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
   const place = options.place ?? (await newPlace(test, kind))
   const store = await openStore(test, place, kind)
   const workflows = new Workflows(options.workflows ?? [workflow()])
-  const encryption = new Encryption(hash('sha256', place, 'buffer'))
+  const encryption = new Encryption(new FixedKeys([hash('sha256', place, 'buffer')]))
   const cursors = new Cursors(encryption)
   const artifacts = new RunArtifacts(store, 30, now)
   const apiKeys = new ApiKeys(store, knownScopes(), now)

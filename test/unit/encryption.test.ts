@@ -1,10 +1,17 @@
-/** What is sealed opens as it was for its owner under its key, and for nobody otherwise. */
+/** What is sealed opens as it was for its owner under a key of the ring, and for nobody otherwise. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { Cursors } from '../../src/storage/cursors.ts'
-import { Encryption, keyBytes } from '../../src/storage/encryption.ts'
+import { Encryption } from '../../src/storage/encryption.ts'
+import { keyBytes, keyOf } from '../../src/storage/keys/key.ts'
+import { FixedKeys } from '../../src/storage/keys/key-ring.ts'
 
-const encryption = new Encryption(randomBytes(keyBytes))
+const newKey = () => randomBytes(keyBytes)
+const withKeys = (...keys: Buffer[]) => new Encryption(new FixedKeys(keys))
+
+const [key, newer] = [newKey(), newKey()]
+const encryption = withKeys(key)
+const rotated = withKeys(newer, key)
 
 test.each(['', 'text', 'ünïcode 🌍 \0', 'x'.repeat(100_000)])('%.20j opens as it was sealed', (text) => {
   expect(encryption.open(encryption.seal(text, 'owner'), 'owner')).toBe(text)
@@ -18,29 +25,58 @@ test('the same text is sealed differently each time, and never stands in it', ()
 
 test('bytes sealed for another owner do not open', () => {
   const sealed = encryption.seal('text', 'runs/1')
-  for (const owner of ['runs/2', 'runs/1 ', '']) expect(() => encryption.open(sealed, owner)).toThrow()
+  for (const owner of ['runs/2', 'runs/1 ', '']) expect(() => encryption.open(sealed, owner)).toThrow(changed)
 })
 
-test('bytes of which any bit was changed do not open', () => {
-  const sealed = encryption.seal('text', 'owner')
+/** Sealed by the first version, which wrote no id of a key, for `owner` under a key of 32 sevens. */
+const oldKey = Buffer.alloc(keyBytes, 7)
+const oldSealed = Buffer.from('ATdEwUsIb1PIieQxcB4Egd86qV++YXrVl/LAAyTBVMPr50ROkXzqoTQvqstjFSkpJj10CBDopTg=', 'base64')
+
+const changed = /changed, or belongs to another row/
+const formats = [
+  ['this format', encryption.seal('text', 'owner'), encryption],
+  ['the first format', oldSealed, withKeys(oldKey)],
+] as const
+
+test.each(formats)('bytes of %s of which any bit was changed do not open', (_, sealed, opener) => {
+  expect(opener.open(sealed, 'owner')).not.toBe('')
   for (let bit = 0; bit < sealed.length * 8; bit += 1) {
-    const changed = Buffer.from(sealed)
-    changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7))
-    expect(() => encryption.open(changed, 'owner'), `bit ${bit}`).toThrow()
+    const flipped = Buffer.from(sealed)
+    flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+    expect(() => opener.open(flipped, 'owner'), `bit ${bit}`).toThrow()
   }
 })
 
-test('bytes that were cut short or prolonged do not open, whatever their length', () => {
-  const sealed = encryption.seal('text', 'owner')
+test.each(formats)('bytes of %s that were cut short or prolonged do not open', (_, sealed, opener) => {
   for (let length = 0; length < sealed.length; length += 1) {
-    expect(() => encryption.open(sealed.subarray(0, length), 'owner'), `${length} bytes`).toThrow()
+    expect(() => opener.open(sealed.subarray(0, length), 'owner'), `${length} bytes`).toThrow()
   }
-  expect(() => encryption.open(Buffer.concat([sealed, Buffer.of(0)]), 'owner')).toThrow()
+  expect(() => opener.open(Buffer.concat([sealed, Buffer.of(0)]), 'owner')).toThrow()
 })
 
-test('bytes sealed under another key do not open', () => {
-  const other = new Encryption(randomBytes(keyBytes))
-  expect(() => other.open(encryption.seal('text', 'owner'), 'owner')).toThrow()
+test("the key's id and the format are authenticated: other ones in front of the same text do not open", () => {
+  const sealed = Buffer.from(encryption.seal('text', 'owner'))
+  // The same bytes with the id of the other key, which has the secret of the first: only the header differs.
+  const alias = { ...keyOf(key), id: keyOf(newer).id }
+  const aliased = new Encryption({ keys: () => [alias], latest: () => [alias], remedy: '' })
+  keyOf(newer).id.copy(sealed, 1)
+  expect(() => aliased.open(sealed, 'owner')).toThrow(changed)
+  expect(aliased.open(aliased.seal('text', 'owner'), 'owner')).toBe('text')
+})
+
+test('what an older key has sealed opens, of this format and the first; the current one seals', () => {
+  expect(rotated.open(encryption.seal('text', 'owner'), 'owner')).toBe('text')
+  expect(withKeys(newer, key, oldKey).open(oldSealed, 'owner')).toBe('sealed by the first version')
+  expect(withKeys(newer).open(rotated.seal('text', 'owner'), 'owner')).toBe('text')
+})
+
+test('bytes sealed under a key that is missing do not open, and the sentence says which setting mends it', () => {
+  const id = keyOf(newer).id.toString('hex')
+  expect(() => encryption.open(rotated.seal('text', 'owner'), 'owner')).toThrow(
+    `A value in the store is encrypted under a key that is missing (${id}): ` +
+      'set ENCRYPTION_KEY to that key, or add it to ENCRYPTION_KEY_PREVIOUS.',
+  )
+  expect(() => encryption.open(oldSealed, 'owner')).toThrow(changed)
 })
 
 test('a signature depends on the key, the purpose and the text, and on where one ends and the other begins', () => {
@@ -49,16 +85,27 @@ test('a signature depends on the key, the purpose and the text, and on where one
   expect(encryption.sign('purpose', 'text2')).not.toEqual(signed)
   expect(encryption.sign('purposetext', '')).not.toEqual(signed)
   expect(encryption.sign('other', 'text')).not.toEqual(signed)
-  expect(new Encryption(randomBytes(keyBytes)).sign('purpose', 'text')).not.toEqual(signed)
+  expect(rotated.sign('purpose', 'text')).not.toEqual(signed)
 })
 
-test('a cursor is read for the list it was written for, under the key it was written with', () => {
+test('signatures of older keys count, those of the first version too; the current one signs', () => {
+  expect(rotated.signatures('purpose', 'text')).toEqual([
+    withKeys(newer).sign('purpose', 'text'),
+    encryption.sign('purpose', 'text'),
+  ])
+  expect(rotated.sign('purpose', 'text')).toEqual(rotated.signatures('purpose', 'text')[0])
+  const byFirstVersion = 'c416abb1447ed21bba3af72cbb6069e245d585f067b59d9f212b66317b13019a'
+  expect(withKeys(oldKey).sign('purpose', 'text').toString('hex')).toBe(byFirstVersion)
+})
+
+test('a cursor is read for the list it was written for, under the key it was written with, also when that is older', () => {
   const cursors = new Cursors(encryption)
   for (const after of ['0198c0de-0000-7000-8000-000000000000', 'with.dots.in.it', 'a']) {
     const cursor = cursors.write('list', after)
     expect(cursors.read('list', cursor)).toBe(after)
+    expect(new Cursors(rotated).read('list', cursor)).toBe(after)
     expect(cursors.read('another', cursor)).toBeUndefined()
-    expect(new Cursors(new Encryption(randomBytes(keyBytes))).read('list', cursor)).toBeUndefined()
+    expect(new Cursors(withKeys(newer)).read('list', cursor)).toBeUndefined()
   }
   for (const cursor of ['', '.', 'a', 'a.', '.a', 'a.b']) expect(cursors.read('list', cursor), cursor).toBeUndefined()
 })

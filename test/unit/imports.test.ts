@@ -11,6 +11,7 @@ const rooms = [
   'main.ts',
   'command-line',
   'app.ts',
+  'sealed-columns.ts',
   'execution-api.ts',
   'browser-context-api.ts',
   'dashboard',

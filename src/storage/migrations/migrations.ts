@@ -3,11 +3,13 @@ import type { Kysely } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import * as initial from './0001-initial.ts'
 import * as dashboard from './0002-dashboard.ts'
+import * as encryptionCheck from './0003-encryption-check.ts'
 import * as browserContexts from './0004-browser-contexts.ts'
 
 const migrations: Record<string, Migration> = {
   '0001-initial': initial,
   '0002-dashboard': dashboard,
+  '0003-encryption-check': encryptionCheck,
   '0004-browser-contexts': browserContexts,
 }
 

@@ -9,17 +9,20 @@ export interface Connection {
   database: DatabaseSync
 }
 
+const settings =
+  'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA foreign_keys = ON'
+
 /** Readers wait for nothing in WAL but the moment in which another process recovers or removes the log. */
 const readWaitMilliseconds = 1000
 
 /**
  * Opens the file. `synchronous=FULL` makes every commit wait for the disk: with NORMAL, a power cut lost
- * acknowledged rows. Locks are waited for elsewhere: SQLite would sleep with the whole process.
+ * acknowledged rows. With `secure_delete`, what is deleted is overwritten. Locks are waited for elsewhere: SQLite would sleep with the whole process.
  */
 export function connect(path: string, { readOnly }: { readOnly: boolean }): Connection {
   const database = new DatabaseSync(path, { readOnly, timeout: readOnly ? readWaitMilliseconds : 0 })
   try {
-    if (!readOnly) database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
+    if (!readOnly) database.exec(settings)
   } catch (error) {
     database.close()
     throw error

@@ -1,9 +1,10 @@
 /** The embedded store: one SQLite file in the data directory, shared by the processes of one machine. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { migrate } from '../migrations/migrations.ts'
-import type { Store } from '../store.ts'
+import { type Store, StoreUnavailable } from '../store.ts'
 import { Bells } from './bells.ts'
 import { Commits } from './commits.ts'
 import { answering, connect, isBusy } from './connection.ts'
@@ -13,6 +14,8 @@ export interface SqliteOptions {
   openWaitMillisecondsMax: number
   /** How long a write waits for another process's transaction before it is refused. */
   lockWaitMillisecondsMax: number
+  /** How long scrubbing waits for readers before it gives up. */
+  scrubWaitMillisecondsMax: number
   /** Bells ring this often by themselves, in case the file system does not report changes. */
   fallbackRingMilliseconds: number
 }
@@ -20,12 +23,16 @@ export interface SqliteOptions {
 const defaults: SqliteOptions = {
   openWaitMillisecondsMax: 10_000,
   lockWaitMillisecondsMax: 5000,
+  scrubWaitMillisecondsMax: 5000,
   fallbackRingMilliseconds: 1000,
 }
 
 /** Opens the store in `directory`, making and migrating it first where needed. */
 export async function openSqliteStore(directory: string, options: Partial<SqliteOptions> = {}): Promise<Store> {
-  const { openWaitMillisecondsMax, lockWaitMillisecondsMax, fallbackRingMilliseconds } = { ...defaults, ...options }
+  const { openWaitMillisecondsMax, lockWaitMillisecondsMax, scrubWaitMillisecondsMax, fallbackRingMilliseconds } = {
+    ...defaults,
+    ...options,
+  }
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const path = join(directory, 'service.db')
   const writer = await patiently(path, openWaitMillisecondsMax, async () => {
@@ -41,6 +48,7 @@ export async function openSqliteStore(directory: string, options: Partial<Sqlite
     write: (work) => commits.write(work),
     ring: (bell) => bells.ring(bell),
     listen: (bell, listener) => bells.listen(bell, listener),
+    scrub: () => emptyLog(writer.database, scrubWaitMillisecondsMax),
     check: async () => {
       // Reads the file; a statement without a table would succeed whatever has become of it.
       answering(() => reader.database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get())
@@ -51,6 +59,23 @@ export async function openSqliteStore(directory: string, options: Partial<Sqlite
       reader.database.close()
       writer.database.close()
     },
+  }
+}
+
+/**
+ * Moves the write-ahead log into the file and truncates it: until then it holds pages as they were. Whoever reads from
+ * it or writes to it is waited for with timers.
+ */
+async function emptyLog(database: DatabaseSync, milliseconds: number): Promise<void> {
+  const deadline = performance.now() + milliseconds
+  for (;;) {
+    // Between this process's own transactions, which are on the same connection.
+    if (!database.isOpen || !database.isTransaction) {
+      const [result] = answering(() => database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all())
+      if (result?.busy === 0) return
+    }
+    if (performance.now() > deadline) throw new StoreUnavailable('Others read from the store for too long.')
+    await delay(1)
   }
 }
 

@@ -1,0 +1,31 @@
+/** One key of an installation, and what is derived from it (RFC 5869): a key for each purpose, and its id. */
+import { hkdfSync } from 'node:crypto'
+
+export const keyBytes = 32
+const idBytes = 4
+
+export interface Key {
+  /** 32 random bytes, used for nothing but derivation. */
+  readonly bytes: Buffer
+  /** Stands in what was sealed under the key, and tells nothing of it. */
+  readonly id: Buffer
+  readonly encryption: Buffer
+  readonly signing: Buffer
+}
+
+export function keyOf(bytes: Buffer): Key {
+  const derive = (purpose: string, length: number) =>
+    Buffer.from(hkdfSync('sha256', bytes, '', `execution-service/${purpose}`, length))
+  return {
+    bytes,
+    id: derive('key-id', idBytes),
+    encryption: derive('encryption', keyBytes),
+    signing: derive('signing', keyBytes),
+  }
+}
+
+/** The key that the text is in base64, or `undefined` where it is none. */
+export function parseKey(text: string): Buffer | undefined {
+  const key = Buffer.from(text, 'base64')
+  return key.length === keyBytes ? key : undefined
+}

@@ -1,0 +1,117 @@
+/** The file of the keys: made once for its owner alone, the same for every process, and read again when it changes. */
+import { once } from 'node:events'
+import { appendFileSync, chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { Encryption } from '../../src/storage/encryption.ts'
+import { addKey, KeyFile, keyFilePath, makeKeyFile } from '../../src/storage/keys/key-file.ts'
+import { noticeMilliseconds } from '../../src/storage/keys/key-ring.ts'
+import { startProcess } from '../support/processes.ts'
+import { newPlace, type Test } from '../support/store.ts'
+
+/** A key file with one key, in a directory of its own. */
+async function newKeyFile(test: Test): Promise<string> {
+  const path = keyFilePath(join(await newPlace(test), 'data'))
+  makeKeyFile(path)
+  return path
+}
+
+const bytesIn = (path: string) => new KeyFile(path).keys().map(({ bytes }) => bytes.toString('base64'))
+const linesOf = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n')
+const modeOf = (path: string) => statSync(path).mode & 0o777
+
+test('is made at the first start, for its owner alone, and is the same from then on', async (test) => {
+  const path = await newKeyFile(test)
+  const directory = join(path, '..')
+  const keys = bytesIn(path)
+  expect(keys.map((key) => Buffer.from(key, 'base64').length)).toEqual([32])
+  makeKeyFile(path)
+  expect(bytesIn(path)).toEqual(keys)
+  expect(readdirSync(directory)).toEqual(['encryption.key'])
+  expect([modeOf(directory), modeOf(path)]).toEqual([0o700, 0o600])
+  expect(bytesIn(await newKeyFile(test))).not.toEqual(keys)
+})
+
+test.for(['', 'bm90IGEgd2hvbGUga2V5\n', '\n\n'])(
+  'that is not whole (%j) is refused, and left as it is',
+  async (content, test) => {
+    const path = keyFilePath(await newPlace(test))
+    writeFileSync(path, content, { mode: 0o600 })
+    makeKeyFile(path)
+    expect(() => new KeyFile(path)).toThrow(`${path} does not hold a key of 32 bytes: restore it from a backup.`)
+    expect(readFileSync(path, 'utf8')).toBe(content)
+  },
+)
+
+test('of which one line is no key is refused', async (test) => {
+  const path = await newKeyFile(test)
+  appendFileSync(path, 'bm90IGEgd2hvbGUga2V5\n')
+  expect(() => new KeyFile(path)).toThrow(
+    `${path} does not hold on each line a key of 32 bytes: restore it from a backup.`,
+  )
+})
+
+test.for([0o640, 0o604, 0o660])('that others can read (mode %o) is refused in one sentence', async (mode, test) => {
+  const path = await newKeyFile(test)
+  chmodSync(path, mode)
+  expect(() => new KeyFile(path)).toThrow(`${path} can be read by others than its owner: run \`chmod 600 ${path}\`.`)
+  chmodSync(path, 0o400)
+  expect(bytesIn(path)).toHaveLength(1)
+})
+
+test('is one, for all processes that start at the same time', async (test) => {
+  const place = await newPlace(test)
+  const directories = Array.from({ length: 100 }, (_, index) => join(place, String(index)))
+  const start = () => startProcess(test, new URL('../support/key-process.ts', import.meta.url), directories)
+  const processes = await Promise.all([start(), start(), start()])
+  const answers = processes.map((each) => once(each, 'message'))
+  for (const each of processes) each.send('go')
+  const [first, ...others] = (await Promise.all(answers)).map(([keys]) => keys)
+  expect(first).toHaveLength(directories.length)
+  for (const keys of others) expect(keys).toEqual(first)
+  expect(readdirSync(directories[0] ?? '')).toEqual(['encryption.key'])
+})
+
+test('gets a new key in front of those before it, is whole at any moment, and leaves no draft', async (test) => {
+  const path = await newKeyFile(test)
+  const [first] = linesOf(path)
+  writeFileSync(`${path}.new`, 'half a fi')
+  addKey(path)
+  addKey(path)
+  const lines = linesOf(path)
+  expect([lines.length, lines.at(-1), new Set(lines).size]).toEqual([3, first, 3])
+  expect(readdirSync(join(path, '..'))).toEqual(['encryption.key'])
+  expect(modeOf(path)).toBe(0o600)
+})
+
+test('that has changed is noticed at once by whoever meets a value under the new key, or checks a signature', async (test) => {
+  const path = await newKeyFile(test)
+  const [running, other] = [new Encryption(new KeyFile(path)), new Encryption(new KeyFile(path))]
+  const before = running.seal('before', 'owner')
+  addKey(path)
+  const after = new Encryption(new KeyFile(path))
+  expect(running.open(after.seal('after', 'owner'), 'owner')).toBe('after')
+  expect(other.signatures('purpose', 'text')[0]).toEqual(after.sign('purpose', 'text'))
+  expect(running.open(before, 'owner')).toBe('before')
+})
+
+test('that has changed is noticed by whoever seals, within a second', async (test) => {
+  const path = await newKeyFile(test)
+  const running = new Encryption(new KeyFile(path))
+  const header = Buffer.from(running.seal('', '')).subarray(0, 5)
+  addKey(path)
+  await delay(noticeMilliseconds)
+  expect(Buffer.from(running.seal('', '')).subarray(0, 5)).not.toEqual(header)
+})
+
+test('that is lost or damaged while a process runs leaves it the keys that it has', async (test) => {
+  const path = await newKeyFile(test)
+  const ring = new KeyFile(path)
+  const keys = ring.keys()
+  writeFileSync(path, 'half a li')
+  expect(ring.latest()).toEqual(keys)
+  rmSync(path)
+  expect(ring.latest()).toEqual(keys)
+  expect(() => new Encryption(ring).open(new Encryption(ring).seal('text', 'owner'), 'other')).toThrow()
+})
