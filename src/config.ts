@@ -106,13 +106,26 @@ export const settings = {
   ENCRYPTION_KEY: {
     meaning: `The installation's key: ${keyBytes} random bytes in base64. Made in \`DATA_DIR\` when it is not set.`,
     fallback: undefined,
-    read: (text: string, name: string): Buffer | undefined => encryptionKey(text, name),
+    // The text is not repeated: it may be nearly a key.
+    read: (text: string, name: string): Buffer | undefined => {
+      const key = parseKey(text)
+      if (key) return key
+      throw new ConfigRefused(
+        `${name} does not hold ${keyBytes} bytes in base64: make one with \`openssl rand -base64 ${keyBytes}\`.`,
+      )
+    },
   },
   ENCRYPTION_KEY_PREVIOUS: {
     meaning: 'Keys that stood in `ENCRYPTION_KEY` before, separated by commas: what they have encrypted still opens.',
     fallback: undefined,
     read: (text: string, name: string): readonly Buffer[] | undefined =>
-      text.split(',').map((key) => encryptionKey(key, name)),
+      text.split(',').map((part) => {
+        const key = parseKey(part)
+        if (key) return key
+        throw new ConfigRefused(
+          `${name} holds what is no key: set it to keys of ${keyBytes} bytes in base64, with commas.`,
+        )
+      }),
   },
   LOG_LEVEL: {
     meaning: `The least level that is logged: ${logLevels.join(', ')}.`,
@@ -169,15 +182,6 @@ function refuseSamePorts(config: Config): void {
     const other = names.slice(index + 1).find((each) => config[each] === config[name] && config[name] !== 0)
     if (other) throw new ConfigRefused(`${name} and ${other} are both ${config[name]}: set them to different ports.`)
   }
-}
-
-/** The text is not repeated: it may be nearly a key. */
-function encryptionKey(text: string, name: string): Buffer {
-  const key = parseKey(text)
-  if (key) return key
-  throw new ConfigRefused(
-    `${name} does not hold ${keyBytes} bytes in base64: make one with \`openssl rand -base64 ${keyBytes}\`.`,
-  )
 }
 
 function wholeNumber(text: string, name: string, min: number, max: number): number {

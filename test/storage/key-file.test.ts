@@ -2,8 +2,7 @@
 import { once } from 'node:events'
 import { appendFileSync, chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { addKey, KeyFile, keyFilePath, makeKeyFile } from '../../src/storage/keys/key-file.ts'
 import { noticeMilliseconds } from '../../src/storage/keys/key-ring.ts'
@@ -101,8 +100,8 @@ test('that has changed is noticed by whoever seals, within a second', async (tes
   const running = new Encryption(new KeyFile(path))
   const header = Buffer.from(running.seal('', '')).subarray(0, 5)
   addKey(path)
-  await delay(noticeMilliseconds)
-  expect(Buffer.from(running.seal('', '')).subarray(0, 5)).not.toEqual(header)
+  const waiting = { timeout: noticeMilliseconds + 500, interval: 20 }
+  await vi.waitFor(() => expect(Buffer.from(running.seal('', '')).subarray(0, 5)).not.toEqual(header), waiting)
 })
 
 test('that is lost or damaged while a process runs leaves it the keys that it has', async (test) => {

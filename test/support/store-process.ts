@@ -18,6 +18,14 @@ const commands: Record<string, (store: Store) => Promise<void>> = {
     await new Accounts(store).create({ name: 'Written last', scopesEnabled: false })
     process.kill(process.pid, 'SIGKILL')
   },
+  /** Reads all runs again and again, and says so after the first time. */
+  async readOn(store) {
+    for (let count = 0; ; count += 1) {
+      await store.read.query.selectFrom('runs').selectAll().execute()
+      if (count === 0) process.send?.('reading')
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  },
   /** Rings a bell back for each one that it hears. */
   async answerBell(store) {
     store.listen('queue', () => store.ring('runs'))

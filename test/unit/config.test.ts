@@ -27,6 +27,7 @@ test('nothing needs to be set', () => {
     ABORT_GRACE_SECONDS: 5,
     SHUTDOWN_SECONDS: 10,
     ENCRYPTION_KEY: undefined,
+    ENCRYPTION_KEY_PREVIOUS: undefined,
     LOG_LEVEL: 'info',
   })
 })
@@ -93,6 +94,25 @@ test.each(['c2hvcnQ=', key.toString('hex'), randomBytes(33).toString('base64'), 
     expect(read).toThrow(new ConfigRefused(sentence))
   },
 )
+
+test('earlier keys are taken beside the present one, several with commas, and not without it', () => {
+  const [ENCRYPTION_KEY, other] = [key.toString('base64'), randomBytes(32)]
+  const previous = `${ENCRYPTION_KEY}, ${other.toString('base64')}`
+  const read = (ENCRYPTION_KEY_PREVIOUS: string) => readConfig({ ENCRYPTION_KEY, ENCRYPTION_KEY_PREVIOUS })
+  expect(read(previous).ENCRYPTION_KEY_PREVIOUS).toEqual([key, other])
+  for (const wrong of [`${previous},`, `${previous};${ENCRYPTION_KEY}`, 'c2hvcnQ=']) {
+    expect(() => read(wrong)).toThrow(
+      new ConfigRefused(
+        'ENCRYPTION_KEY_PREVIOUS holds what is no key: set it to keys of 32 bytes in base64, with commas.',
+      ),
+    )
+  }
+  expect(() => readConfig({ ENCRYPTION_KEY_PREVIOUS: previous })).toThrow(
+    new ConfigRefused(
+      'ENCRYPTION_KEY_PREVIOUS is set, but ENCRYPTION_KEY is not: set that to the key that encrypts from now on.',
+    ),
+  )
+})
 
 test('two addresses on one port are refused by a sentence that names both', () => {
   const read = () => readConfig({ BROWSER_CONTEXT_PORT: '4000', MANAGEMENT_PORT: '4000' })

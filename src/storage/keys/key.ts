@@ -27,5 +27,7 @@ export function keyOf(bytes: Buffer): Key {
 /** The key that the text is in base64, or `undefined` where it is none. */
 export function parseKey(text: string): Buffer | undefined {
   const key = Buffer.from(text, 'base64')
-  return key.length === keyBytes ? key : undefined
+  // Decoding ends at the padding, and would ignore a second key behind it.
+  const isWhole = text.trim().replace(/=$/, '').length === Math.ceil((keyBytes * 8) / 6)
+  return isWhole && key.length === keyBytes ? key : undefined
 }

@@ -1,0 +1,103 @@
+/** Erasure: what was deleted is in no file of the store any more, once it was scrubbed. */
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, expect, test, vi } from 'vitest'
+import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
+import { type Store, StoreUnavailable } from '../../src/storage/store.ts'
+import { startStoreProcess } from '../support/processes.ts'
+import { newPlace, openStore } from '../support/store.ts'
+import { stores } from '../support/stores.ts'
+
+const canary = `canary-${crypto.randomUUID()}`
+const bytesOfRows = [50, 700, 3000, 6000, 1_500_000]
+
+/** Runs whose output is the canary over and over, some shorter than a page of the file and some longer, among others. */
+async function insertRuns(store: Store): Promise<void> {
+  await store.write(async (session) => {
+    await session.all("INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', '', 0, 0)", [])
+    const sql = `INSERT INTO runs (id, account_id, workflow_id, workflow_version, status, priority, variables, created_at, output)
+      VALUES (?, 'a', 'anything', '1.0.0', 'succeeded', 0, '{}', 0, ?)`
+    for (const [index, bytes] of bytesOfRows.entries()) {
+      for (let count = 0; count < (bytes > 10_000 ? 1 : 40); count += 1) {
+        await session.all(sql, [`deleted-${index}-${count}`, canary.repeat(Math.ceil(bytes / canary.length))])
+        await session.all(sql, [`kept-${index}-${count}`, 'x'.repeat(bytes)])
+      }
+    }
+  })
+}
+
+const deleteRuns = (store: Store) =>
+  store.write((session) => session.all("DELETE FROM runs WHERE id LIKE 'deleted-%'", []))
+
+describe.each(stores)('scrubbing ($name)', (kind) => {
+  test('leaves nothing of deleted rows in any file, while another process reads all the time', async (test) => {
+    const place = await newPlace(test, kind)
+    const store = await openStore(test, place, kind)
+    const reader = await startStoreProcess(test, { kind, command: 'readOn', places: [place] })
+    await insertRuns(store)
+    reader.send('go')
+    await once(reader, 'message')
+    expect((await kind.contents(place)).includes(canary)).toBe(true)
+    await deleteRuns(store)
+    await store.scrub()
+    expect((await kind.contents(place)).includes(canary)).toBe(false)
+    expect(reader.exitCode).toBeNull()
+    expect((await store.read.all("SELECT 1 FROM runs WHERE output LIKE 'x%'", [])).length).toBe(161)
+  })
+
+  test('goes on beside writes, and loses none of them', async (test) => {
+    const place = await newPlace(test, kind)
+    const store = await openStore(test, place, kind)
+    let written = 0
+    let done = false
+    const write = async () => {
+      while (!done) {
+        const id = crypto.randomUUID()
+        await store.write((session) =>
+          session.all('INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)', [id, '']),
+        )
+        written += 1
+      }
+    }
+    const writers = [write(), write(), write()]
+    for (let count = 0; count < 10; count += 1) await store.scrub()
+    done = true
+    await Promise.all(writers)
+    expect(await store.read.all('SELECT id FROM accounts', [])).toHaveLength(written)
+  })
+})
+
+/** A store, and a program that reads from it until it is told to stop. */
+async function openBesideReader(
+  test: { onTestFinished(act: () => void): void },
+  place: string,
+  scrubWaitMillisecondsMax: number,
+) {
+  const store = await openSqliteStore(place, { scrubWaitMillisecondsMax })
+  test.onTestFinished(() => store.close())
+  await insertRuns(store)
+  const reader = new DatabaseSync(join(place, 'service.db'), { readOnly: true })
+  test.onTestFinished(() => reader.close())
+  reader.exec('BEGIN; SELECT COUNT(*) FROM runs')
+  await deleteRuns(store)
+  return { store, reader }
+}
+
+test('a reader in the way is waited for while the event loop goes on', async (test) => {
+  const { store, reader } = await openBesideReader(test, await newPlace(test), 15_000)
+  const settled = vi.fn()
+  const scrubbing = store.scrub().then(settled)
+  // Were the process asleep in SQLite, none of this would run.
+  for (let turn = 0; turn < 20; turn += 1) await delay(1)
+  expect(settled).not.toHaveBeenCalled()
+  reader.exec('COMMIT')
+  await scrubbing
+})
+
+test('a reader that stays too long is given up on in an error', async (test) => {
+  const { store } = await openBesideReader(test, await newPlace(test), 30)
+  await expect(store.scrub()).rejects.toThrow(StoreUnavailable)
+  await store.write((session) => session.all('DELETE FROM runs', []))
+})
