@@ -1,0 +1,184 @@
+/** `rotate-encryption-key` beside a service that runs: nothing fails, nothing is left under the old key, nothing is lost. */
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, type TestContext, test } from 'vitest'
+import { secretsOwner } from '../../src/runs/sealed.ts'
+import { Encryption } from '../../src/storage/encryption.ts'
+import { keyBytes, keyOf } from '../../src/storage/keys/key.ts'
+import { KeyFile, keyFilePath, makeKeyFile } from '../../src/storage/keys/key-file.ts'
+import { FixedKeys } from '../../src/storage/keys/key-ring.ts'
+import { callerOf, clientOf, ownInstallation, queue, untilStatus } from '../e2e/caller.ts'
+import { signIn, Visitor } from '../support/dashboard.ts'
+import { command, type Installation } from '../support/installation.ts'
+import { main, until } from '../support/service.ts'
+
+const linesOf = ({ dataDirectory }: Installation) =>
+  readFileSync(keyFilePath(dataDirectory), 'utf8').trimEnd().split('\n')
+
+interface SecretRow {
+  id: string
+  account_id: string
+  secrets: Uint8Array
+}
+
+function databaseOf(context: TestContext, { dataDirectory }: Installation): DatabaseSync {
+  const database = new DatabaseSync(join(dataDirectory, 'service.db'), { timeout: 5000 })
+  context.onTestFinished(() => database.close())
+  return database
+}
+
+function secretsIn(database: DatabaseSync): SecretRow[] {
+  const rows = database.prepare('SELECT id, account_id, secrets FROM runs WHERE secrets IS NOT NULL').all()
+  return rows as unknown as SecretRow[]
+}
+
+/** The ids of the keys that anything in the store is sealed under. */
+function keysInUse(database: DatabaseSync): string[] {
+  const sealed =
+    'SELECT secrets AS it FROM runs UNION ALL SELECT value FROM run_steps UNION ALL SELECT value FROM encryption_check'
+  const rows = database.prepare(`SELECT DISTINCT hex(substr(it, 2, 4)) AS id FROM (${sealed}) WHERE it IS NOT NULL`)
+  return rows.all().map(({ id }) => String(id).toLowerCase())
+}
+
+const idOf = (line = '') => keyOf(Buffer.from(line, 'base64')).id.toString('hex')
+
+function expectOpened(rows: readonly SecretRow[], encryption: Encryption): void {
+  for (const { id, account_id, secrets } of rows) {
+    const opened = JSON.parse(encryption.open(secrets, secretsOwner(account_id, id)))
+    expect(opened).toEqual({ '/token': expect.stringContaining('a secret of ') })
+  }
+}
+
+/** Runs with secrets, as a caller would have queued them. */
+function seed(database: DatabaseSync, encryption: Encryption, count: number): void {
+  database.exec("BEGIN; INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', '', 0, 0)")
+  const insert = database.prepare(`INSERT INTO runs
+    (id, account_id, workflow_id, workflow_version, status, priority, variables, created_at, secrets)
+    VALUES (?, 'a', 'greet', '1.0.0', 'succeeded', 0, '{}', 0, ?)`)
+  for (let index = 0; index < count; index += 1) {
+    const id = crypto.randomUUID()
+    insert.run(id, encryption.seal(`{"/token":"a secret of ${index}"}`, secretsOwner('a', id)))
+  }
+  database.exec('COMMIT')
+}
+
+const secretOf = (index: number) => ({ name: 'Ada', token: `a secret of ${index}` })
+
+describe.concurrent('rotate-encryption-key', { timeout: 60_000 }, () => {
+  test('by two at once, while runs with secrets are queued and executed, leaves nothing under an older key', async (context) => {
+    const own = await ownInstallation(context)
+    const service = await own.start()
+    const { account, client } = await callerOf(own, service)
+    const person = await signIn({ ...service, dataDirectory: own.dataDirectory })
+    const database = databaseOf(context, own)
+    const listing = { params: { query: { limit: 1 } } }
+    const replayed = { 'Idempotency-Key': 'before-the-rotation' }
+    const first = await queue(client, 'greet', secretOf(0), {}, replayed)
+    await queue(client, 'greet', secretOf(1))
+    const cursor = (await client.listRuns(listing)).data?.nextCursor ?? ''
+
+    let rotating = true
+    const queued: { id: string }[] = []
+    const call = async () => {
+      while (rotating) queued.push((await queue(client, 'greet', secretOf(queued.length))).run)
+    }
+    const callers = [call(), call()]
+    await until('runs are queued', () => queued.length > 50)
+    const rotations = await Promise.all([own.command('rotate-encryption-key'), own.command('rotate-encryption-key')])
+    rotating = false
+    await Promise.all(callers)
+    for (const { code, stdout, stderr } of rotations) {
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      expect(stdout).toMatch(/^Encrypted \d+ values? anew\. The older keys stay in .*encryption\.key, for backups/m)
+    }
+
+    const lines = linesOf(own)
+    expect(lines).toHaveLength(3)
+    expect(keysInUse(database)).toEqual([idOf(lines[0])])
+    expectOpened(secretsIn(database), new Encryption(new FixedKeys([Buffer.from(lines[0] ?? '', 'base64')])))
+    for (const run of queued) await untilStatus(client, run, 'succeeded')
+
+    const survives = async (at: typeof client, url: string) => {
+      const again = await queue(at, 'greet', secretOf(0), {}, replayed)
+      expect([again.run.id, again.response.headers.get('idempotent-replayed')]).toEqual([first.run.id, 'true'])
+      const page = await at.listRuns({ params: { query: { limit: 1, cursor } } })
+      expect(page.data?.data).toMatchObject([{ id: first.run.id }])
+      const visitor = new Visitor(url)
+      for (const cookie of person.visitor.cookies) visitor.cookies.set(...cookie)
+      expect((await visitor.get('/')).status).toBe(200)
+    }
+    await survives(client, service.dashboardUrl)
+    await service.stop()
+    const restarted = await own.start('service ready')
+    await survives(clientOf(restarted, account.key), restarted.dashboardUrl)
+  })
+
+  test('that is killed at any point is completed by the next, and nothing is lost on the way', async (context) => {
+    const own = await ownInstallation(context)
+    const path = keyFilePath(own.dataDirectory)
+    makeKeyFile(path)
+    const [oldest] = linesOf(own)
+    const database = databaseOf(context, own)
+    seed(database, new Encryption(new KeyFile(path)), 1500)
+    const points: [string, () => boolean][] = [
+      ['the new key is there', () => linesOf(own).length === 2],
+      ['some values are under the new key', () => keysInUse(database).length > 1],
+    ]
+    for (const [what, condition] of points) {
+      const child = spawn(process.execPath, [main, 'rotate-encryption-key'], {
+        env: { ...process.env, ...own.settings },
+      })
+      const ended = once(child, 'close')
+      // Under the write lock, so that it gets no further before it is killed.
+      await until(what, () => {
+        database.exec('BEGIN IMMEDIATE')
+        if (condition()) return true
+        database.exec('ROLLBACK')
+        return false
+      })
+      child.kill('SIGKILL')
+      expect(await ended).toEqual([null, 'SIGKILL'])
+      database.exec('ROLLBACK')
+      expect(keysInUse(database)).toContain(idOf(oldest))
+      expectOpened(secretsIn(database), new Encryption(new KeyFile(path)))
+    }
+    const { code, stdout } = await own.command('rotate-encryption-key')
+    // The value that tells the right key is one of them.
+    expect([code, stdout.match(/^Encrypted .* values anew/m)?.[0]]).toEqual([0, 'Encrypted 1501 values anew'])
+    expect(keysInUse(database)).toEqual([idOf(linesOf(own)[0])])
+    expect(linesOf(own)).toHaveLength(4)
+    expectOpened(secretsIn(database), new Encryption(new KeyFile(path)))
+  })
+
+  test('with keys from the environment encrypts anew, makes no key, and says how to change it', async (context) => {
+    const [older, newer] = [randomBytes(keyBytes), randomBytes(keyBytes)]
+    const before = { ENCRYPTION_KEY: older.toString('base64') }
+    const after = { ENCRYPTION_KEY: newer.toString('base64'), ENCRYPTION_KEY_PREVIOUS: before.ENCRYPTION_KEY }
+    const own = await ownInstallation(context)
+    const rotate = (changes: Record<string, string>) =>
+      command(['rotate-encryption-key'], { ...own.settings, ...changes })
+    const nothing = await rotate(before)
+    expect(nothing).toMatchObject({ code: 0, stderr: '' })
+    expect(nothing.stdout).toMatch(
+      /^Nothing was encrypted with an older key\. To change the key: .*ENCRYPTION_KEY_PREVIOUS/s,
+    )
+    const database = databaseOf(context, own)
+    seed(database, new Encryption(new FixedKeys([older])), 3)
+    expect(await rotate(after)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Encrypted 4 values anew\. ENCRYPTION_KEY_PREVIOUS is needed for backups/),
+    })
+    expectOpened(secretsIn(database), new Encryption(new FixedKeys([newer])))
+    expect(existsSync(keyFilePath(own.dataDirectory))).toBe(false)
+    expect(await rotate(before)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr:
+        'The store was encrypted with another key: set ENCRYPTION_KEY to that key, or add it to ENCRYPTION_KEY_PREVIOUS.\n',
+    })
+  })
+})
