@@ -3,10 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Config, readConfig } from '../config.ts'
 import { openEncryption, openStore } from '../installation.ts'
 import { sealedColumns } from '../sealed-columns.ts'
-import { addKey, keyFilePath } from '../storage/keys/key-file.ts'
+import { addKeyAlone, keyFilePath } from '../storage/keys/key-file.ts'
 import { noticeMilliseconds } from '../storage/keys/key-ring.ts'
 import { type Resealed, reseal } from '../storage/sealed-columns.ts'
-import { type Store, StoreUnavailable } from '../storage/store.ts'
+import { StoreUnavailable } from '../storage/store.ts'
 import { CallRefused } from './explained.ts'
 import { print } from './print.ts'
 
@@ -21,7 +21,11 @@ export async function rotateEncryptionKey(): Promise<void> {
   const store = await openStore(config)
   try {
     const encryption = await openEncryption(config, store, sealedColumns)
-    if (!config.ENCRYPTION_KEY) await addKeyAlone(config, store)
+    if (!config.ENCRYPTION_KEY) {
+      await addKeyAlone(store, keyFilePath(config.DATA_DIR))
+      print('Made a new key. Waiting until every process uses it…')
+      await delay(settlingMilliseconds)
+    }
     const resealed = await reseal(store, encryption, sealedColumns)
     // What stood there under the older keys is not to stay in the files; where others read all the time, it takes longer.
     await store.scrub().catch(unlessUnavailable)
@@ -30,13 +34,6 @@ export async function rotateEncryptionKey(): Promise<void> {
   } finally {
     await store.close()
   }
-}
-
-/** In a transaction, which no other process's overlaps: of two keys that are added at once, one would be lost. */
-async function addKeyAlone(config: Config, store: Store): Promise<void> {
-  await store.write(async () => addKey(keyFilePath(config.DATA_DIR)))
-  print('Made a new key. Waiting until every process uses it…')
-  await delay(settlingMilliseconds)
 }
 
 function said(config: Config, { values }: Resealed): string {

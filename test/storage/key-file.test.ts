@@ -6,8 +6,9 @@ import { expect, test, vi } from 'vitest'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { addKey, KeyFile, keyFilePath, makeKeyFile } from '../../src/storage/keys/key-file.ts'
 import { noticeMilliseconds } from '../../src/storage/keys/key-ring.ts'
-import { startProcess } from '../support/processes.ts'
+import { startProcess, startStoreProcess } from '../support/processes.ts'
 import { newPlace, type Test } from '../support/store.ts'
+import { sqlite } from '../support/stores.ts'
 
 /** A key file with one key, in a directory of its own. */
 async function newKeyFile(test: Test): Promise<string> {
@@ -51,9 +52,9 @@ test('of which one line is no key is refused', async (test) => {
   )
 })
 
-test.for([0o640, 0o604, 0o660])('that others can read (mode %o) is refused in one sentence', async (mode, test) => {
+test.for(['640', '604', '660'])('that others can read (mode %s) is refused in one sentence', async (mode, test) => {
   const path = await newKeyFile(test)
-  chmodSync(path, mode)
+  chmodSync(path, Number.parseInt(mode, 8))
   expect(() => new KeyFile(path)).toThrow(`${path} can be read by others than its owner: run \`chmod 600 ${path}\`.`)
   chmodSync(path, 0o400)
   expect(bytesIn(path)).toHaveLength(1)
@@ -82,6 +83,18 @@ test('gets a new key in front of those before it, is whole at any moment, and le
   expect([lines.length, lines.at(-1), new Set(lines).size]).toEqual([3, first, 3])
   expect(readdirSync(join(path, '..'))).toEqual(['encryption.key'])
   expect(modeOf(path)).toBe(0o600)
+})
+
+test('gets every key that processes add at the same time', async (test) => {
+  const place = await newPlace(test)
+  const path = keyFilePath(place)
+  makeKeyFile(path)
+  const start = () => startStoreProcess(test, { kind: sqlite, command: 'addKeys', places: [place] })
+  const processes = await Promise.all([start(), start(), start()])
+  const exits = processes.map((each) => once(each, 'exit'))
+  for (const each of processes) each.send('go')
+  expect(await Promise.all(exits)).toEqual(processes.map(() => [0, null]))
+  expect(linesOf(path)).toHaveLength(31)
 })
 
 test('that has changed is noticed at once by whoever meets a value under the new key, or checks a signature', async (test) => {

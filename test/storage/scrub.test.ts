@@ -47,25 +47,21 @@ describe.each(stores)('scrubbing ($name)', (kind) => {
     expect((await store.read.all("SELECT 1 FROM runs WHERE output LIKE 'x%'", [])).length).toBe(161)
   })
 
-  test('goes on beside writes, and loses none of them', async (test) => {
+  test('goes on beside writes, also when it begins in the middle of one, and loses none of them', async (test) => {
     const place = await newPlace(test, kind)
     const store = await openStore(test, place, kind)
-    let written = 0
-    let done = false
-    const write = async () => {
-      while (!done) {
+    const scrubs: Promise<void>[] = []
+    const write = (_: unknown, index: number) =>
+      store.write(async (session) => {
         const id = crypto.randomUUID()
-        await store.write((session) =>
-          session.all('INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)', [id, '']),
-        )
-        written += 1
-      }
-    }
-    const writers = [write(), write(), write()]
-    for (let count = 0; count < 10; count += 1) await store.scrub()
-    done = true
-    await Promise.all(writers)
-    expect(await store.read.all('SELECT id FROM accounts', [])).toHaveLength(written)
+        await session.all('INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)', [id, ''])
+        if (index % 10 === 0) scrubs.push(store.scrub())
+        await session.all('UPDATE accounts SET name = id WHERE id = ?', [id])
+      })
+    for (let round = 0; round < 5; round += 1) await Promise.all(Array.from({ length: 20 }, write))
+    await Promise.all(scrubs)
+    expect(scrubs).toHaveLength(10)
+    expect(await store.read.all('SELECT id FROM accounts WHERE name = id', [])).toHaveLength(100)
   })
 })
 

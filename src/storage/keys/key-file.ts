@@ -15,6 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import type { Store } from '../store.ts'
 import { type Key, keyBytes, keyOf, parseKey } from './key.ts'
 import { type KeyRing, noticeMilliseconds } from './key-ring.ts'
 
@@ -86,7 +87,15 @@ export function makeKeyFile(path: string): void {
 }
 
 /**
- * Makes a new key the current one; those before it stay. The caller sees to it that nobody else does the same.
+ * Makes a new key the current one; those before it stay. In a transaction of the store beside the file, which no other
+ * process's overlaps: of two keys that are added at once, one would be lost, with what it has encrypted by then.
+ */
+export function addKeyAlone(store: Store, path: string): Promise<void> {
+  return store.write(async () => addKey(path))
+}
+
+/**
+ * Makes a new key the current one. The caller sees to it that nobody else does the same.
  *
  * It is written twice: at first behind the current one, since another process encrypts under a key as soon as it sees
  * it in front, and that key must survive a power cut by then.
