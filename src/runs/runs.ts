@@ -11,8 +11,8 @@ import type { RunArtifacts } from './artifacts.ts'
 import { type History, historyOf } from './history.ts'
 import {
   fingerprintOf,
-  isFingerprintOf,
   inOrder,
+  isFingerprintOf,
   NoSuchBrowserContext,
   type Queued,
   type QueueRequest,
