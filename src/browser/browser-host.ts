@@ -1,38 +1,42 @@
 /** One browser for all runs of a worker: started when the first needs it, again when it died, ended when none does. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { BrowserProcess, type StartedBrowser, StartFailed } from './browser-process.ts'
+import { BrowserProcess, type Start, type Started, StartFailed } from './browser-process.ts'
 import { BrowserMissing, type FoundBrowser, findBrowser } from './find-browser.ts'
 
 export { BrowserMissing }
 
 /** What an executor connects to. The address is a secret: whoever knows it may use the browser. */
 export interface BrowserEndpoint {
-  protocol: 'playwright' | 'cdp'
+  protocol: 'playwright'
   url: string
 }
 
 export interface BrowserOptions {
+  /** BROWSER_PATH: the executable; one is looked for without. */
   path: string | undefined
+  /** BROWSER_CDP_URL: a browser that runs elsewhere. */
   cdpUrl: string | undefined
-  /** How long the browser runs on with no user, in milliseconds; a minute unless given. */
+  /** How long the browser runs on with no user; a minute unless given. */
   idleMilliseconds?: number
 }
 
 /** The browser that runs, for people. */
-export interface RunningBrowser extends Omit<FoundBrowser, 'environment'> {
-  sandboxed: boolean
-  pid: number
+export interface RunningBrowser {
+  from: FoundBrowser['from'] | 'BROWSER_CDP_URL'
+  /** Undefined for one elsewhere, and so is `sandboxed`. */
+  executable: string | undefined
+  version: string
+  sandboxed: boolean | undefined
 }
 
-interface Running {
+interface Running extends RunningBrowser {
   process: BrowserProcess
-  started: StartedBrowser
-  found: FoundBrowser
+  url: string
   startedAt: number
 }
 
-/** A browser that lived for less is waited for before the next is started, the longer the more of them there were. */
+/** A browser that ended sooner is none to start again at any rate: each further start waits twice as long. */
 const longLivedMilliseconds = 30_000
 const waitMillisecondsMax = 30_000
 
@@ -41,12 +45,13 @@ export class BrowserHost {
   readonly #log: Logger
   readonly #closing = new AbortController()
   #users = 0
-  #running: Promise<Running> | undefined
-  #current: Running | undefined
+  #starting: Promise<Running> | undefined
+  #running: Running | undefined
   #idle: NodeJS.Timeout | undefined
-  /** Browsers in a row that did not start or soon died. */
+  /** Browsers in a row that did not start or soon ended. */
   #failures = 0
-  #mayBeSandboxed = process.getuid?.() !== 0
+  // Root's browser cannot have one.
+  #sandbox = process.getuid?.() !== 0
 
   constructor(options: BrowserOptions, log: Logger) {
     this.#options = options
@@ -59,12 +64,10 @@ export class BrowserHost {
    * @throws {BrowserMissing} or another Error when it does not start; there is no user to release then.
    */
   async take(): Promise<BrowserEndpoint> {
-    const { cdpUrl } = this.#options
-    if (cdpUrl) return { protocol: 'cdp', url: cdpUrl }
     this.#users += 1
     clearTimeout(this.#idle)
     try {
-      return { protocol: 'playwright', url: (await this.#alive()).started.url }
+      return { protocol: 'playwright', url: (await this.#answering()).url }
     } catch (error) {
       this.release()
       throw error
@@ -72,94 +75,99 @@ export class BrowserHost {
   }
 
   release(): void {
-    if (this.#options.cdpUrl) return
     this.#users -= 1
     if (this.#users > 0 || this.#closing.signal.aborted) return
-    const end = () =>
-      void this.#end().catch((error: unknown) => this.#log.warn({ err: error }, 'the browser did not end'))
-    this.#idle = setTimeout(end, this.#options.idleMilliseconds ?? 60_000).unref()
+    this.#idle = setTimeout(() => void this.#end(), this.#options.idleMilliseconds ?? 60_000).unref()
   }
 
-  /** The browser that runs now; undefined while none does, and for one elsewhere. */
+  /** The browser that runs now; undefined while none does. */
   describe(): RunningBrowser | undefined {
-    if (!this.#current) return undefined
-    const { found, started } = this.#current
-    const { from, executable, version } = found
-    return { from, executable, version, sandboxed: started.sandboxed, pid: started.pid }
+    if (!this.#running) return undefined
+    const { from, executable, version, sandboxed } = this.#running
+    return { from, executable, version, sandboxed }
   }
 
   async close(): Promise<void> {
-    this.#closing.abort(new Error('The worker is stopping.'))
+    this.#closing.abort(new Error('The worker is stopping: it starts no browser any more.'))
     clearTimeout(this.#idle)
+    await this.#starting?.catch(() => {})
     await this.#end()
   }
 
   async #end(): Promise<void> {
-    const running = await this.#running?.catch(() => undefined)
+    const running = this.#running
     this.#running = undefined
-    this.#current = undefined
     await running?.process.end()
   }
 
-  /** A browser that has just answered. */
-  async #alive(): Promise<Running> {
+  async #answering(): Promise<Running> {
     for (;;) {
       this.#closing.signal.throwIfAborted()
-      const before = this.#running
-      if (!before) {
-        this.#running = this.#start()
-        return this.#running
+      const running = this.#running
+      if (!running) {
+        this.#starting ??= this.#start().finally(() => {
+          this.#starting = undefined
+        })
+        return this.#starting
       }
-      const running = await before
       if (await running.process.check()) return running
-      if (this.#running === before) this.#running = undefined
     }
   }
 
   async #start(): Promise<Running> {
+    const running = await this.#startAnew()
+    this.#running = running
+    void running.process.ended.then(() => this.#ended(running))
+    this.#log.info(this.describe(), 'browser started')
+    return running
+  }
+
+  async #startAnew(): Promise<Running> {
+    const { path, cdpUrl } = this.#options
+    const found = cdpUrl ? undefined : await findBrowser(path)
+    // The first start after a failure is made at once.
+    const milliseconds = this.#failures < 2 ? 0 : Math.min(waitMillisecondsMax, 250 * 2 ** this.#failures)
+    await delay(milliseconds, undefined, { signal: this.#closing.signal })
     try {
-      const found = await findBrowser(this.#options.path)
-      await this.#wait()
-      const running = await this.#launch(found)
-      this.#current = running
-      void running.process.ended.then(() => this.#ended(running))
-      this.#log.info({ ...this.describe(), url: undefined }, 'browser started')
-      return running
+      return found ? await this.#launch(found) : await this.#reach(cdpUrl ?? '')
     } catch (error) {
-      this.#running = undefined
-      if (error instanceof StartFailed) this.#failures += 1
+      this.#failures += 1
       throw error
     }
   }
 
   async #launch(found: FoundBrowser): Promise<Running> {
-    const startedAt = performance.now()
-    const process = new BrowserProcess()
+    const { from, executable, environment, version } = found
+    const sandbox = this.#sandbox
     try {
-      const started = await process.start(found, this.#mayBeSandboxed)
-      if (!this.#mayBeSandboxed) this.#log.debug('the browser runs without its sandbox')
-      return { process, started, found, startedAt }
+      const started = await this.#startProcess({ type: 'launch', executable, environment, sandbox })
+      if (!sandbox) this.#log.debug('the browser runs without its sandbox')
+      return { ...started, from, executable, version, sandboxed: sandbox }
     } catch (error) {
-      if (!this.#mayBeSandboxed || !(error instanceof StartFailed) || !error.ofSandbox) throw error
-      this.#mayBeSandboxed = false
-      this.#log.warn({ err: error }, 'the browser cannot have its sandbox here; it runs without')
-      return this.#launch(found)
+      if (!sandbox || !(error instanceof StartFailed) || !error.ofSandbox) throw error
+      this.#sandbox = false
+      const running = await this.#launch(found)
+      this.#log.warn({ err: error }, 'the browser starts only without its sandbox, which this system does not allow')
+      return running
     }
   }
 
+  async #reach(cdpUrl: string): Promise<Running> {
+    const started = await this.#startProcess({ type: 'reach', cdpUrl })
+    return { ...started, from: 'BROWSER_CDP_URL', executable: undefined, sandboxed: undefined }
+  }
+
+  async #startProcess(start: Start): Promise<Started & Pick<Running, 'process' | 'startedAt'>> {
+    const startedAt = performance.now()
+    const process = new BrowserProcess()
+    return { ...(await process.start(start, this.#closing.signal)), process, startedAt }
+  }
+
   #ended(running: Running): void {
-    if (this.#current !== running) return
-    this.#current = undefined
+    if (this.#running !== running) return
     this.#running = undefined
     const livedLong = performance.now() - running.startedAt > longLivedMilliseconds
     this.#failures = livedLong ? 0 : this.#failures + 1
-    this.#log.error('the browser ended; the next run that needs one starts it again')
-  }
-
-  /** The first start after a failure is made at once. */
-  async #wait(): Promise<void> {
-    if (this.#failures < 2) return
-    const milliseconds = Math.min(waitMillisecondsMax, 250 * 2 ** (this.#failures - 1))
-    await delay(milliseconds, undefined, { signal: this.#closing.signal })
+    this.#log.error('the browser ended; it is started again when a run needs it')
   }
 }

@@ -3,18 +3,23 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../config.ts'
-import type { FoundBrowser } from './find-browser.ts'
-import type { BrowserDescription, FromHost, ToHost } from './messages.ts'
+import type { FromHost, ToHost } from './messages.ts'
 import { makeTemporaryDirectory } from './temporary-directory.ts'
 
-/** Twice what Playwright gives a browser to start. */
+/** Playwright itself gives a browser half of it to start. */
 const startMillisecondsMax = 60_000
 
-/** Beyond this a browser that says nothing is of no use to anyone. */
+/** A browser that says nothing for longer is of no use to anyone. */
 const checkMillisecondsMax = 10_000
 
-/** A browser that did not start; `ofSandbox` when it may well start without its sandbox. */
+const endMillisecondsMax = 5000
+
+export type Start = Exclude<ToHost, { type: 'check' }>
+export type Started = Extract<FromHost, { type: 'started' }>
+
+/** A browser that did not start. */
 export class StartFailed extends Error {
+  /** It may well start without its sandbox. */
   readonly ofSandbox: boolean
 
   constructor(message: string, ofSandbox = false) {
@@ -23,23 +28,18 @@ export class StartFailed extends Error {
   }
 }
 
-export interface StartedBrowser extends BrowserDescription {
-  url: string
-}
-
 export class BrowserProcess {
-  readonly #child: ChildProcess
   /** Resolves when the process has ended and its files are removed. */
   readonly ended: Promise<void>
+  readonly #child: ChildProcess
   readonly #checks = new Map<number, () => void>()
   #checkId = 0
 
   constructor() {
     const directory = makeTemporaryDirectory()
-    const env = { ...environmentWithoutSecrets(process.env), TMPDIR: directory.path }
-    const module = fileURLToPath(new URL('./host-process.ts', import.meta.url))
-    this.#child = fork(module, {
-      env,
+    this.#child = fork(fileURLToPath(new URL('./host-process.ts', import.meta.url)), {
+      // The profile is there, and whatever else the browser makes.
+      env: { ...environmentWithoutSecrets(process.env), TMPDIR: directory.path },
       execArgv: ['--max-semi-space-size=1'],
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     })
@@ -57,19 +57,22 @@ export class BrowserProcess {
   }
 
   /** @throws {StartFailed} */
-  async start({ executable, environment }: FoundBrowser, sandbox: boolean): Promise<StartedBrowser> {
-    this.#send({ type: 'launch', executable, environment, sandbox })
-    const message = await Promise.race([this.#firstMessage(), this.ended])
+  async start(start: Start, stop: AbortSignal): Promise<Started> {
+    this.#send(start)
+    const message = await Promise.race([this.#firstMessage(stop), this.ended])
     if (message?.type === 'started') return message
-    await this.kill()
-    if (message?.type === 'refused')
-      throw new StartFailed(`The browser did not start: ${message.message}`, message.ofSandbox)
-    throw new StartFailed('The browser did not start: its process ended or said nothing.')
+    await this.#kill()
+    stop.throwIfAborted()
+    const { message: reason, ofSandbox } =
+      message?.type === 'refused' ? message : { message: 'its process ended or said nothing', ofSandbox: false }
+    if (start.type === 'launch') throw new StartFailed(`The browser did not start: ${reason}`, ofSandbox)
+    throw new StartFailed(`No browser answers at BROWSER_CDP_URL (${reason}): start it there, or set another address.`)
   }
 
-  async #firstMessage(): Promise<FromHost | undefined> {
+  async #firstMessage(stop: AbortSignal): Promise<FromHost | undefined> {
+    const signal = AbortSignal.any([stop, AbortSignal.timeout(startMillisecondsMax)])
     try {
-      const [message] = await once(this.#child, 'message', { signal: AbortSignal.timeout(startMillisecondsMax) })
+      const [message] = await once(this.#child, 'message', { signal })
       return message as FromHost
     } catch {
       return undefined
@@ -81,29 +84,27 @@ export class BrowserProcess {
     this.#checkId += 1
     const id = this.#checkId
     let timer: NodeJS.Timeout | undefined
-    const answered = await Promise.race([
-      new Promise<boolean>((resolve) => {
-        this.#checks.set(id, () => resolve(true))
-        timer = setTimeout(() => resolve(false), checkMillisecondsMax)
-        this.#send({ type: 'check', id })
-      }),
-      this.ended.then(() => false),
-    ])
+    const answer = new Promise<boolean>((resolve) => {
+      this.#checks.set(id, () => resolve(true))
+      timer = setTimeout(() => resolve(false), checkMillisecondsMax)
+    })
+    this.#send({ type: 'check', id })
+    const answered = await Promise.race([answer, this.ended.then(() => false)])
     clearTimeout(timer)
     this.#checks.delete(id)
-    if (!answered) await this.kill()
+    if (!answered) await this.#kill()
     return answered
   }
 
-  /** Ends the browser in order, as far as that takes no time: there is nothing in it to save. */
+  /** There is nothing in the browser to save: it is not asked to close. */
   async end(): Promise<void> {
-    const timer = setTimeout(() => this.#child.kill('SIGKILL'), 5000)
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), endMillisecondsMax)
     if (this.#child.connected) this.#child.disconnect()
     await this.ended
     clearTimeout(timer)
   }
 
-  async kill(): Promise<void> {
+  async #kill(): Promise<void> {
     this.#child.kill('SIGKILL')
     await this.ended
   }

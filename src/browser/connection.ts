@@ -1,4 +1,6 @@
 /** The executor's side: one context of its own in the browser, which ends with its connection. */
+import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Browser, BrowserContext, BrowserContextOptions } from 'playwright-core'
 import type { BrowserEndpoint } from './browser-host.ts'
 import { loadChromium } from './playwright.ts'
@@ -17,28 +19,28 @@ const closeMillisecondsMax = 5000
 /** @param storageState what Playwright's `storageState` gives, as JSON; a fresh context without. */
 export async function openBrowser(endpoint: BrowserEndpoint, storageState: string | undefined): Promise<OpenBrowser> {
   const options = storageState === undefined ? {} : { storageState: parsed(storageState) }
+  const handles = process.getActiveResourcesInfo().length
   const browser = await connect(endpoint)
   try {
     const context = await newContext(browser, options)
     return {
       context,
       storageState: async () => JSON.stringify(await context.storageState({ indexedDB: true })),
-      close: () => close(browser, context),
+      close: () => close(browser, context, handles),
     }
   } catch (error) {
-    await close(browser, undefined)
+    await close(browser, undefined, handles)
     throw error
   }
 }
 
-async function connect({ protocol, url }: BrowserEndpoint): Promise<Browser> {
+async function connect({ url }: BrowserEndpoint): Promise<Browser> {
   const chromium = await loadChromium()
-  const options = { timeout: connectMillisecondsMax }
   try {
-    return await (protocol === 'cdp' ? chromium.connectOverCDP(url, options) : chromium.connect(url, options))
+    return await chromium.connect(url, { timeout: connectMillisecondsMax })
   } catch {
     // Playwright's own message has the address, which is a secret.
-    throw new Error('The browser could not be reached: it has just ended, or BROWSER_CDP_URL names none.')
+    throw new Error('The browser could not be reached: it has just ended, or the machine is too busy.')
   }
 }
 
@@ -67,16 +69,18 @@ async function newContext(browser: Browser, options: BrowserContextOptions): Pro
   }
 }
 
-async function close(browser: Browser, context: BrowserContext | undefined): Promise<void> {
-  await bounded(context?.close())
-  await bounded(browser.close())
+/** @param handles how many this process had before: whoever closes the browser sees whether it left anything open. */
+async function close(browser: Browser, context: BrowserContext | undefined, handles: number): Promise<void> {
+  const time = AbortSignal.timeout(closeMillisecondsMax)
+  await unless(time, context?.close())
+  await unless(time, browser.close())
+  // Playwright's socket is closed some turns after it says so, within 3 ms.
+  for (let turns = 0; turns < 10 && process.getActiveResourcesInfo().length > handles; turns += 1) await delay(2)
 }
 
-async function bounded(ending: Promise<void> | undefined): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, closeMillisecondsMax / 2)
-  })
-  await Promise.race([ending?.catch(() => {}), late])
-  clearTimeout(timer)
+/** Resolves when the time is over, too, or the promise was rejected: the browser may have ended. */
+async function unless(time: AbortSignal, ending: Promise<void> | undefined): Promise<void> {
+  if (time.aborted) return
+  const over = once(time, 'abort')
+  await Promise.race([ending?.catch(() => {}), over])
 }

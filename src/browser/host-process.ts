@@ -7,9 +7,12 @@ import { randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { tmpdir } from 'node:os'
-import type { BrowserServer, BrowserType, CDPSession } from 'playwright-core'
-import type { FromHost, Launch, ToHost } from './messages.ts'
+import { fileURLToPath } from 'node:url'
+import type { CDPSession, LaunchOptions } from 'playwright-core'
+import type { FromHost, ToHost } from './messages.ts'
 import { loadChromium } from './playwright.ts'
+
+type Start = Exclude<ToHost, { type: 'check' }>
 
 /**
  * Beside Playwright's own, which give it a fresh profile, and neither updates, nor synchronization, nor reports of
@@ -17,62 +20,84 @@ import { loadChromium } from './playwright.ts'
  */
 const flags = ['--no-pings', '--disable-domain-reliability', '--disable-crash-reporter']
 
+const remoteBrowser = fileURLToPath(new URL('./remote-browser.ts', import.meta.url))
+
 function tell(message: FromHost): void {
   process.send?.(message)
 }
 
-async function launch(chromium: BrowserType, { executable, environment, sandbox }: Launch): Promise<BrowserServer> {
-  const server = await chromium.launchServer({
+function launchOptions(start: Start): LaunchOptions {
+  if (start.type === 'reach') {
+    const env = { ...process.env, BROWSER_CDP_URL: start.cdpUrl }
+    return { executablePath: process.execPath, ignoreDefaultArgs: true, args: [remoteBrowser], env }
+  }
+  const { executable, environment, sandbox } = start
+  return {
     executablePath: executable,
     env: { ...process.env, ...environment },
     args: flags,
     headless: true,
     chromiumSandbox: sandbox,
-    host: '127.0.0.1',
-    port: 0,
-    // Whoever knows the path may use the browser.
-    wsPath: randomBytes(32).toString('hex'),
-    handleSIGHUP: false,
-    handleSIGINT: false,
-    handleSIGTERM: false,
-  })
-  server.process().once('exit', () => process.exit(1))
-  return server
+  }
 }
 
 /** Starts the browser, and returns what asks it for a sign of life. */
-async function serve(message: Launch): Promise<CDPSession | undefined> {
-  const chromium = await loadChromium()
+async function serve(start: Start): Promise<CDPSession | undefined> {
   try {
-    const server = await launch(chromium, message)
+    const chromium = await loadChromium()
+    const server = await chromium.launchServer({
+      ...launchOptions(start),
+      host: '127.0.0.1',
+      port: 0,
+      wsPath: randomBytes(32).toString('hex'),
+      handleSIGHUP: false,
+      handleSIGINT: false,
+      handleSIGTERM: false,
+    })
+    server.process().once('exit', () => process.exit(1))
     const browser = await chromium.connect(server.wsEndpoint())
     const session = await browser.newBrowserCDPSession()
-    const pid = server.process().pid ?? 0
-    tell({ type: 'started', url: server.wsEndpoint(), version: browser.version(), pid, sandboxed: message.sandbox })
+    tell({
+      type: 'started',
+      url: server.wsEndpoint(),
+      version: browser.version(),
+      pid: server.process().pid ?? 0,
+    })
     // Node would write its cache at a normal exit, which this process may not have.
     flushCompileCache()
     return session
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error)
-    tell({ type: 'refused', message: firstLines(text), ofSandbox: /sandbox|namespace/i.test(text) })
+    tell({ type: 'refused', message: reason(text, start), ofSandbox: /sandbox|namespace/i.test(text) })
     return undefined
   }
 }
 
-/** What Chromium wrote stands behind what Playwright says of it. */
-function firstLines(text: string): string {
-  return text.split('\n').slice(0, 20).join('\n').slice(0, 2000)
+/** Playwright's message has the command and all that the browser has written. */
+function reason(text: string, { type }: Start): string {
+  const written = [...text.matchAll(/^ *\[pid=\d+\]\[err\] (.+)$/gm)].map(([, line = '']) => line)
+  if (type === 'reach') return written.at(-1) ?? 'it did not answer in time'
+  const [first = ''] = text.split('\n')
+  return [first, ...written.slice(0, 10)].join('\n').slice(0, 2000)
 }
 
 // Signals to the whole group, such as Ctrl-C, are for the worker, whose runs go on for a while.
 process.on('SIGINT', () => {})
 process.on('SIGTERM', () => {})
-// Playwright kills the browser at the exit.
+// At the exit Playwright kills the browser.
 process.once('disconnect', () => process.exit())
 process.once('exit', () => rmSync(tmpdir(), { recursive: true, force: true, maxRetries: 5 }))
 
 let session: Promise<CDPSession | undefined> | undefined
 process.on('message', async (message: ToHost) => {
-  if (message.type === 'launch') session = serve(message)
-  else if (await (await session)?.send('Browser.getVersion')) tell({ type: 'checked', id: message.id })
+  if (message.type !== 'check') {
+    session = serve(message)
+    return
+  }
+  try {
+    if (await (await session)?.send('Browser.getVersion')) tell({ type: 'checked', id: message.id })
+  } catch {
+    // The browser has ended, or is about to.
+    process.exit(1)
+  }
 })

@@ -7,40 +7,32 @@ import { type OpenBrowser, openBrowser } from './connection.ts'
 /** Never asked of any server: the page's route answers it. A secure one, as service workers and the like need. */
 const address = 'https://isolation.test/'
 
-/** How a page keeps a value: what is run in it to write one, and to read it. */
+/** Where a page keeps values: what is run in it to write its canary, and to read all that is there. */
 const places: Record<string, { write: string; read: string }> = {
   'a cookie': {
-    write: 'document.cookie = `canary=${canary}; max-age=3600`',
+    write: 'document.cookie = `${canary}=${canary}; max-age=3600`',
     read: 'document.cookie',
   },
   'local storage': {
-    write: 'localStorage.setItem("canary", canary)',
+    write: 'localStorage.setItem(canary, canary)',
     read: 'JSON.stringify(localStorage)',
   },
   'session storage': {
-    write: 'sessionStorage.setItem("canary", canary)',
+    write: 'sessionStorage.setItem(canary, canary)',
     read: 'JSON.stringify(sessionStorage)',
   },
-  IndexedDB: {
+  'a database of IndexedDB': {
     write: `new Promise((resolve, reject) => {
-      const opening = indexedDB.open("canary", 1)
-      opening.onupgradeneeded = () => opening.result.createObjectStore("canary").put(canary, "canary")
+      const opening = indexedDB.open(canary)
+      opening.onupgradeneeded = () => opening.result.createObjectStore(canary).put(canary, canary)
       opening.onerror = () => reject(opening.error)
       opening.onsuccess = () => resolve(opening.result.close())
     })`,
-    read: `indexedDB.databases().then((found) => found.length === 0 ? "" : new Promise((resolve, reject) => {
-      const opening = indexedDB.open("canary")
-      opening.onerror = () => reject(opening.error)
-      opening.onsuccess = () => {
-        const reading = opening.result.transaction("canary").objectStore("canary").getAll()
-        reading.onerror = () => reject(reading.error)
-        reading.onsuccess = () => resolve(JSON.stringify(reading.result)) ?? opening.result.close()
-      }
-    }))`,
+    read: 'indexedDB.databases().then((databases) => JSON.stringify(databases))',
   },
-  'the cache of requests': {
-    write: 'caches.open("canary").then((cache) => cache.put("/canary", new Response(canary)))',
-    read: 'caches.match("/canary").then((found) => found ? found.text() : "")',
+  'a cache': {
+    write: 'caches.open(canary).then((cache) => cache.put(address, new Response(canary)))',
+    read: 'caches.keys().then((names) => JSON.stringify(names))',
   },
 }
 
@@ -85,7 +77,7 @@ async function visit(endpoint: BrowserEndpoint, open: typeof openBrowser): Promi
 
 async function plant({ canary, page }: Visitor): Promise<void> {
   for (const { write } of Object.values(places)) {
-    await page.evaluate(`(async () => { const canary = ${JSON.stringify(canary)}; await (${write}) })()`)
+    await page.evaluate(`(async (address, canary) => { await (${write}) })("${address}", "${canary}")`)
   }
 }
 
@@ -96,13 +88,17 @@ async function readAll({ page, opened }: Visitor): Promise<{ place: string; text
   return [...(await Promise.all(inPage)), { place: 'the storage state', text: await opened.storageState() }]
 }
 
-async function leaksInto(visitor: Visitor, visitors: readonly Visitor[]): Promise<string[]> {
-  const found = await readAll(visitor)
-  const others = visitors.filter((each) => each !== visitor)
-  const seen = found.filter(({ text }) => others.some(({ canary }) => text.includes(canary)))
-  const pages = visitor.opened.context.pages().length
-  return [
-    ...seen.map(({ place }) => `${place} of one context is seen in another`),
-    ...(pages > 1 ? ['pages of one context are seen in another'] : []),
-  ]
+async function leaksInto({ canary, opened, page }: Visitor, visitors: readonly Visitor[]): Promise<string[]> {
+  const others = visitors.filter((each) => each.canary !== canary)
+  const found = await readAll({ canary, opened, page })
+  const seen = found.filter(({ text }) => others.some((other) => text.includes(other.canary))).map(({ place }) => place)
+  if (opened.context.pages().length > 1) seen.push('a page')
+  if (
+    opened.context
+      .browser()
+      ?.contexts()
+      .some((each) => each !== opened.context)
+  )
+    seen.push('a context itself')
+  return seen.map((what) => `${what} of one context is seen from another`)
 }
