@@ -126,8 +126,9 @@ export class BrowserHost {
     const { path, cdpUrl } = this.#options
     const found = cdpUrl ? undefined : await findBrowser(path)
     // The first start after a failure is made at once.
-    const milliseconds = this.#failures < 2 ? 0 : Math.min(waitMillisecondsMax, 250 * 2 ** this.#failures)
-    await delay(milliseconds, undefined, { signal: this.#closing.signal })
+    const milliseconds = this.#failures < 2 ? 0 : Math.min(waitMillisecondsMax, 100 * 2 ** this.#failures)
+    const { signal } = this.#closing
+    await delay(milliseconds, undefined, { signal }).catch(() => signal.throwIfAborted())
     try {
       return found ? await this.#launch(found) : await this.#reach(cdpUrl ?? '')
     } catch (error) {

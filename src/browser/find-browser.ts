@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
+import { environmentWithoutSecrets } from '../config.ts'
 import { BrowserMissing, bundledBrowser } from './bundled.ts'
 
 export { BrowserMissing }
@@ -80,7 +81,7 @@ function isExecutable(path: string): boolean {
 
 /** @throws when it does not say a version in time: it is no browser, or lacks what it needs to run. */
 function versionOf(executable: string, environment: Record<string, string>): Promise<string> {
-  const env = { ...process.env, ...environment }
+  const env = { ...environmentWithoutSecrets(process.env), ...environment }
   const options = { env, timeout: answerMillisecondsMax, killSignal: 'SIGKILL' } as const
   return new Promise((resolve, reject) => {
     execFile(executable, ['--version'], options, (error, stdout, stderr) => {

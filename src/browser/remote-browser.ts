@@ -5,11 +5,9 @@
  */
 import { Socket } from 'node:net'
 
-/** What stands before the reason in the line that the process writes when it cannot go on. */
-export const complaint = 'remote browser: '
-
+/** The last line that is written is told to whoever needs a browser. */
 function fail(reason: string): never {
-  process.stderr.write(`${complaint}${reason}\n`)
+  process.stderr.write(`${reason}\n`)
   process.exit(1)
 }
 

@@ -77,9 +77,9 @@ test.runIf(process.platform === 'linux' && process.arch === 'x64')(
 
 test('where npm left its browser out and none is installed, a sentence says what to do', async (test) => {
   const place = await newPlace(test)
-  cpSync(fileURLToPath(new URL('../../src/browser', import.meta.url)), join(place, 'browser'), { recursive: true })
+  cpSync(fileURLToPath(new URL('../../src', import.meta.url)), join(place, 'src'), { recursive: true })
   writeFileSync(join(place, 'package.json'), '{ "type": "module" }')
-  const script = `import { findBrowser } from ${JSON.stringify(join(place, 'browser/find-browser.ts'))}
+  const script = `import { findBrowser } from ${JSON.stringify(join(place, 'src/browser/find-browser.ts'))}
     await findBrowser(undefined).catch((error) => console.log(error.constructor.name, error.message))`
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
     env: { PATH: place },

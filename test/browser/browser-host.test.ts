@@ -1,0 +1,122 @@
+/** The one browser of a worker: shared, started again when it died, ended when nobody uses it, and never left behind. */
+import { readdirSync, readFileSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, type TestContext, test, vi } from 'vitest'
+import {
+  browserProgram,
+  contextCount,
+  hostProcessOf,
+  inspect,
+  openHost,
+  processesOf,
+  startSpeaker,
+} from '../support/browser-host.ts'
+import { gone } from '../support/processes.ts'
+import { newPlace } from '../support/store.ts'
+
+/** From now on the files of browsers are made in a folder of the test's own. */
+async function ownTemporaryDirectory(test: TestContext): Promise<string> {
+  const directory = await newPlace(test)
+  vi.stubEnv('TMPDIR', directory)
+  test.onTestFinished(() => void vi.unstubAllEnvs())
+  return directory
+}
+
+test('all who need the browser at the same time share one, which ends with its files when it is idle', async (test) => {
+  const temporary = await ownTemporaryDirectory(test)
+  const { host, log } = await openHost(test, { idleMilliseconds: 50 })
+  expect(host.describe()).toBe(undefined)
+  const [first, second, third] = await Promise.all([host.take(), host.take(), host.take()])
+  expect(second).toEqual(first)
+  expect(third).toEqual(first)
+  expect(log.filter(({ msg }) => msg === 'browser started')).toHaveLength(1)
+  expect(host.describe()).toMatchObject({ from: 'BROWSER_PATH', version: expect.stringMatching(/^Chromium \d/) })
+  const processes = await processesOf(first.url)
+  host.release()
+  host.release()
+  expect(await host.take()).toEqual(first)
+  host.release()
+  host.release()
+  await Promise.all(processes.map(gone))
+  await vi.waitUntil(() => readdirSync(temporary).every((name) => !name.includes('-browser-')), {
+    timeout: 5000,
+    interval: 10,
+  })
+  expect(host.describe()).toBe(undefined)
+  // Nobody was failed by it.
+  expect(log.filter(({ level }) => level >= 50)).toEqual([])
+})
+
+test('a browser that was killed is there again for the next, and so is one whose process was', async (test) => {
+  const { host } = await openHost(test)
+  const first = await host.take()
+  const [browser = 0] = await processesOf(first.url)
+  process.kill(browser, 'SIGKILL')
+  // At once: the death has not been heard of yet.
+  const second = await host.take()
+  expect(second).not.toEqual(first)
+  const [another = 0] = await processesOf(second.url)
+  process.kill(hostProcessOf(), 'SIGKILL')
+  const third = await host.take()
+  expect(await contextCount(third.url)).toBe(0)
+  await gone(another)
+})
+
+test('the address of a browser cannot be guessed, and is open to this machine alone', async (test) => {
+  const { host } = await openHost(test)
+  const { url } = await host.take()
+  expect(url).toMatch(/^ws:\/\/127\.0\.0\.1:\d+\/[0-9a-f]{64}$/)
+  await expect(inspect(new URL('/', url).href, async () => 'open')).rejects.toThrow()
+})
+
+test('neither the browser nor its process has the secrets of the service in its environment', async (test) => {
+  for (const name of ['ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS', 'DATABASE_URL']) vi.stubEnv(name, 'canary')
+  test.onTestFinished(() => void vi.unstubAllEnvs())
+  const file = join(await newPlace(test), 'environment')
+  const { host } = await openHost(test, { path: await browserProgram(test, `env >> ${file}`) })
+  await host.take()
+  for (const each of [file, `/proc/${hostProcessOf()}/environ`]) {
+    const environment = readFileSync(each, 'utf8')
+    expect(environment).toContain('PATH=')
+    expect(environment).not.toContain('canary')
+  }
+})
+
+/** A process as a worker is one, with its browser, in files of the test's own. */
+async function startWorker(test: TestContext) {
+  const temporary = await ownTemporaryDirectory(test)
+  const module = new URL('./worker-process.ts', import.meta.url)
+  const { child, pid, word: url } = await startSpeaker(test, module, await browserProgram(test))
+  const host = hostProcessOf(pid)
+  const files = () => readdirSync(temporary).filter((name) => name.startsWith('execution-service-browser-'))
+  expect(files()).toHaveLength(1)
+  return { child, host, processes: [host, ...(await processesOf(url))], temporary, files }
+}
+
+test('a worker that was killed leaves no process of its browser, and no file', async (test) => {
+  const { child, processes, files } = await startWorker(test)
+  expect(processes.length).toBeGreaterThan(2)
+  child.kill('SIGKILL')
+  await Promise.all(processes.map(gone))
+  expect(files()).toEqual([])
+})
+
+test('what a worker leaves that was killed together with the process of its browser goes with the next', async (test) => {
+  const { child, host, processes, temporary, files } = await startWorker(test)
+  process.kill(host, 'SIGSTOP')
+  child.kill('SIGKILL')
+  process.kill(host, 'SIGKILL')
+  await Promise.all(processes.map(gone))
+  const left = files()
+  expect(left).toHaveLength(1)
+  for (const name of left) utimesSync(join(temporary, name), 0, 0)
+  const living = await openHost(test)
+  await living.host.take()
+  expect(files()).toHaveLength(1)
+  expect(files()).not.toEqual(left)
+  for (const name of files()) utimesSync(join(temporary, name), 0, 0)
+  const other = await openHost(test)
+  await other.host.take()
+  // The lock shows that it is in use, however old it is.
+  expect(files()).toHaveLength(2)
+})

@@ -1,0 +1,66 @@
+/** Browsers that do not start, or not as they should: whoever needs one is told why, and the machine is not kept busy. */
+import { existsSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { BrowserMissing } from '../../src/browser/browser-host.ts'
+import { browserProgram, openHost, processesOf } from '../support/browser-host.ts'
+import { newPlace } from '../support/store.ts'
+
+const isStart = 'test "$1" = --version ||'
+
+test('a browser that is missing is told with a sentence to each who needs it, and looked for again', async (test) => {
+  const path = join(await newPlace(test), 'browser')
+  const { host } = await openHost(test, { path })
+  const taken = await Promise.allSettled([host.take(), host.take()])
+  const reason = new BrowserMissing(
+    `BROWSER_PATH is "${path}", which does not run (ENOENT): set it to the executable of a Chrome or Chromium.`,
+  )
+  expect(taken).toEqual([1, 2].map(() => ({ status: 'rejected', reason })))
+  symlinkSync(await browserProgram(test), path)
+  expect(await host.take()).toMatchObject({ protocol: 'playwright' })
+})
+
+test('a browser that does not start says why, and is tried again at once only the first time', async (test) => {
+  const path = await browserProgram(test, `${isStart} { echo "no more colours" >&2; exit 3; }`)
+  const { host } = await openHost(test, { path })
+  await expect(host.take()).rejects.toThrow(/^The browser did not start: .*\nno more colours$/)
+  await expect(host.take()).rejects.toThrow('no more colours')
+  const before = performance.now()
+  await expect(host.take()).rejects.toThrow('no more colours')
+  expect(performance.now() - before).toBeGreaterThan(400)
+  // Whoever waits for the next try is told when there will be none.
+  const waiting = host.take()
+  waiting.catch(() => {})
+  await host.close()
+  await expect(waiting).rejects.toThrow('The worker is stopping: it starts no browser any more.')
+})
+
+test('the sandbox is tried first by whoever is not root, and done without, with a warning, where it cannot be had', async (test) => {
+  vi.spyOn(process, 'getuid').mockReturnValue(1000)
+  test.onTestFinished(() => void vi.restoreAllMocks())
+  const refusal = 'case "$*" in *--no-sandbox*) ;; *) echo "No usable sandbox!" >&2; exit 1;; esac'
+  const path = await browserProgram(test, `${isStart} ${refusal}`)
+  const { host, log } = await openHost(test, { path })
+  const { url } = await host.take()
+  expect(host.describe()).toMatchObject({ sandboxed: false })
+  const [browser = 0] = await processesOf(url)
+  process.kill(browser, 'SIGKILL')
+  await host.take()
+  // Once: the second start does not try again.
+  expect(log.filter(({ level }) => level === 40).map(({ msg, err }) => [msg, err?.message.split(':')[0]])).toEqual([
+    ['the browser starts only without its sandbox, which this system does not allow', 'The browser did not start'],
+  ])
+})
+
+test('a browser that takes its time is not waited for when the worker stops', async (test) => {
+  const file = join(await newPlace(test), 'started')
+  const { host } = await openHost(test, {
+    path: await browserProgram(test, `${isStart} { touch ${file}; sleep 1000; }`),
+  })
+  const taken = host.take()
+  taken.catch(() => {})
+  await vi.waitUntil(() => existsSync(file), { timeout: 10_000, interval: 10 })
+  await host.close()
+  await expect(taken).rejects.toThrow('The worker is stopping: it starts no browser any more.')
+  await expect(host.take()).rejects.toThrow('The worker is stopping: it starts no browser any more.')
+})

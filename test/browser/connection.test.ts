@@ -1,0 +1,146 @@
+/** The context that a run has in its worker's browser: what it brings back, what it keeps to itself, and that it ends. */
+import { execFileSync } from 'node:child_process'
+import { afterAll, beforeAll, expect, onTestFinished, type TestContext, test, vi } from 'vitest'
+import type { BrowserEndpoint, BrowserHost } from '../../src/browser/browser-host.ts'
+import { type OpenBrowser, openBrowser } from '../../src/browser/connection.ts'
+import { checkIsolation } from '../../src/browser/isolation.ts'
+import { contextCount, openHost, startSpeaker } from '../support/browser-host.ts'
+import { removeDirectory, temporaryDirectory } from '../support/service.ts'
+
+const directory = temporaryDirectory()
+const ends: (() => unknown)[] = []
+let host: BrowserHost
+let endpoint: BrowserEndpoint
+
+beforeAll(async () => {
+  vi.stubEnv('TMPDIR', directory)
+  host = (await openHost({ onTestFinished: (end) => void ends.push(end as () => unknown) })).host
+  endpoint = await host.take()
+})
+afterAll(async () => {
+  for (const end of ends) await end()
+  removeDirectory(directory)
+})
+
+async function open(test: TestContext, storageState?: string): Promise<OpenBrowser> {
+  const opened = await openBrowser(endpoint, storageState)
+  test.onTestFinished(() => opened.close())
+  return opened
+}
+
+/** A page of a site that exists in the test alone. */
+async function visit({ context }: OpenBrowser) {
+  await context.route('https://shop.test/', (route) => route.fulfill({ contentType: 'text/html', body: '<p>Shop</p>' }))
+  const page = await context.newPage()
+  await page.goto('https://shop.test/')
+  return page
+}
+
+const remember = `new Promise((resolve) => {
+  document.cookie = 'cookie=canary-jar; max-age=3600'
+  localStorage.setItem('local', 'canary-local')
+  const opening = indexedDB.open('base')
+  opening.onupgradeneeded = () => opening.result.createObjectStore('store').put('canary-base', 'key')
+  opening.onsuccess = () => resolve(opening.result.close())
+})`
+
+const recall = `new Promise((resolve) => {
+  const opening = indexedDB.open('base')
+  opening.onsuccess = () => {
+    const reading = opening.result.transaction('store').objectStore('store').get('key')
+    reading.onsuccess = () => resolve([document.cookie, localStorage.getItem('local'), reading.result])
+  }
+})`
+
+test('cookies, local storage and databases are there again in the next context that gets the state', async (test) => {
+  const first = await open(test)
+  await (await visit(first)).evaluate(remember)
+  const state = await first.storageState()
+  expect(JSON.stringify(JSON.parse(state))).toBe(state)
+  const second = await open(test, state)
+  expect(await (await visit(second)).evaluate(recall)).toEqual(['cookie=canary-jar', 'canary-local', 'canary-base'])
+  expect(JSON.parse(await second.storageState())).toEqual(JSON.parse(state))
+})
+
+test('nothing that a page keeps is written to a file, neither while it is open nor later', async (test) => {
+  const opened = await open(test)
+  const page = await visit(opened)
+  await page.evaluate(remember)
+  const found = () => {
+    // Exit code 1: nothing was found.
+    const script = `test -d "$1"/execution-service-browser-* && ! grep -rlF canary- "$1"`
+    return execFileSync('sh', ['-c', script, 'sh', directory], { encoding: 'utf8' })
+  }
+  expect(found()).toBe('')
+  await opened.close()
+  expect(found()).toBe('')
+})
+
+test.for([
+  ['{"cookies', 'it is not JSON'],
+  [
+    JSON.stringify({ cookies: [{ name: 'a', value: 'canary', domain: 'a.test', path: '/', sameSite: 'canary' }] }),
+    'storageState.cookies[0].sameSite is not as Playwright writes it',
+  ],
+  [JSON.stringify({ cookies: [{ name: 'a', value: 'canary', domain: '', path: '/' }], origins: [] }), ''],
+] as const)('a state that cannot be restored is refused without a word of it: %s', async ([state, place]) => {
+  const error: Error = await openBrowser(endpoint, state).then(
+    () => expect.unreachable(),
+    (error) => error,
+  )
+  const start = "The browser context's storage state could not be restored"
+  expect(error.message).toBe(place ? `${start}: ${place}.` : `${start}.`)
+  expect(error.cause).toBe(undefined)
+  expect(`${error.stack}`).not.toContain('canary')
+})
+
+test('nothing is open in the process when the browser is closed, and nothing is left in the browser', async () => {
+  // Playwright is loaded by now; the first connection of a process leaves no more than others do.
+  const before = process.getActiveResourcesInfo()
+  const contexts = await contextCount(endpoint.url)
+  const opened = await openBrowser(endpoint, undefined)
+  const asked = (await visit(opened)).evaluate('new Promise(() => {})')
+  asked.catch(() => {})
+  await opened.close()
+  await expect(asked).rejects.toThrow('closed')
+  expect(process.getActiveResourcesInfo()).toEqual(before)
+  expect(await contextCount(endpoint.url)).toBe(contexts)
+})
+
+test('a process that was killed leaves no context in the browser, and others go on', async (test) => {
+  const own = await open(test)
+  const page = await visit(own)
+  const contexts = await contextCount(endpoint.url)
+  const { child } = await startSpeaker(test, new URL('./executor-process.ts', import.meta.url), endpoint.url)
+  expect(await contextCount(endpoint.url)).toBe(contexts + 1)
+  child.kill('SIGKILL')
+  await vi.waitUntil(async () => (await contextCount(endpoint.url)) === contexts, { timeout: 5000, interval: 10 })
+  expect(await page.innerText('p')).toBe('Shop')
+})
+
+test('a context of a browser that ends is closed at once, and another cannot be opened there', async () => {
+  const other = await openHost({ onTestFinished })
+  const elsewhere = await other.host.take()
+  const opened = await openBrowser(elsewhere, undefined)
+  await other.host.close()
+  await opened.close()
+  await expect(openBrowser(elsewhere, undefined)).rejects.toThrow(
+    'The browser could not be reached: it has just ended, or the machine is too busy.',
+  )
+})
+
+test('nothing of one context is seen from another, side by side', async () => {
+  expect(await checkIsolation(endpoint)).toEqual([])
+})
+
+test('the check of isolation sees what is shared', async (test) => {
+  const shared = await open(test)
+  expect(await checkIsolation(endpoint, async () => ({ ...shared, close: async () => {} }))).toEqual([
+    'a cookie of one context is seen from another',
+    'local storage of one context is seen from another',
+    'a database of IndexedDB of one context is seen from another',
+    'a cache of one context is seen from another',
+    'the storage state of one context is seen from another',
+    'a page of one context is seen from another',
+  ])
+})

@@ -1,0 +1,57 @@
+/** A browser that runs elsewhere, which BROWSER_CDP_URL names: runs have contexts of their own in it, and leave it as it was. */
+import { chromium } from 'playwright-core'
+import { expect, test, vi } from 'vitest'
+import { openBrowser } from '../../src/browser/connection.ts'
+import { checkIsolation } from '../../src/browser/isolation.ts'
+import { hostProcessesOf, openHost, startRemoteBrowser, startSpeaker } from '../support/browser-host.ts'
+import { gone } from '../support/processes.ts'
+
+test('runs share a browser elsewhere, see nothing of each other or of its owner, and leave it as it was', async (test) => {
+  const remote = await startRemoteBrowser(test)
+  const owner = await chromium.connectOverCDP(remote.httpUrl)
+  test.onTestFinished(() => owner.close())
+  const [context] = owner.contexts()
+  await context?.addCookies([{ name: 'owner', value: 'canary', url: 'https://isolation.test/' }])
+  const session = await owner.newBrowserCDPSession()
+  const contexts = async () => (await session.send('Target.getBrowserContexts')).browserContextIds.length
+  const became = (count: number) => {
+    return vi.waitUntil(async () => (await contexts()) === count, { timeout: 5000, interval: 10 })
+  }
+
+  // One worker is told the address of the page that names the browser, the other the browser's own.
+  const { host } = await openHost(test, { cdpUrl: remote.httpUrl })
+  const other = await openHost(test, { cdpUrl: remote.webSocketUrl })
+  const [endpoint, another] = await Promise.all([host.take(), other.host.take()])
+  expect(host.describe()).toMatchObject({ from: 'BROWSER_CDP_URL', version: expect.stringMatching(/^\d+\./) })
+  let opened = 0
+  const alternately: typeof openBrowser = (_, state) => {
+    opened += 1
+    return openBrowser(opened % 2 ? endpoint : another, state)
+  }
+  expect(await checkIsolation(endpoint, alternately)).toEqual([])
+  const mine = await openBrowser(another, undefined)
+  expect(await mine.context.cookies('https://isolation.test/')).toEqual([])
+
+  const { child } = await startSpeaker(test, new URL('./executor-process.ts', import.meta.url), endpoint.url)
+  expect(await contexts()).toBe(2)
+  child.kill('SIGKILL')
+  await became(1)
+  for (const pid of hostProcessesOf(process.pid)) process.kill(pid, 'SIGKILL')
+  await became(0)
+  await host.take()
+  await host.close()
+  expect(remote.child.exitCode).toBe(null)
+  expect(owner.isConnected()).toBe(true)
+  expect(await context?.cookies()).toMatchObject([{ name: 'owner', value: 'canary' }])
+})
+
+test('where no browser answers, a sentence says so', async (test) => {
+  const remote = await startRemoteBrowser(test)
+  const { host } = await openHost(test, { cdpUrl: remote.httpUrl })
+  await host.take()
+  remote.child.kill('SIGKILL')
+  await gone(remote.child.pid ?? 0)
+  await expect(host.take()).rejects.toThrow(
+    'No browser answers at BROWSER_CDP_URL (ECONNREFUSED): start it there, or set another address.',
+  )
+})
