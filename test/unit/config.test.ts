@@ -53,6 +53,9 @@ test.each<[keyof typeof settings, string, unknown]>([
   ['DATA_DIR', 'some/where', resolve('some/where')],
   ['WORKFLOWS_DIR', '/workflows', '/workflows'],
   ['WORKER_SLOTS', '64', 64],
+  ['BROWSER_PATH', '/opt/chrome', '/opt/chrome'],
+  ['BROWSER_CDP_URL', 'http://127.0.0.1:9222', 'http://127.0.0.1:9222'],
+  ['BROWSER_CDP_URL', 'wss://browsers.example.com/?token=t', 'wss://browsers.example.com/?token=t'],
   ['LEASE_SECONDS', '3', 3],
   ['ENCRYPTION_KEY', key.toString('base64'), key],
   ['LOG_LEVEL', 'silent', 'silent'],
@@ -134,4 +137,18 @@ test('a DATABASE_URL is refused rather than ignored', () => {
 test('every variable says what it means', () => {
   for (const [name, { meaning }] of Object.entries(settings))
     expect(meaning, name).toMatch(/^[A-Z`].*\.$|\(\d+ to \d+\)$/s)
+})
+
+test('an address of a browser that is none is refused without its value, which may hold a token', () => {
+  expect(() => readConfig({ BROWSER_CDP_URL: 'browsers.example.com?token=t' })).toThrow(
+    new ConfigRefused(
+      'BROWSER_CDP_URL is no URL of a browser: set it to one that starts with http://, https://, ws:// or wss://.',
+    ),
+  )
+})
+
+test('there is one browser for runs: a program and an address are refused together', () => {
+  expect(() => readConfig({ BROWSER_PATH: '/opt/chrome', BROWSER_CDP_URL: 'http://127.0.0.1:9222' })).toThrow(
+    new ConfigRefused('BROWSER_PATH and BROWSER_CDP_URL are both set: unset the one that runs are not to use.'),
+  )
 })
