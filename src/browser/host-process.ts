@@ -4,7 +4,7 @@
  * to this process does.
  */
 import { randomBytes } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { rmSync, statfsSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
@@ -36,10 +36,27 @@ function launchOptions(start: Start): LaunchOptions {
     executablePath: executable,
     env: { ...process.env, ...environment },
     args: flags,
+    ignoreDefaultArgs: unwanted(),
     headless: true,
     chromiumSandbox: sandbox,
   }
 }
+
+/**
+ * Playwright has Chromium put the memory that its processes share into files, because containers often have little of
+ * it otherwise. Where there is enough, what pages show stays out of files.
+ */
+function unwanted(): string[] {
+  try {
+    const { bavail, bsize } = statfsSync('/dev/shm')
+    return bavail * bsize > sharedBytesMin ? ['--disable-dev-shm-usage'] : []
+  } catch {
+    // Not Linux.
+    return []
+  }
+}
+
+const sharedBytesMin = 1024 ** 3
 
 /** Starts the browser, and returns what asks it for a sign of life. */
 async function serve(start: Start): Promise<CDPSession | undefined> {
