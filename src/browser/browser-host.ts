@@ -126,15 +126,19 @@ export class BrowserHost {
     const { path, cdpUrl } = this.#options
     const found = cdpUrl ? undefined : await findBrowser(path)
     // The first start after a failure is made at once.
-    const milliseconds = this.#failures < 2 ? 0 : Math.min(waitMillisecondsMax, 100 * 2 ** this.#failures)
-    const { signal } = this.#closing
-    await delay(milliseconds, undefined, { signal }).catch(() => signal.throwIfAborted())
+    if (this.#failures >= 2) await this.#wait(Math.min(waitMillisecondsMax, 100 * 2 ** this.#failures))
     try {
       return found ? await this.#launch(found) : await this.#reach(cdpUrl ?? '')
     } catch (error) {
       this.#failures += 1
       throw error
     }
+  }
+
+  async #wait(milliseconds: number): Promise<void> {
+    this.#log.warn({ milliseconds }, 'browsers do not start or soon end; the next one is waited for')
+    const { signal } = this.#closing
+    await delay(milliseconds, undefined, { signal }).catch(() => signal.throwIfAborted())
   }
 
   async #launch(found: FoundBrowser): Promise<Running> {
