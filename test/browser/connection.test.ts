@@ -1,6 +1,5 @@
 /** The context that a run has in its worker's browser: what it brings back, what it keeps to itself, and that it ends. */
 import { execFileSync } from 'node:child_process'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, onTestFinished, type TestContext, test, vi } from 'vitest'
 import type { BrowserEndpoint, BrowserHost } from '../../src/browser/browser-host.ts'
 import { type OpenBrowser, openBrowser } from '../../src/browser/connection.ts'
@@ -95,18 +94,11 @@ test.for([
   expect(`${error.stack}`).not.toContain('canary')
 })
 
-test('nothing is open in the process when the browser is closed, and nothing is left in the browser', async () => {
-  const before = process.getActiveResourcesInfo()
+test('nothing is open in the process when the browser is closed, and nothing is left in the browser', async (test) => {
   const contexts = await contextCount(endpoint.url)
-  // What the count has opened is closed some turns later.
-  while (process.getActiveResourcesInfo().length > before.length) await nextTurn()
-  const opened = await openBrowser(endpoint, undefined)
-  const asked = (await visit(opened)).evaluate('new Promise(() => {})')
-  asked.catch(() => {})
-  await opened.close()
-  // In the same turn, as an executor looks whether it may be used again.
-  expect(process.getActiveResourcesInfo()).toEqual(before)
-  await expect(asked).rejects.toThrow('closed')
+  const { word } = await startSpeaker(test, new URL('./closing-process.ts', import.meta.url), endpoint.url)
+  const [before, ...after] = JSON.parse(word)
+  expect(after).toEqual([before, before])
   expect(await contextCount(endpoint.url)).toBe(contexts)
 })
 
