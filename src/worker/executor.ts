@@ -88,6 +88,8 @@ async function main(directory: string): Promise<void> {
   process.on('SIGTERM', () => {})
   watchParent()
   captureConsole()
+  // Node opens them for whoever looks at them first, as Playwright does: they would count as left open by that attempt.
+  void [process.stdout, process.stderr]
   try {
     const workflows = await loadWorkflows(directory)
     listen(workflows)
