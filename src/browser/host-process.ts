@@ -8,7 +8,7 @@ import { rmSync, statfsSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import type { CDPSession, LaunchOptions } from 'playwright-core'
+import type { BrowserServer, CDPSession, LaunchOptions } from 'playwright-core'
 import type { FromHost, ToHost } from './messages.ts'
 import { loadChromium } from './playwright.ts'
 
@@ -58,11 +58,13 @@ function unwanted(): string[] {
 
 const sharedBytesMin = 1024 ** 3
 
+let server: BrowserServer | undefined
+
 /** Starts the browser, and returns what asks it for a sign of life. */
 async function serve(start: Start): Promise<CDPSession | undefined> {
   try {
     const chromium = await loadChromium()
-    const server = await chromium.launchServer({
+    server = await chromium.launchServer({
       ...launchOptions(start),
       host: '127.0.0.1',
       port: 0,
@@ -101,8 +103,13 @@ function reason(text: string, { type }: Start): string {
 // Signals to the whole group, such as Ctrl-C, are for the worker, whose runs go on for a while.
 process.on('SIGINT', () => {})
 process.on('SIGTERM', () => {})
-// At the exit Playwright kills the browser.
-process.once('disconnect', () => process.exit())
+process.once('disconnect', () => {
+  // Playwright kills a browser that is about to start at the exit. One that runs is waited for, which takes some
+  // milliseconds: its files are removed once it makes none any more.
+  if (!server) process.exit()
+  setTimeout(() => process.exit(), 2000)
+  void server.kill()
+})
 process.once('exit', () => rmSync(tmpdir(), { recursive: true, force: true, maxRetries: 5 }))
 
 let session: Promise<CDPSession | undefined> | undefined
