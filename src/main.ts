@@ -21,6 +21,12 @@ program
   .description('run one more worker on the same data directory')
   .action(async () => (await import('./command-line/worker.ts')).worker())
 
+program
+  .command('doctor')
+  .description('check the installation, and say what is wrong and what to do; works while the service runs')
+  .option('--json', 'print JSON')
+  .action(async (options) => (await import('./command-line/doctor.ts')).doctor(options))
+
 const keys = program.command('keys').description('create, list and delete API keys; works while the service runs')
 
 keys

@@ -181,7 +181,9 @@ function below({ instancePath }: ErrorObject, member: string): string {
  * @throws {WorkflowRefused}
  */
 export async function describeWorkflows(directory: string, secondsMax = loadSecondsMax): Promise<Workflow[]> {
-  const child = fork(fileURLToPath(new URL('./describe.ts', import.meta.url)), [directory])
+  const module = fileURLToPath(new URL('./describe.ts', import.meta.url))
+  // What a module prints is for people: standard output is for logs, and for the answers of commands.
+  const child = fork(module, [directory], { stdio: ['inherit', 2, 'inherit', 'ipc'] })
   let timer: NodeJS.Timeout | undefined
   const description = await new Promise<Description>((resolve, reject) => {
     child.on('message', (message: object) => {

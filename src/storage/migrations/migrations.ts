@@ -1,5 +1,5 @@
 /** Every migration in order. A landed one never changes; a new one is added below. */
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import * as initial from './0001-initial.ts'
 import * as dashboard from './0002-dashboard.ts'
@@ -25,4 +25,14 @@ export async function migrate<Tables>(db: Kysely<Tables>): Promise<void> {
     )
   }
   throw error
+}
+
+/** Where the store's schema differs from this version's: what `migrate` would do, and what a newer version has done. */
+export async function schemaDifference<Tables>(db: Kysely<Tables>): Promise<{ pending: string[]; newer: string[] }> {
+  const tables = await db.introspection.getTables({ withInternalKyselyTables: true })
+  const isMigrated = tables.some(({ name }) => name === 'kysely_migration')
+  const done = isMigrated ? (await sql<{ name: string }>`SELECT name FROM kysely_migration`.execute(db)).rows : []
+  const names = new Set(done.map(({ name }) => name))
+  const pending = Object.keys(migrations).filter((name) => !names.has(name))
+  return { pending, newer: [...names].filter((name) => !migrations[name]) }
 }

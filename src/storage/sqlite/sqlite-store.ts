@@ -98,7 +98,11 @@ async function migrateFile(path: string): Promise<void> {
  * Does it again for as long as another process that opens, migrates or closes the file has it locked. SQLite's own
  * way of waiting does not do: it refuses at once to wait for some of these locks.
  */
-async function patiently<Result>(path: string, milliseconds: number, open: () => Promise<Result>): Promise<Result> {
+export async function patiently<Result>(
+  path: string,
+  milliseconds: number,
+  open: () => Promise<Result>,
+): Promise<Result> {
   const deadline = performance.now() + milliseconds
   for (;;) {
     try {
