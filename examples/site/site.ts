@@ -1,63 +1,75 @@
-/** A small website with mistakes, for the workflow check-links to find. Nothing of it is on the internet. */
-import { createServer, type ServerResponse } from 'node:http'
+/** A small website for the examples: pages with mistakes to find, and a part for customers who sign in. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Customers, send } from './customers.ts'
+import { linkList, page } from './pages.ts'
 
 export interface Site {
   url: string
+  /** How often a customer has signed in. */
+  signIns(): number
   stop(): Promise<void>
 }
 
+export interface SiteSecrets {
+  /** What the pages below `/members` ask for, as `Authorization: Bearer`. */
+  token: string
+  /** That of the customer `ada`, for the form at `/sign-in`; `/orders` is behind it. */
+  password: string
+}
+
 const pages: Record<string, string> = {
-  '/': page('Lanterns & Kettles', ['/products', '/news', '/team', '/members', 'mailto:shop@example.com']),
-  '/products': page('Products', ['/products/lantern', '/products/kettle', '/products/teapot', '/']),
-  '/products/lantern': page('Lantern', ['/products']),
-  '/products/kettle': page('Kettle', ['/products?sort=price&amp;page=2', '/products']),
-  '/news': page('News', ['/products/lantern', 'https://example.com/elsewhere']),
-  '/about': page('About us', ['/']),
-  '/members': page('Members', ['/members/offers']),
-  '/members/offers': page('Offers', ['/members']),
+  '/': page(
+    'Lanterns &amp; Kettles',
+    linkList(['/products', '/news', '/team', '/members', '/orders', 'mailto:shop@example.com']),
+  ),
+  '/products': page('Products', linkList(['/products/lantern', '/products/kettle', '/products/teapot', '/'])),
+  '/products/lantern': page('Lantern', linkList(['/products'])),
+  '/products/kettle': page('Kettle', linkList(['/products?sort=price&amp;page=2', '/products'])),
+  '/news': page('News', linkList(['/products/lantern', 'https://example.com/elsewhere'])),
+  '/about': page('About us', linkList(['/'])),
+  '/members': page('Members', linkList(['/members/offers'])),
+  '/members/offers': page('Offers', linkList(['/members'])),
 }
 
 const moved: Record<string, string> = { '/team': '/about' }
 
 /**
- * Serves the site on this machine alone. The pages below `/members` answer 401 without `Authorization: Bearer` and the
- * token; `/products/teapot` is linked to and does not exist; `/news` is overloaded at every other request.
+ * Serves the site on this machine alone. `/products/teapot` is linked to and does not exist; `/news` is overloaded at
+ * every other request.
+ *
+ * @param port 0 for any that is free.
  */
-export async function startSite(token: string, port = 0): Promise<Site> {
+export async function startSite({ token, password }: SiteSecrets, port = 0): Promise<Site> {
+  const customers = new Customers(password)
   let newsRequests = 0
-  const server = createServer((request, response) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (await customers.answer(request, response)) return
     const [pathname = '/'] = (request.url ?? '/').split('?')
     if (pathname.startsWith('/members') && request.headers.authorization !== `Bearer ${token}`) {
       response.setHeader('WWW-Authenticate', 'Bearer')
-      return answer(response, 401, page('Members only', []))
+      return send(response, 401, page('Members only', ''))
     }
     if (pathname === '/news' && ++newsRequests % 2 === 1) {
-      return answer(response, 503, page('Too busy at the moment', []))
+      return send(response, 503, page('Too busy at the moment', ''))
     }
     const target = moved[pathname]
-    if (target !== undefined) return answer(response.setHeader('Location', target), 301, '')
+    if (target !== undefined) return send(response.setHeader('Location', target), 301, '')
     const found = pages[pathname]
-    return answer(response, found === undefined ? 404 : 200, found ?? page('No such page', []))
-  })
+    return send(response, found === undefined ? 404 : 200, found ?? page('No such page', ''))
+  }
+  // A request that breaks off is nobody's loss here.
+  const server = createServer((request, response) => void answer(request, response).catch(() => response.destroy()))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, '127.0.0.1', resolve)
   })
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    signIns: () => customers.signIns,
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
         server.closeAllConnections()
       }),
   }
-}
-
-function page(title: string, links: string[]): string {
-  const items = links.map((link) => `<li><a href="${link}">${link}</a></li>`)
-  return `<!doctype html><title>${title}</title><h1>${title}</h1><ul>${items.join('')}</ul>\n`
-}
-
-function answer(response: ServerResponse, status: number, html: string): void {
-  response.writeHead(status, { 'Content-Type': 'text/html; charset=utf-8' }).end(html)
 }

@@ -15,6 +15,7 @@ import { longRun, type Stage, tellStory } from './story.ts'
 
 const exampleWorkflows = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
 const siteToken = 'lantern-tuesday-4711'
+const sitePassword = 'kettle-friday-1138'
 
 /** Undone in the opposite order, whatever happens on the way. */
 type Undo = (() => Promise<unknown>)[]
@@ -32,7 +33,7 @@ async function demonstrate(once: boolean, signal: AbortSignal, undo: Undo): Prom
   undo.push(() => service.stop())
   await service.ready(signal)
 
-  const site = await startSite(siteToken)
+  const site = await startSite({ token: siteToken, password: sitePassword })
   undo.push(() => site.stop())
   const key = JSON.parse(await runCommand(['keys', 'create', '--name', 'demo', '--json'], environment, signal))
   // A data directory that stays is left as it was found: an account has few keys.

@@ -87,8 +87,8 @@ function steps(events: RunEvent[], state: string): unknown[] {
 
 describe('every example', () => {
   test('is found under the name of its file', async () => {
-    const files = (await readdir(workflowsDirectory)).map((file) => file.replace(/\.ts$/, ''))
-    expect(workflows.map(({ id }) => id).sort()).toEqual(files.sort())
+    const files = (await readdir(workflowsDirectory)).filter((file) => file.endsWith('.ts'))
+    expect(workflows.map(({ id }) => `${id}.ts`).sort()).toEqual(files.sort())
   })
 
   test.each(workflows)('$id says what it is and what each of its variables means', ({ description, variables }) => {
@@ -114,7 +114,7 @@ describe('check-links', () => {
 
   test('finds the broken link and sees the pages that ask for the token', async () => {
     const { queue, finished } = await workingInstallation()
-    const site = await startSite(token)
+    const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
     const { run } = await finished(await queue('check-links', { url: `${site.url}/#top`, token }))
     const broken = [{ url: `${site.url}/products/teapot`, foundOn: `${site.url}/products`, problem: '404 Not Found' }]
@@ -127,7 +127,7 @@ describe('check-links', () => {
 
   test('repeats the page that was overloaded, and none of those that it had read before', async () => {
     const { queue, finished } = await workingInstallation()
-    const site = await startSite(token)
+    const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
     const { run, events } = await finished(await queue('check-links', { url: site.url, token }))
     expect(run).toMatchObject({ status: 'succeeded', attempts: 2 })
@@ -139,7 +139,7 @@ describe('check-links', () => {
 
   test('shows the token in no event, no answer and no file', async () => {
     const { queue, finished, directory } = await workingInstallation()
-    const site = await startSite(token)
+    const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
     const { run, events } = await finished(await queue('check-links', { url: site.url, token }))
     expect(run.variables).toMatchObject({ token: '********' })
@@ -152,7 +152,7 @@ describe('check-links', () => {
 
   test('reports the pages for which it lacks the token, and stops at the most pages that it may read', async () => {
     const { queue, finished } = await workingInstallation()
-    const site = await startSite(token)
+    const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
     const { run } = await finished(await queue('check-links', { url: `${site.url}/members`, pagesMax: 1 }))
     expect(run.output).toMatchObject({ broken: [{ foundOn: null, problem: '401 Unauthorized' }] })
@@ -180,7 +180,7 @@ describe('check-links', () => {
 
   test('reports a website that does not answer, after its last attempt', async () => {
     const { queue, finished } = await workingInstallation()
-    const site = await startSite(token)
+    const site = await startSite({ token, password: 'of no customer here' })
     await site.stop()
     const { run } = await finished(await queue('check-links', { url: site.url }))
     const broken = [{ url: `${site.url}/`, foundOn: null, problem: 'no answer (ECONNREFUSED)' }]

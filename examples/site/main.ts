@@ -1,0 +1,22 @@
+/** `npx node examples/site/main.ts`: serves the example website until Ctrl-C, on the port that PORT names or 3080. */
+import { userName } from './customers.ts'
+import { startSite } from './site.ts'
+
+const secrets = { token: 'lantern-tuesday-4711', password: 'kettle-friday-1138' }
+
+async function main(): Promise<void> {
+  const { url } = await startSite(secrets, Number(process.env.PORT || 3080))
+  process.stdout.write(`The example website: ${url}/
+
+check-links                   url ${url}/
+  and its pages for members   token ${secrets.token}
+shop-sign-in, shop-orders     url ${url}/
+  and to sign in              userName ${userName}, password ${secrets.password}
+page-to-file                  url ${url}/products
+`)
+}
+
+await main().catch((error: Error) => {
+  process.stderr.write(`The example website cannot be served (${error.message}): set PORT to a port that is free.\n`)
+  process.exitCode = 1
+})

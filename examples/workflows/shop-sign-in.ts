@@ -1,0 +1,46 @@
+/** Signs in to a shop with its form, so that the run's browser context holds the session for runs that come later. */
+import { defineWorkflow } from 'execution-service/workflow'
+import { openShop, ordersHeading, output, readOrders, url } from './shop/shop.ts'
+
+export default defineWorkflow({
+  id: 'shop-sign-in',
+  version: '1.0.0',
+  title: 'Sign in to a shop',
+  description: "Signs in with the shop's form and reads the customer's orders. Queue it with a browser context.",
+  variables: {
+    type: 'object',
+    additionalProperties: false,
+    required: ['url', 'userName', 'password'],
+    properties: {
+      url,
+      userName: { type: 'string', minLength: 1, description: "The customer's name.", examples: ['ada'] },
+      password: {
+        type: 'string',
+        minLength: 1,
+        // A secret: encrypted where it is stored, and masked in everything that is ever shown of the run.
+        writeOnly: true,
+        description: "The customer's password.",
+      },
+    },
+  },
+  output,
+  timeLimitSeconds: 60,
+  browser: true,
+  async run({ variables, log, progress, browser }) {
+    const context = await browser()
+    const page = await context.newPage()
+    await openShop(page, variables.url, '/sign-in')
+    progress(30, 'The form is open')
+    await page.getByLabel('User name').fill(variables.userName)
+    await page.getByLabel('Password').fill(variables.password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    // Whichever of the two comes; a fixed time would be too short on one day and wasted on all others.
+    const refusal = page.getByRole('alert')
+    await ordersHeading(page).or(refusal).waitFor()
+    if (await refusal.isVisible()) throw new Error(`The shop has refused the sign-in: ${await refusal.innerText()}`)
+    progress(70, 'Signed in')
+    const orders = await readOrders(page)
+    log(`${variables.userName} has ${orders.length} orders`)
+    return { orders }
+  },
+})
