@@ -1,0 +1,104 @@
+/** The examples with a browser do what they say: a real service runs them against the example website. */
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Site, startSite } from '../../examples/site/site.ts'
+import { createBrowserContextAlphaClient } from '../../generated/browser-context.alpha/client.ts'
+import { type Installation, newInstallation, type ServiceProcess } from '../support/installation.ts'
+import { callerOf, collect, follow, queue } from './caller.ts'
+
+const password = 'canary-of-a-password-9041'
+
+let installation: Installation
+let service: ServiceProcess
+let site: Site
+
+beforeAll(async () => {
+  const workflows = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
+  installation = await newInstallation({ WORKFLOWS_DIR: workflows, LOG_LEVEL: 'trace' })
+  site = await startSite({ token: 'of no member here', password })
+  service = await installation.start()
+})
+afterAll(async () => {
+  await installation.remove()
+  await site.stop()
+})
+
+/** A caller whose runs have a browser context of their own. */
+async function newCustomer() {
+  const { account, client } = await callerOf(installation, service)
+  const contexts = createBrowserContextAlphaClient({ apiKey: account.key, baseUrl: service.browserContextUrl })
+  const { data } = await contexts.createBrowserContext({})
+  const browserContextId = data?.id ?? ''
+  const run = async (workflowId: string, variables: object = {}, query: object = { browserContextId }) =>
+    (await queue(client, workflowId, { url: site.url, ...variables }, query, { Prefer: 'wait=30' })).run
+  const storageState = () => contexts.getStorageState({ params: { path: { browserContextId } } })
+  return { client, run, storageState }
+}
+
+const noSession =
+  'The browser context has no session in the shop, or it is over: run shop-sign-in with the same browserContextId, ' +
+  'then this again.'
+
+test('one run signs in, and those after it do not, as long as the session lasts; nothing tells its cookie', async () => {
+  const { client, run, storageState } = await newCustomer()
+  const signedIn = await run('shop-sign-in', { userName: 'ada', password })
+  expect(signedIn).toMatchObject({ status: 'succeeded', error: null })
+  const { orders } = signedIn.output as { orders: object[] }
+  expect(orders).toHaveLength(3)
+  expect(orders[0]).toEqual({ number: 'L-1042', date: '2026-03-02', item: 'Storm lantern', total: '€ 39.00' })
+  const read = await run('shop-orders')
+  expect(read).toMatchObject({ status: 'succeeded', output: { orders } })
+  expect(site.signIns()).toBe(1)
+
+  const { data } = await storageState()
+  const session = data?.cookies.find(({ name }) => name === 'session')?.value ?? ''
+  expect(session).toMatch(/^[0-9a-f]{32}$/)
+  const events = await Promise.all([signedIn, read].map(async (each) => collect(await follow(client, each))))
+  const told = [JSON.stringify([signedIn, read, events]), service.output()]
+  expect(told[0]).toContain('ada has 3 orders')
+  for (const secret of [password, session]) for (const text of told) expect(text).not.toContain(secret)
+
+  const headers = { Cookie: `session=${session}` }
+  await fetch(`${site.url}/sign-out`, { method: 'POST', headers, redirect: 'manual' })
+  expect(await run('shop-orders')).toMatchObject({ status: 'failed', error: { message: noSession } })
+})
+
+test('a run without a browser context, and one with a wrong password, say what to do', async () => {
+  const { run, storageState } = await newCustomer()
+  const [orders, signIn] = await Promise.all([
+    run('shop-orders', {}, {}),
+    run('shop-sign-in', { userName: 'ada', password: 'a guess' }),
+  ])
+  expect(orders).toMatchObject({ status: 'failed', error: { message: noSession } })
+  const message = 'The shop has refused the sign-in: The user name or the password is wrong.'
+  expect(signIn).toMatchObject({ status: 'failed', error: { message } })
+  expect((await storageState()).data).toEqual({ cookies: [], origins: [] })
+})
+
+test('a page is kept as a PDF, and as a picture of the size that was asked for; that of an error is not', async () => {
+  const { client, run } = await newCustomer()
+  const url = `${site.url}/products`
+  const [pdf, png, missing] = await Promise.all([
+    run('page-to-file', { url }, {}),
+    run('page-to-file', { url, format: 'png' }, {}),
+    run('page-to-file', { url: `${url}/teapot` }, {}),
+  ])
+  expect([pdf, png]).toMatchObject([
+    { output: { artifact: 'page.pdf', title: 'Products' }, artifacts: [{ mediaType: 'application/pdf' }] },
+    { output: { artifact: 'page.png', title: 'Products' }, artifacts: [{ mediaType: 'image/png' }] },
+  ])
+  const download = async ({ id: runId, artifacts }: typeof pdf) => {
+    const path = { runId, artifactName: artifacts[0]?.name ?? '' }
+    const { data } = await client.getRunArtifact({ params: { path }, parseAs: 'arrayBuffer' })
+    return Buffer.from(data as unknown as ArrayBuffer)
+  }
+  const document = (await download(pdf)).toString('latin1')
+  expect(document).toMatch(/^%PDF-1\.\d/)
+  expect(document).toMatch(/\/Type\s*\/Page\b/)
+  const picture = await download(png)
+  expect(picture.subarray(0, 8)).toEqual(Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'))
+  // Width and height, at the start of the first chunk (PNG, section 11.2.1).
+  expect([picture.readUInt32BE(16), picture.readUInt32BE(20)]).toEqual([1280, 720])
+  expect(missing).toMatchObject({ status: 'failed', artifacts: [] })
+  expect(missing.error?.message).toBe(`${url}/teapot answered 404: there is no page to keep.`)
+})
