@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { page } from './pages.ts'
 
 /** The only customer. */
-export const userName = 'ada'
+export const customerName = 'ada'
 
 const orders = [
   ['L-1042', '2026-03-02', 'Storm lantern', '€ 39.00'],
@@ -52,7 +52,7 @@ export class Customers {
 
   async #signIn(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const form = new URLSearchParams(await text(request))
-    if (form.get('userName') !== userName || form.get('password') !== this.#password) {
+    if (form.get('userName') !== customerName || form.get('password') !== this.#password) {
       return send(response, 403, signInPage('The user name or the password is wrong.'))
     }
     const session = randomBytes(16).toString('hex')
@@ -90,7 +90,7 @@ function ordersPage(): string {
 <thead><tr><th>Order</th><th>Date</th><th>Item</th><th>Total</th></tr></thead>
 <tbody>${rows.join('\n')}</tbody>
 </table>
-<form method="post" action="/sign-out"><p>You are signed in as ${userName}. <button>Sign out</button></p></form>`,
+<form method="post" action="/sign-out"><p>You are signed in as ${customerName}. <button>Sign out</button></p></form>`,
   )
 }
 

@@ -1,5 +1,5 @@
 /** `npx node examples/site/main.ts`: serves the example website until Ctrl-C, on the port that PORT names or 3080. */
-import { userName } from './customers.ts'
+import { customerName } from './customers.ts'
 import { startSite } from './site.ts'
 
 const secrets = { token: 'lantern-tuesday-4711', password: 'kettle-friday-1138' }
@@ -11,7 +11,7 @@ async function main(): Promise<void> {
 check-links                   url ${url}/
   and its pages for members   token ${secrets.token}
 shop-sign-in, shop-orders     url ${url}/
-  and to sign in              userName ${userName}, password ${secrets.password}
+  and to sign in              userName ${customerName}, password ${secrets.password}
 page-to-file                  url ${url}/products
 `)
 }

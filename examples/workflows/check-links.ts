@@ -62,7 +62,8 @@ export default defineWorkflow({
       },
     },
   },
-  retry: { maxAttempts, backoffSeconds: 1 },
+  // Soon at first, for a page that was busy at that moment; then with more patience.
+  retry: { maxAttempts, backoffSeconds: 0.25, backoffFactor: 8 },
   timeLimitSeconds: 300,
   async run({ variables, attempt, step, log, progress, signal }) {
     const { pagesMax = pagesMaxDefault, token } = variables

@@ -7,11 +7,13 @@ import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, styleText } from 'node:util'
 import { startSite } from '../../examples/site/site.ts'
-import { readConfig } from '../config.ts'
+import { BrowserMissing, findBrowser } from '../browser/find-browser.ts'
+import { type Config, readConfig } from '../config.ts'
 import { urlOf } from '../contract/listener.ts'
 import { choosePorts } from './ports.ts'
 import { DemoFailed, runCommand, startService } from './service.ts'
-import { longRun, type Stage, tellStory } from './story.ts'
+import type { Stage } from './stage.ts'
+import { longRun, tellStory } from './story.ts'
 
 const exampleWorkflows = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
 const siteToken = 'lantern-tuesday-4711'
@@ -25,21 +27,18 @@ const foreignVariables = ['DATABASE_URL', 'EXECUTION_URL', 'BROWSER_CONTEXT_URL'
 
 async function demonstrate(once: boolean, signal: AbortSignal, undo: Undo): Promise<void> {
   say(styleText('bold', 'The execution service, on this machine'))
-  const { environment, notes, logPath } = await prepare(undo)
+  const { environment, notes, logPath, browserMissing } = await prepare(undo)
   for (const note of notes) say(styleText('dim', note))
   const [dashboard, execution, browserContext, management] = addresses(environment)
   const readyUrl = `${management}/readyz`
   const service = await startService({ environment, logPath, readyUrl })
   undo.push(() => service.stop())
-  await service.ready(signal)
-
   const site = await startSite({ token: siteToken, password: sitePassword })
   undo.push(() => site.stop())
-  const key = JSON.parse(await runCommand(['keys', 'create', '--name', 'demo', '--json'], environment, signal))
-  // A data directory that stays is left as it was found: an account has few keys.
-  if (process.env.DATA_DIR) undo.push(() => runCommand(['keys', 'delete', key.id], environment))
+  const apiKey = await untilBoth(service.ready(signal), createKey(environment, undo, signal))
 
-  const stage: Stage = { executionUrl: execution, siteUrl: site.url, siteToken, apiKey: key.value, say, signal }
+  const own = { executionUrl: execution, browserContextUrl: browserContext, site, siteToken, sitePassword }
+  const stage: Stage = { ...own, apiKey, browserMissing, say, signal }
   await Promise.race([tellStory(stage), service.ended]).catch(async (error) => {
     signal.throwIfAborted()
     // The log goes with the data directory, so what it has to say of the failure is said here.
@@ -63,6 +62,32 @@ async function demonstrate(once: boolean, signal: AbortSignal, undo: Undo): Prom
   say(farewell(url, places, longRun(stage)))
   await Promise.race([service.ended, untilAborted(signal)])
   say('Stopping.')
+}
+
+/** Waits for both, also when one has failed: what the other starts is to be undone. The first's failure matters more. */
+async function untilBoth<Result>(first: Promise<unknown>, second: Promise<Result>): Promise<Result> {
+  await Promise.allSettled([first, second])
+  await first
+  return second
+}
+
+/** Made while the service starts, which takes its time. */
+async function createKey(environment: NodeJS.ProcessEnv, undo: Undo, signal: AbortSignal): Promise<string> {
+  const key = JSON.parse(await runCommand(['keys', 'create', '--name', 'demo', '--json'], environment, signal))
+  // A data directory that stays is left as it was found: an account has few keys.
+  if (process.env.DATA_DIR) undo.push(() => runCommand(['keys', 'delete', key.id], environment))
+  return key.value
+}
+
+/** Looked for while the service starts: after an installation, npm's Chromium has to be unpacked. */
+async function lookForBrowser({ BROWSER_PATH, BROWSER_CDP_URL }: Config): Promise<string | undefined> {
+  try {
+    if (!BROWSER_CDP_URL) await findBrowser(BROWSER_PATH)
+    return undefined
+  } catch (error) {
+    // Whatever else is wrong with it, its runs will tell.
+    return error instanceof BrowserMissing ? error.message : undefined
+  }
 }
 
 function farewell(signInLink: string, places: Record<string, string>, command: string): string {
@@ -124,7 +149,8 @@ async function prepare(undo: Undo) {
   // Nobody who presses Ctrl-C wants to wait for a long run to finish.
   const own = { HOST: config.HOST, SHUTDOWN_SECONDS: given.SHUTDOWN_SECONDS || '1', ...directories }
   const environment: NodeJS.ProcessEnv = { ...given, ...own, ...Object.fromEntries(ports) }
-  return { environment, notes, logPath: join(dataDirectory, 'service.log') }
+  const browserMissing = lookForBrowser(config)
+  return { environment, notes, logPath: join(dataDirectory, 'service.log'), browserMissing }
 }
 
 /** Where this machine reaches the ports of those who call. */

@@ -2,23 +2,15 @@
 import { randomUUID } from 'node:crypto'
 import { styleText } from 'node:util'
 import type { components } from '../../generated/execution.v1/types.ts'
+import { tellBrowserStory } from './browser-story.ts'
 import { eventsOf, inWords } from './events.ts'
-import { curlOf, type Request, send } from './request.ts'
+import { curlOf } from './request.ts'
 import { DemoFailed } from './service.ts'
+import { chapter, get, indented, perform, put, type Run, type Stage, show } from './stage.ts'
 
-type Run = components['schemas']['Run']
 type WorkflowList = components['schemas']['WorkflowList']
 
-export interface Stage {
-  executionUrl: string
-  siteUrl: string
-  /** What the website's pages for members ask for. */
-  siteToken: string
-  apiKey: string
-  say(text: string): void
-  signal: AbortSignal
-}
-
+const shownWorkflows = ['check-links', 'count-words', 'shop-sign-in', 'shop-orders']
 const runSecondsMax = 60
 const otherKey = '00000000-0000-4000-8000-000000000000'
 
@@ -56,7 +48,9 @@ export async function tellStory(stage: Stage): Promise<void> {
   say(chapter('5. Wait for a short run', 'With a preference to wait, the answer is the finished run.'))
   await queueAndWait(stage)
 
-  say(chapter('6. A wrong key', 'It is refused without a word on why.'))
+  await tellBrowserStory(stage, '6. A browser that stays signed in')
+
+  say(chapter('7. A wrong key', 'It is refused without a word on why.'))
   const refusal = await perform(stage, get(stage, '/v1/execution/workflows', otherKey), 401)
   say(`  ${await refusal.text()}`)
 }
@@ -66,15 +60,13 @@ async function listWorkflows(stage: Stage): Promise<void> {
   const { data } = (await answer.json()) as WorkflowList
   const width = Math.max(0, ...data.map(({ id }) => id.length))
   for (const { id, title } of data) stage.say(`  ${id.padEnd(width)}  ${title}`)
-  const missing = ['check-links', 'count-words'].filter((id) => !data.some((workflow) => workflow.id === id))
+  const missing = shownWorkflows.filter((id) => !data.some((workflow) => workflow.id === id))
   if (missing.length === 0) return
-  throw new DemoFailed(
-    `The demo needs ${missing.join(' and ')}, which WORKFLOWS_DIR does not have: unset WORKFLOWS_DIR.`,
-  )
+  throw new DemoFailed(`The demo needs ${missing.join(', ')}, which WORKFLOWS_DIR does not have: unset WORKFLOWS_DIR.`)
 }
 
 async function queue(stage: Stage): Promise<Run> {
-  const variables = { url: `${stage.siteUrl}/`, token: stage.siteToken }
+  const variables = { url: `${stage.site.url}/`, token: stage.siteToken }
   const request = put(stage, 'check-links', variables, { 'Idempotency-Key': `demo-${randomUUID().slice(0, 8)}` })
   const run = (await (await perform(stage, request, 202)).json()) as Run
   stage.say(`  run ${run.id} is ${run.status}`)
@@ -109,58 +101,7 @@ async function queueAndWait(stage: Stage): Promise<void> {
   show(stage, (await (await perform(stage, request, 200)).json()) as Run)
 }
 
-/** Prints what tells most of a run; one that has not succeeded ends the demo. */
-function show(stage: Stage, { workflowId, status, attempts, variableData, output, error }: Run): void {
-  stage.say(indented(jsonOf({ status, attempts, variableData, output, error })))
-  if (status === 'succeeded') return
-  throw new DemoFailed(`The run of ${workflowId} has ${status}${error ? `: ${error.message}` : ''}.`)
-}
-
-/** Prints the request, makes it, prints the answer's status; another status than `expected` ends the demo. */
-async function perform({ say, signal }: Stage, request: Request, expected: number): Promise<Response> {
-  say(`\n${styleText('cyan', indented(curlOf(request)))}\n`)
-  const answer = await send(request, signal).catch((error) => {
-    signal.throwIfAborted()
-    throw new DemoFailed(`${request.url} did not answer (${error.cause?.code ?? error.message}).`)
-  })
-  say(`  ${styleText(answer.ok ? 'green' : 'yellow', `${answer.status} ${answer.statusText}`)}`)
-  if (answer.status === expected) return answer
-  throw new DemoFailed(`${request.method} ${request.url} was to be answered with ${expected}: ${await answer.text()}`)
-}
-
 /** A request that a person may make when the demo is over; it takes a while, so that it can be watched and cancelled. */
 export function longRun(stage: Stage): string {
   return indented(curlOf(put(stage, 'build-manifest', { directory: 'node_modules', pauseMilliseconds: 200 }, {})))
-}
-
-function get({ executionUrl, apiKey }: Stage, path: string, key = apiKey): Request {
-  return { method: 'GET', url: `${executionUrl}${path}`, headers: { Authorization: `Bearer ${key}` } }
-}
-
-function put(stage: Stage, workflowId: string, variableData: object, headers: Record<string, string>): Request {
-  return {
-    method: 'PUT',
-    url: `${stage.executionUrl}/v1/execution/queue-remote/${workflowId}`,
-    headers: { Authorization: `Bearer ${stage.apiKey}`, 'Content-Type': 'application/json', ...headers },
-    body: { variableData },
-  }
-}
-
-function chapter(title: string, ...comment: string[]): string {
-  return [`\n${styleText('bold', title)}`, ...comment.map((line) => styleText('dim', line))].join('\n')
-}
-
-function indented(text: string): string {
-  return text.replaceAll(/^/gm, '  ')
-}
-
-const columnsMax = 100
-
-/** JSON for people: what fits on a line is on one. */
-function jsonOf(value: unknown): string {
-  const line = JSON.stringify(value)
-  if (line.length <= columnsMax || typeof value !== 'object' || value === null) return line
-  if (Array.isArray(value)) return `[\n${value.map((each) => indented(jsonOf(each))).join(',\n')}\n]`
-  const members = Object.entries(value).map(([name, each]) => indented(`${JSON.stringify(name)}: ${jsonOf(each)}`))
-  return `{\n${members.join(',\n')}\n}`
 }

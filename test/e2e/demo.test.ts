@@ -14,7 +14,6 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 vi.setConfig({ testTimeout: 60_000 })
 
 const demoModule = fileURLToPath(new URL('../../src/demo/demo.ts', import.meta.url))
-const siteToken = 'lantern-tuesday-4711'
 
 interface Demo {
   child: ChildProcess
@@ -99,27 +98,29 @@ async function perform(command: string): Promise<Response> {
   return fetch(url, { method, headers, body })
 }
 
-test('runs through in plain text, and leaves no process, port or file behind', async () => {
-  const demo = await startDemo(['--once'])
+/** Nothing but the commands that send it shows the secret: neither what the demo has printed nor any file of `directory`. */
+async function expectSecret(secret: string, { output }: Demo, directory: string): Promise<void> {
+  const lines = output()
+    .split('\n')
+    .filter((line) => line.includes(secret))
+  expect(new Set(lines)).toEqual(new Set([expect.stringMatching(/^ {4}-d '/)]))
+  const files = (await readdir(directory, { withFileTypes: true })).filter((entry) => entry.isFile())
+  expect(files.map(({ name }) => name)).toContain('service.log')
+  for (const { name } of files) expect((await readFile(join(directory, name))).includes(secret), name).toBe(false)
+}
+
+test('runs through in plain text, also without a browser, and leaves a data directory that it was given without its API key', async () => {
+  const DATA_DIR = await temporaryDirectory()
+  const demo = await startDemo(['--once'], { DATA_DIR, BROWSER_PATH: '/missing/chrome' })
   expect(await demo.exitCode, demo.output()).toBe(0)
   await expectNothingLeft(demo)
   expect(demo.output()).not.toContain('\u001b')
+  expect(demo.output()).toMatch(
+    /not on this machine\. BROWSER_PATH is "\/missing\/chrome", which does not run \(ENOENT\)/,
+  )
   expect(commandsIn(demo.output())).toHaveLength(6)
-})
-
-test('leaves a data directory that it was given without its API key, and its secret variable nowhere', async () => {
-  const DATA_DIR = await temporaryDirectory()
-  const demo = await startDemo(['--once'], { DATA_DIR })
-  expect(await demo.exitCode, demo.output()).toBe(0)
-  const lines = demo
-    .output()
-    .split('\n')
-    .filter((line) => line.includes(siteToken))
-  expect(lines).toEqual([expect.stringMatching(/^ {4}-d '/)])
   expect(demo.output()).toContain('"token":"********"')
-  const files = (await readdir(DATA_DIR, { withFileTypes: true })).filter((entry) => entry.isFile())
-  expect(files.map(({ name }) => name)).toContain('service.log')
-  for (const { name } of files) expect((await readFile(join(DATA_DIR, name))).includes(siteToken), name).toBe(false)
+  await expectSecret('lantern-tuesday-4711', demo, DATA_DIR)
   const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
   const options = { env: { ...process.env, DATA_DIR } }
   const { stdout } = await promisify(execFile)(process.execPath, [main, 'keys', 'list', '--json'], options)
@@ -132,9 +133,13 @@ test('stays up for the printed commands, each of which answers as it did in the 
   await demo.says('\'{"variableData":{"directory"')
   const commands = commandsIn(demo.output())
   const answers = await Promise.all(commands.map(perform))
-  expect(answers.map(({ status }) => status)).toEqual([200, 202, 200, 200, 200, 401, 202])
+  expect(answers.map(({ status }) => status)).toEqual([200, 202, 200, 200, 200, 201, 200, 200, 401, 202])
   expect(answers[1]?.headers.get('Idempotent-Replayed')).toBe('true')
-  expect(await answers[2]?.text()).toContain('"status":"succeeded"')
+  const runs = await Promise.all([3, 4, 6, 7].map((index) => answers[index]?.json()))
+  expect(runs.map(({ status }) => status)).toEqual(Array(4).fill('succeeded'))
+  expect(demo.output()).toContain('The website has seen 1 sign-in.')
+  const [directory = ''] = await readdir(demo.temporary).then((names) => names.filter((name) => name.includes('demo')))
+  await expectSecret('kettle-friday-1138', demo, join(demo.temporary, directory))
   const [link = ''] = /http:\S+\/links\/\S+/.exec(demo.output()) ?? []
   const signIn = { method: 'POST', headers: { 'Sec-Fetch-Site': 'same-origin' }, redirect: 'manual' } as const
   const signedIn = await fetch(link, signIn)
@@ -155,9 +160,10 @@ test('leaves nothing behind when it is stopped on the way', async () => {
   await expectNothingLeft(demo)
 })
 
-test('takes its service with it when it is killed', async () => {
+test('takes its service with it when it is killed, and the browser of its runs', async () => {
   const demo = await startDemo([], { SHUTDOWN_SECONDS: '1' })
-  await demo.says('keeps running')
+  await demo.says('The next run')
+  expect((await processesOf(demo)).join()).toContain('chrom')
   demo.child.kill('SIGKILL')
   await demo.exitCode
   await expect.poll(() => processesOf(demo), { timeout: 10_000 }).toEqual([])
@@ -180,7 +186,7 @@ test('says which workflows it lacks', async () => {
   const demo = await startDemo(['--once'], { WORKFLOWS_DIR })
   expect(await demo.exitCode).toBe(1)
   expect(demo.output()).toMatch(
-    /\n\nThe demo needs check-links and count-words, which WORKFLOWS_DIR does not have: unset WORKFLOWS_DIR\.\n$/,
+    /\n\nThe demo needs check-links, .*, shop-orders, which WORKFLOWS_DIR does not have: unset WORKFLOWS_DIR\.\n$/,
   )
   await expectNothingLeft(demo)
 })
