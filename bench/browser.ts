@@ -1,0 +1,184 @@
+/** What browser contexts cost, by the size of what they hold, and how soon a run's page is open. */
+import { randomBytes } from 'node:crypto'
+import { pino } from 'pino'
+import { createBrowserContextAlphaClient } from '../generated/browser-context.alpha/client.ts'
+import { createExecutionV1Client } from '../generated/execution.v1/client.ts'
+import { Accounts } from '../src/accounts/accounts.ts'
+import { BrowserHost } from '../src/browser/browser-host.ts'
+import { openBrowser } from '../src/browser/connection.ts'
+import { BrowserContexts } from '../src/browser-contexts/browser-contexts.ts'
+import { ContextVersions } from '../src/browser-contexts/versions.ts'
+import { Cursors } from '../src/storage/cursors.ts'
+import { Encryption } from '../src/storage/encryption.ts'
+import { openSqliteStore } from '../src/storage/sqlite/sqlite-store.ts'
+import { median, print, table } from './figures.ts'
+import { createKey, memoryOf, memoryRows, type Running, start, stop, withInstallation } from './service.ts'
+import { stateOf, stateSizes } from './storage-states.ts'
+
+const rounds = 9
+const coldStarts = 5
+
+type Samples = Map<string, number[]>
+
+export async function browser(): Promise<void> {
+  await withInstallation(async (env) => {
+    const running = await start(env)
+    const overHttp = await requests(running, await createKey(env))
+    await stop(running)
+    const inProcess = await restoring(env.DATA_DIR ?? '')
+    const rows = [...overHttp, ...inProcess].map(([name, samples]) => sizesRow(name, samples))
+    print(table([['', ...stateSizes.map(({ name }) => name), '100 KB ÷ 5 KB', '5 MB ÷ 5 KB'], ...rows]))
+  })
+  await withInstallation(runs)
+}
+
+/** The sizes take turns, so that what else the machine does hits all of them alike. The first round is not counted. */
+async function measured(samples: Samples, name: string, size: number, act: () => Promise<unknown>): Promise<void> {
+  const startedAt = performance.now()
+  await act()
+  const key = `${name}\n${size}`
+  samples.set(key, [...(samples.get(key) ?? []), performance.now() - startedAt])
+}
+
+function bySize(samples: Samples): [string, number[]][] {
+  const names = new Set([...samples.keys()].map((key) => key.split('\n')[0] ?? ''))
+  return [...names].map((name) => [
+    name,
+    stateSizes.map((_, size) => median((samples.get(`${name}\n${size}`) ?? []).slice(1))),
+  ])
+}
+
+function sizesRow(name: string, medians: number[]): string[] {
+  const [least = Number.NaN, middle = Number.NaN, most = Number.NaN] = medians
+  return [name, ...medians.map(milliseconds), (middle / least).toFixed(1), (most / least).toFixed(1)]
+}
+
+function milliseconds(value: number): string {
+  return `${value.toFixed(value < 10 ? 1 : 0)} ms`
+}
+
+async function requests({ browserContextUrl }: Running, apiKey: string): Promise<[string, number[]][]> {
+  const client = createBrowserContextAlphaClient({ baseUrl: browserContextUrl, apiKey })
+  const contexts = await Promise.all(stateSizes.map(() => client.createBrowserContext()))
+  const samples: Samples = new Map()
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const [index, size] of stateSizes.entries()) {
+      const url = `${browserContextUrl}/alpha/browser-contexts/${contexts[index]?.data?.id}/storage-state`
+      const headers = { 'x-service-api-key': apiKey, 'Content-Type': 'application/json' }
+      // Not by the client, which would make the text anew each time.
+      const body = JSON.stringify(stateOf(size))
+      await measured(samples, 'PUT storage-state', index, async () => {
+        const { status } = await fetch(url, { method: 'PUT', headers, body })
+        if (status !== 204) throw new Error(`The storage state was answered with ${status}.`)
+      })
+      await measured(samples, 'GET storage-state', index, async () => (await fetch(url, { headers })).text())
+    }
+  }
+  return bySize(samples)
+}
+
+/** What an attempt does with its context, in this process: restores it, reads what it holds, stores it. */
+async function restoring(directory: string): Promise<[string, number[]][]> {
+  const store = await openSqliteStore(directory)
+  const encryption = new Encryption(randomBytes(32))
+  const versions = new ContextVersions(store, encryption, 5)
+  const contexts = new BrowserContexts(store, new Cursors(encryption))
+  const accountId = (await new Accounts(store).list())[0]?.id ?? ''
+  const host = new BrowserHost({ path: process.env.BROWSER_PATH, cdpUrl: undefined }, pino({ level: 'silent' }))
+  const endpoint = await host.take()
+  const samples: Samples = new Map()
+  try {
+    const made = await Promise.all(stateSizes.map(() => contexts.create(accountId, undefined)))
+    for (let round = 0; round <= rounds; round += 1) {
+      for (const [index, size] of stateSizes.entries()) {
+        const text = JSON.stringify(stateOf(size))
+        const fresh = await openBrowser(endpoint, undefined)
+        await fresh.close()
+        let opened: Awaited<ReturnType<typeof openBrowser>> | undefined
+        await measured(samples, 'open a browser with it', index, async () => {
+          opened = await openBrowser(endpoint, text)
+        })
+        let state = ''
+        await measured(samples, 'read it from the browser', index, async () => {
+          state = (await opened?.storageState()) ?? ''
+        })
+        if (state.length < text.length * 0.9)
+          throw new Error(`Of ${text.length} bytes, the browser gave ${state.length}.`)
+        await opened?.close()
+        const contextId = made[index]?.id ?? ''
+        await measured(samples, 'store it as a version', index, () =>
+          versions.replace(accountId, contextId, state, { runId: 'bench' }),
+        )
+      }
+    }
+  } finally {
+    host.release()
+    await host.close()
+    await store.close()
+  }
+  return bySize(samples)
+}
+
+interface Started {
+  milliseconds: number
+  pid: number
+}
+
+/** From the request that queues a run to its first line, or to the moment when its page is open. */
+async function runs(env: NodeJS.ProcessEnv): Promise<void> {
+  const cold: number[] = []
+  const apiKey = await createKey(env)
+  for (let count = 0; count < coldStarts; count += 1) {
+    const running = await start(env)
+    await startOf(running, apiKey, 'first-line')
+    cold.push((await startOf(running, apiKey, 'first-page')).milliseconds)
+    await stop(running)
+  }
+  const running = await start(env)
+  const samples: Record<'none' | 'fresh' | 'same', number[]> = { none: [], fresh: [], same: [] }
+  let reused = 0
+  for (let round = 0; round < rounds; round += 1) {
+    await startOf(running, apiKey, 'first-page', { fail: true })
+    const fresh = await startOf(running, apiKey, 'first-page')
+    samples.fresh.push(fresh.milliseconds)
+    const same = await startOf(running, apiKey, 'first-page')
+    samples.same.push(same.milliseconds)
+    if (same.pid === fresh.pid) reused += 1
+    samples.none.push((await startOf(running, apiKey, 'first-line')).milliseconds)
+  }
+  const memory = memoryOf(running.child.pid ?? 0)
+  await stop(running)
+  const least = median(samples.none)
+  const row = (name: string, values: number[]) => [
+    name,
+    milliseconds(median(values)),
+    (median(values) / least).toFixed(0),
+  ]
+  print(
+    table([
+      ["from the PUT to the workflow's first line", 'median', '÷ no browser'],
+      row('no browser', samples.none),
+      row(`page open, in the process of an earlier one (${reused} of ${rounds})`, samples.same),
+      row('page open, in a process that is new', samples.fresh),
+      row('page open, and the browser was not running', cold),
+    ]),
+  )
+  const isBrowser = ({ name }: { name: string }) => /^chromium|host-process/.test(name)
+  print(table([['idle memory of the browser', 'resident', 'proportional'], ...memoryRows(memory.filter(isBrowser))]))
+}
+
+async function startOf(
+  { executionUrl }: Running,
+  apiKey: string,
+  workflowId: string,
+  variableData: Record<string, unknown> = {},
+): Promise<Started> {
+  const client = createExecutionV1Client({ baseUrl: executionUrl, apiKey })
+  const queuedAt = performance.timeOrigin + performance.now()
+  const params = { path: { workflowId }, header: { Prefer: 'wait=30' } }
+  const { data } = await client.queueRemoteRun({ params, body: { variableData } })
+  if (data?.status !== 'succeeded' && !variableData.fail) throw new Error(`A run has ${data?.status}.`)
+  const output = data?.output
+  const { at = Number(output), pid = 0 } = (output ?? {}) as { at?: number; pid?: number }
+  return { milliseconds: at - queuedAt, pid }
+}

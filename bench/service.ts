@@ -1,0 +1,99 @@
+/** The service as `npm start` runs it, on a data directory of its own, and what its processes need of memory. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+
+const main = new URL('../src/main.ts', import.meta.url).pathname
+
+export interface Running {
+  child: ChildProcess
+  executionUrl: string
+  browserContextUrl: string
+  readyMilliseconds: number
+}
+
+/** A data directory that is removed when the measurement ends, and the environment of a service on it. */
+export async function withInstallation(measure: (env: NodeJS.ProcessEnv) => Promise<void>): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'bench-'))
+  const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
+  const workflows = new URL('./workflows', import.meta.url).pathname
+  try {
+    await measure({ ...process.env, ...ports, DATA_DIR: directory, WORKFLOWS_DIR: workflows })
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+export async function start(env: NodeJS.ProcessEnv): Promise<Running> {
+  const startedAt = performance.now()
+  const child = spawn(process.execPath, [main, 'start'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+  const ready = await new Promise<{ execution: string; browserContext: string }>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (line.includes('"service ready"')) resolve(JSON.parse(line))
+    })
+    child.once('exit', () => reject(new Error('The service ended before it was ready.')))
+  })
+  const urls = { executionUrl: ready.execution, browserContextUrl: ready.browserContext }
+  return { child, ...urls, readyMilliseconds: performance.now() - startedAt }
+}
+
+export async function stop({ child }: Running): Promise<void> {
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  child.kill('SIGTERM')
+  await ended
+}
+
+export async function createKey(env: NodeJS.ProcessEnv): Promise<string> {
+  const words = [main, 'keys', 'create', '--name', 'bench', '--json']
+  return JSON.parse((await promisify(execFile)(process.execPath, words, { env })).stdout).value
+}
+
+export interface Memory {
+  name: string
+  residentKilobytes: number
+  proportionalKilobytes: number
+}
+
+/** Of the process and all below it. Resident counts what processes share each time; proportional divides it. */
+export function memoryOf(root: number): Memory[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  const parents = new Map(pids.map((pid) => [Number(pid), parentOf(pid)]))
+  const isBelow = (pid: number): boolean => pid === root || (parents.has(pid) && isBelow(parents.get(pid) ?? 0))
+  return [...parents.keys()].filter(isBelow).map((pid) => {
+    const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
+    const kilobytes = (name: string) => Number(rollup.match(new RegExp(`^${name}:\\s+(\\d+)`, 'm'))?.[1])
+    return { name: nameOf(pid), residentKilobytes: kilobytes('Rss'), proportionalKilobytes: kilobytes('Pss') }
+  })
+}
+
+/** 0 for a process that has just ended. */
+function parentOf(pid: string): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1])
+  } catch {
+    return 0
+  }
+}
+
+/** Of a process of Chromium its kind, and else the module that it runs with its command. */
+function nameOf(pid: number): string {
+  const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
+  const module = command.findIndex((word) => word.endsWith('.ts'))
+  if (module < 0) return `chromium ${/--type=([\w-]+)/.exec(command.join(' '))?.[1] ?? ''}`.trim()
+  const word = command[module + 1] ?? ''
+  return `${command[module]?.replace(/.*\/src\//, '')} ${word.startsWith('/') ? '' : word}`.trim()
+}
+
+/** Rows for a table, with their sum. */
+export function memoryRows(memory: Memory[]): string[][] {
+  const megabytes = (value: number) => `${(value / 1024).toFixed(0)} MB`
+  const sum = (member: 'residentKilobytes' | 'proportionalKilobytes') =>
+    megabytes(memory.reduce((total, each) => total + each[member], 0))
+  return [
+    ...memory.map((each) => [each.name, megabytes(each.residentKilobytes), megabytes(each.proportionalKilobytes)]),
+    ['together', sum('residentKilobytes'), sum('proportionalKilobytes')],
+  ]
+}
