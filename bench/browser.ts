@@ -10,6 +10,8 @@ import { BrowserContexts } from '../src/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from '../src/browser-contexts/versions.ts'
 import { Cursors } from '../src/storage/cursors.ts'
 import { Encryption } from '../src/storage/encryption.ts'
+import { keyBytes } from '../src/storage/keys/key.ts'
+import { FixedKeys } from '../src/storage/keys/key-ring.ts'
 import { openSqliteStore } from '../src/storage/sqlite/sqlite-store.ts'
 import { median, print, table } from './figures.ts'
 import { createKey, memoryOf, memoryRows, type Running, start, stop, withInstallation } from './service.ts'
@@ -80,7 +82,7 @@ async function requests({ browserContextUrl }: Running, apiKey: string): Promise
 /** What an attempt does with its context, in this process: restores it, reads what it holds, stores it. */
 async function restoring(directory: string): Promise<[string, number[]][]> {
   const store = await openSqliteStore(directory)
-  const encryption = new Encryption(randomBytes(32))
+  const encryption = new Encryption(new FixedKeys([randomBytes(keyBytes)]))
   const versions = new ContextVersions(store, encryption, 5)
   const contexts = new BrowserContexts(store, new Cursors(encryption))
   const accountId = (await new Accounts(store).list())[0]?.id ?? ''
