@@ -94,9 +94,11 @@ async function restoring(directory: string): Promise<[string, number[]][]> {
     for (let round = 0; round <= rounds; round += 1) {
       for (const [index, size] of stateSizes.entries()) {
         const text = JSON.stringify(stateOf(size))
-        const fresh = await openBrowser(endpoint, undefined)
-        await fresh.close()
         let opened: Awaited<ReturnType<typeof openBrowser>> | undefined
+        await measured(samples, 'open a browser, empty', index, async () => {
+          opened = await openBrowser(endpoint, undefined)
+        })
+        await opened?.close()
         await measured(samples, 'open a browser with it', index, async () => {
           opened = await openBrowser(endpoint, text)
         })
