@@ -14,7 +14,7 @@ import { keyBytes } from '../src/storage/keys/key.ts'
 import { FixedKeys } from '../src/storage/keys/key-ring.ts'
 import { openSqliteStore } from '../src/storage/sqlite/sqlite-store.ts'
 import { median, print, table } from './figures.ts'
-import { createKey, memoryOf, memoryRows, type Running, start, stop, withInstallation } from './service.ts'
+import { createKey, idleMemoryOf, memoryRows, type Running, start, stop, withInstallation } from './service.ts'
 import { stateOf, stateSizes } from './storage-states.ts'
 
 const rounds = 9
@@ -150,7 +150,7 @@ async function runs(env: NodeJS.ProcessEnv): Promise<void> {
     if (same.pid === fresh.pid) reused += 1
     samples.none.push((await startOf(running, apiKey, 'first-line')).milliseconds)
   }
-  const memory = memoryOf(running.child.pid ?? 0)
+  const memory = await idleMemoryOf(running.child.pid ?? 0)
   await stop(running)
   const least = median(samples.none)
   const row = (name: string, values: number[]) => [

@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 const main = new URL('../src/main.ts', import.meta.url).pathname
@@ -15,6 +16,8 @@ export interface Running {
   readyMilliseconds: number
 }
 
+const children = new Set<ChildProcess>()
+
 /** A data directory that is removed when the measurement ends, and the environment of a service on it. */
 export async function withInstallation(measure: (env: NodeJS.ProcessEnv) => Promise<void>): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'bench-'))
@@ -23,6 +26,8 @@ export async function withInstallation(measure: (env: NodeJS.ProcessEnv) => Prom
   try {
     await measure({ ...process.env, ...ports, DATA_DIR: directory, WORKFLOWS_DIR: workflows })
   } finally {
+    // After an error in the midst of it.
+    for (const child of children) child.kill('SIGKILL')
     rmSync(directory, { recursive: true, force: true })
   }
 }
@@ -30,6 +35,8 @@ export async function withInstallation(measure: (env: NodeJS.ProcessEnv) => Prom
 export async function start(env: NodeJS.ProcessEnv): Promise<Running> {
   const startedAt = performance.now()
   const child = spawn(process.execPath, [main, 'start'], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+  children.add(child)
+  child.once('exit', () => children.delete(child))
   const ready = await new Promise<{ execution: string; browserContext: string }>((resolve, reject) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
       if (line.includes('"service ready"')) resolve(JSON.parse(line))
@@ -57,15 +64,21 @@ export interface Memory {
   proportionalKilobytes: number
 }
 
-/** Of the process and all below it. Resident counts what processes share each time; proportional divides it. */
-export function memoryOf(root: number): Memory[] {
+/** Of the process and all below it, some seconds later. Resident counts what processes share each time; proportional divides it. */
+export async function idleMemoryOf(root: number): Promise<Memory[]> {
+  await delay(5000)
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   const parents = new Map(pids.map((pid) => [Number(pid), parentOf(pid)]))
   const isBelow = (pid: number): boolean => pid === root || (parents.has(pid) && isBelow(parents.get(pid) ?? 0))
-  return [...parents.keys()].filter(isBelow).map((pid) => {
-    const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
-    const kilobytes = (name: string) => Number(rollup.match(new RegExp(`^${name}:\\s+(\\d+)`, 'm'))?.[1])
-    return { name: nameOf(pid), residentKilobytes: kilobytes('Rss'), proportionalKilobytes: kilobytes('Pss') }
+  return [...parents.keys()].filter(isBelow).flatMap((pid) => {
+    try {
+      const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
+      const kilobytes = (name: string) => Number(rollup.match(new RegExp(`^${name}:\\s+(\\d+)`, 'm'))?.[1])
+      return { name: nameOf(pid), residentKilobytes: kilobytes('Rss'), proportionalKilobytes: kilobytes('Pss') }
+    } catch {
+      // It has just ended.
+      return []
+    }
   })
 }
 

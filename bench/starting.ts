@@ -1,7 +1,7 @@
 /** How soon the service is ready, what it needs while idle, and how soon a queued run starts. */
 import { createExecutionV1Client } from '../generated/execution.v1/client.ts'
 import { median, percentile, print, table } from './figures.ts'
-import { createKey, memoryOf, memoryRows, start, stop, withInstallation } from './service.ts'
+import { createKey, idleMemoryOf, memoryRows, start, stop, withInstallation } from './service.ts'
 
 const starts = 7
 const runs = 200
@@ -17,8 +17,7 @@ export function starting(): Promise<void> {
     }
     const running = await start(env)
     const latencies = await measureLatencies(running.executionUrl, await createKey(env))
-    await new Promise((resolve) => setTimeout(resolve, 5000))
-    const memory = memoryOf(running.child.pid ?? 0)
+    const memory = await idleMemoryOf(running.child.pid ?? 0)
     await stop(running)
     print(
       table([
