@@ -64,7 +64,7 @@ export interface Memory {
   proportionalKilobytes: number
 }
 
-/** Of the process and all below it, some seconds later. Resident counts what processes share each time; proportional divides it. */
+/** Of the process and all below it, when nothing has happened for a while. Resident counts shared memory each time. */
 export async function idleMemoryOf(root: number): Promise<Memory[]> {
   await delay(5000)
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
