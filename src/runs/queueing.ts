@@ -39,21 +39,22 @@ export type Queued =
 export class NoSuchBrowserContext extends Error {}
 
 /**
- * What tells a request from another one with the same idempotency key. Keyed, so that a stolen database does not let
- * anyone guess secret variables from it.
+ * What tells a request from another one with the same idempotency key. To be taken before defaults and earlier secrets
+ * are filled in: the same request is the same under a newer schema.
  */
-export function fingerprintOf(request: QueueRequest, encryption: Encryption): Buffer {
-  return encryption.sign('idempotency', fingerprinted(request))
-}
-
-/** Whether the fingerprint is the request's, under any key of the installation. */
-export function isFingerprintOf(request: QueueRequest, fingerprint: Uint8Array, encryption: Encryption): boolean {
-  const fingerprints = encryption.signatures('idempotency', fingerprinted(request))
-  return fingerprints.some((each) => Buffer.compare(each, fingerprint) === 0)
-}
-
-function fingerprinted({ idempotencyKey: _, ...request }: QueueRequest): string {
+export function identityOf({ idempotencyKey: _, ...request }: QueueRequest): string {
   return JSON.stringify(request, inOrder)
+}
+
+/** Keyed, so that a stolen database does not let anyone guess secret variables from it. */
+export function fingerprintOf(identity: string, encryption: Encryption): Buffer {
+  return encryption.sign('idempotency', identity)
+}
+
+/** Whether the fingerprint is that of the identity, under any key of the installation. */
+export function isFingerprintOf(identity: string, fingerprint: Uint8Array, encryption: Encryption): boolean {
+  const fingerprints = encryption.signatures('idempotency', identity)
+  return fingerprints.some((each) => Buffer.compare(each, fingerprint) === 0)
 }
 
 /** For JSON.stringify: members in the order of their names, since their order means nothing (RFC 8259, section 4). */

@@ -11,6 +11,7 @@ import type { RunArtifacts } from './artifacts.ts'
 import { type History, historyOf } from './history.ts'
 import {
   fingerprintOf,
+  identityOf,
   inOrder,
   isFingerprintOf,
   NoSuchBrowserContext,
@@ -69,8 +70,7 @@ export class Runs {
     if (!workflow) return { kind: 'noSuchWorkflow' }
     const { browserContext } = request
     if (browserContext && !workflow.usesBrowser) return { kind: 'usesNoBrowser' }
-    // Before defaults and earlier secrets are filled in: the same request has the same fingerprint under a newer schema.
-    const fingerprint = request.idempotencyKey === undefined ? undefined : fingerprintOf(request, this.#encryption)
+    const identity = request.idempotencyKey === undefined ? undefined : identityOf(request)
     const earlierSecrets = await this.#earlierSecrets(by, request)
     const checked = this.#workflows.checkVariables(workflow.id, request.variables, earlierSecrets)
     if ('misfits' in checked) return { kind: 'variablesMisfit', misfits: checked.misfits }
@@ -98,7 +98,7 @@ export class Runs {
     const atLimit = await this.#limits([{ status: 'queued', workflow_id: workflow.id }])
     let waitsForContext = false
     const insert = async (session: Session) => {
-      const found = await this.#earlierUse(session, run, request.idempotencyKey, fingerprint)
+      const found = await this.#earlierUse(session, run, request.idempotencyKey, identity)
       if (found) return found
       waitsForContext = await waitsFor(session, run)
       await rows.insertRun(session, run, waitsForContext)
@@ -114,7 +114,7 @@ export class Runs {
       const waits = waitsForContext ? 'context' : atLimit(workflow.id) ? 'limit' : undefined
       return { kind: 'queued', run: queuedRun(run, checked.masked, waits), replayed: false }
     }
-    if (!isFingerprintOf(request, earlier.fingerprint, this.#encryption)) return { kind: 'idempotencyConflict' }
+    if (!isFingerprintOf(identity ?? '', earlier.fingerprint, this.#encryption)) return { kind: 'idempotencyConflict' }
     const first = await this.get(accountId, earlier.run_id)
     if (!first) throw new Error(`An idempotency key names run ${earlier.run_id}, which does not exist.`)
     return { kind: 'queued', run: first, replayed: true }
@@ -187,8 +187,9 @@ export class Runs {
     return JSON.parse(this.#encryption.open(row.secrets, secretsOwner(accountId, row.id)))
   }
 
-  async #earlierUse(session: Session, run: rows.NewRun, key: string | undefined, fingerprint: Uint8Array | undefined) {
-    if (key === undefined || fingerprint === undefined) return undefined
+  async #earlierUse(session: Session, run: rows.NewRun, key: string | undefined, identity: string | undefined) {
+    if (key === undefined || identity === undefined) return undefined
+    const fingerprint = fingerprintOf(identity, this.#encryption)
     const now = this.#now()
     const use = { accountId: run.accountId, key, fingerprint, runId: run.id, expiresAt: now + idempotencyMilliseconds }
     return rows.claimIdempotencyKey(session, use, now)

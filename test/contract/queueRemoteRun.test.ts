@@ -105,6 +105,16 @@ describeOperation(
         expect(second.body.id).toBe(first.body.id)
       })
 
+      test('takes a request for the same one whose variables got a default', async () => {
+        const { key } = await subject.service.createAccount()
+        const withDefault = { path: { workflowId: 'count-words' }, body: { variableData: { path: 'README.md' } } }
+        const filled = { ...withDefault, query: later, headers: { 'Idempotency-Key': 'once' } }
+        const first = await subject.called(key, filled)
+        const second = await subject.called(key, filled)
+        expect(first.body.variableData).toEqual({ path: 'README.md', top: 5 })
+        expect(second.body.id).toBe(first.body.id)
+      })
+
       test('keeps the Idempotency-Keys of two accounts apart', async () => {
         const accounts = [await subject.service.createAccount(), await subject.service.createAccount()]
         const filled = { path, body, query: later, headers: { 'Idempotency-Key': 'once' } }
