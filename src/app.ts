@@ -76,7 +76,7 @@ export async function startService(config: Config, log: Logger, command: string)
   }
   const apps = await Promise.all([mountDocument(execution), mountDocument(browserContext)])
 
-  const addresses = { dashboardUrl: '', executionUrl: '' }
+  const addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
   const dashboard = dashboardApp({
     ...domain,
     sessionSecrets: encryption.signatures('dashboard', 'sessions').map((each) => each.toString('base64url')),
@@ -92,13 +92,13 @@ export async function startService(config: Config, log: Logger, command: string)
   const [dashboardListener, executionListener, browserContextListener, managementListener] = listeners
   addresses.dashboardUrl = config.DASHBOARD_URL ?? dashboardListener.url
   addresses.executionUrl = config.EXECUTION_URL ?? executionListener.url
+  addresses.browserContextUrl = config.BROWSER_CONTEXT_URL ?? browserContextListener.url
   domain.upkeep.start()
   worker.start()
 
   return {
     ...addresses,
     welcomeUrl: welcomeToken && `${addresses.dashboardUrl}/links/${welcomeToken}`,
-    browserContextUrl: config.BROWSER_CONTEXT_URL ?? browserContextListener.url,
     managementUrl: managementListener.url,
     firstAccount,
     async stop() {

@@ -1,4 +1,7 @@
-/** Who did what to an account's keys, users and settings. Entries are written with what they tell of, and never changed. */
+/**
+ * Who did what to an account's keys, browser contexts, users and settings. Entries are written with what they tell of,
+ * and never changed.
+ */
 import { v7 as uuid } from 'uuid'
 import type { Session, Store } from '../storage/store.ts'
 import type { AuditLogTable } from '../storage/tables.ts'
@@ -10,6 +13,11 @@ export const actions = {
   'apiKey.rotated': 'rotated an API key',
   'apiKey.deleted': 'deleted an API key',
   'apiKey.usedAfterDeletion': 'used a deleted API key',
+  'browserContext.created': 'created a browser context',
+  'browserContext.renamed': 'renamed a browser context',
+  'browserContext.deleted': 'deleted a browser context',
+  'browserContext.stateReplaced': 'replaced the state of a browser context',
+  'browserContext.restored': 'restored a version of a browser context',
   'user.invited': 'invited a user',
   'user.invitationWithdrawn': 'withdrew an invitation',
   'user.joined': 'joined the account',
@@ -45,7 +53,7 @@ export interface AuditEntry {
   at: number
   action: Action
   by: Actor
-  /** The key, user or invitation that it is about, with its name as it was then. */
+  /** The key, browser context, user or invitation that it is about, with its name as it was then. */
   subject: { id: string; name: string } | null
   details: Record<string, unknown>
 }

@@ -1,5 +1,6 @@
 /** Creating, reading, listing, renaming and erasing browser contexts. What they hold is in versions.ts. */
 import { v7 as uuid } from 'uuid'
+import { type Actor, record } from '../audit-log/audit-log.ts'
 import type { Cursors } from '../storage/cursors.ts'
 import type { Store } from '../storage/store.ts'
 import { type ContextRow, contextsOf, findContext, isTaken } from './store.ts'
@@ -30,14 +31,19 @@ export class BrowserContexts {
     this.#cursors = cursors
   }
 
-  /** Makes an empty context, named after its id unless a name is given; `undefined` when the name is taken. */
-  async create(accountId: string, name: string | undefined): Promise<BrowserContext | undefined> {
+  /**
+   * Makes an empty context, named after its id unless a name is given; `undefined` when the name is taken.
+   *
+   * @param actor is written to the audit log, as with the other changes; without one nothing is.
+   */
+  async create(accountId: string, name: string | undefined, actor?: Actor): Promise<BrowserContext | undefined> {
     const id = uuid()
     const at = Date.now()
     const row = { id, account_id: accountId, name: name ?? `context-${id.slice(-12)}`, created_at: at, updated_at: at }
     const made = await this.#store.write(async (session) => {
       if (await isTaken(session, accountId, row.name)) return false
       await session.query.insertInto('browser_contexts').values(row).execute()
+      if (actor) await record(session, accountId, { action: 'browserContext.created', by: actor, subject: row })
       return true
     })
     return made ? this.get(accountId, id) : undefined
@@ -64,25 +70,36 @@ export class BrowserContexts {
     return { contexts: page.map(contextOf), nextCursor: last ? this.#cursors.write(list, last.id) : null }
   }
 
-  async rename(accountId: string, id: string, name: string): Promise<BrowserContext | 'noSuchContext' | 'nameTaken'> {
+  async rename(
+    accountId: string,
+    id: string,
+    name: string,
+    actor?: Actor,
+  ): Promise<BrowserContext | 'noSuchContext' | 'nameTaken'> {
     return this.#store.write(async (session) => {
       const row = await findContext(session, accountId, id)
       if (!row) return 'noSuchContext'
       if (row.name !== name && (await isTaken(session, accountId, name))) return 'nameTaken'
       const change = { name, updated_at: Date.now() }
       await session.query.updateTable('browser_contexts').set(change).where('id', '=', row.id).execute()
+      if (actor && row.name !== name) {
+        const details = { from: row.name, to: name }
+        const subject = { id: row.id, name }
+        await record(session, accountId, { action: 'browserContext.renamed', by: actor, subject, details })
+      }
       return contextOf({ ...row, ...change })
     })
   }
 
   /** Erases the context with all its versions; returns whether there was one. */
-  async delete(accountId: string, id: string): Promise<boolean> {
+  async delete(accountId: string, id: string, actor?: Actor): Promise<boolean> {
     return this.#store.write(async (session) => {
       const row = await findContext(session, accountId, id)
       if (!row) return false
       const versions = session.query.deleteFrom('browser_context_versions')
       await versions.where('browser_context_id', '=', row.id).execute()
       await session.query.deleteFrom('browser_contexts').where('id', '=', row.id).execute()
+      if (actor) await record(session, accountId, { action: 'browserContext.deleted', by: actor, subject: row })
       return true
     })
   }

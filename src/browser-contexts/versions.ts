@@ -3,12 +3,13 @@
  * writer that dies on its way leaves the version before it untouched.
  */
 import { v7 as uuid } from 'uuid'
+import { type Actor, record } from '../audit-log/audit-log.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Session, Store } from '../storage/store.ts'
 import type { BrowserContextVersionsTable } from '../storage/tables.ts'
 import type { Hold } from './hold.ts'
 import { emptyState, summaryOf } from './storage-state.ts'
-import { contextsOf, findContext } from './store.ts'
+import { type ContextRow, contextsOf, findContext } from './store.ts'
 
 /** Who writes a version. */
 export type Writer = { runId: string } | { apiKeyId: string } | { userId: string }
@@ -81,24 +82,34 @@ export class ContextVersions {
     return rows.map((row) => ({ ...versionOf(row), isCurrent: row.id === context.version_id }))
   }
 
-  /** Makes the state the context's next version. `undefined` when the account has no such context. */
+  /**
+   * Makes the state the context's next version. `undefined` when the account has no such context.
+   *
+   * @param actor is written to the audit log; without one nothing is.
+   */
   async replace(
     accountId: string,
     contextId: string,
     state: string,
     writer: Writer,
     restoredFrom: number | null = null,
+    actor?: Actor,
   ): Promise<Version | HeldBy | undefined> {
     const context = await findContext(this.#store.read, accountId, contextId)
     if (!context) return undefined
     // Again at the commit; but what is refused anyway need not be encrypted first.
     if (context.held_by_run_id !== null) return { heldByRunId: context.held_by_run_id }
     const staged = await this.stage(accountId, context.id, state, writer, restoredFrom)
-    return staged && this.#store.write((session) => this.#count(session, staged))
+    if (!staged) return undefined
+    return this.#store.write(async (session) => {
+      const counted = await this.#count(session, staged)
+      if (actor && counted && 'number' in counted) await recordVersion(session, context, counted, actor)
+      return counted
+    })
   }
 
   /** Makes an earlier version the newest too. `undefined` when the account has no such context or version. */
-  async restore(accountId: string, contextId: string, number: number, writer: Writer) {
+  async restore(accountId: string, contextId: string, number: number, writer: Writer, actor?: Actor) {
     const context = await findContext(this.#store.read, accountId, contextId)
     const versions = this.#store.read.query.selectFrom('browser_context_versions').select('id')
     const row = await versions
@@ -107,7 +118,7 @@ export class ContextVersions {
       .executeTakeFirst()
     if (!context || !row) return undefined
     const state = await this.#open(this.#store.read, context, row.id)
-    return this.replace(accountId, contextId, state, writer, number)
+    return this.replace(accountId, contextId, state, writer, number, actor)
   }
 
   /** Writes the state durably and reads it again; `count` makes it a version. `undefined` without such a context. */
@@ -190,6 +201,14 @@ export class ContextVersions {
 /** Names the row that a version's state belongs to, so that it opens nowhere else. */
 export function versionOwner(accountId: string, contextId: string, versionId: string): string {
   return `${accountId}/browser-contexts/${contextId}/versions/${versionId}`
+}
+
+/** In the audit log, which names the version and says nothing of what it holds. */
+async function recordVersion(session: Session, { id, account_id, name }: ContextRow, version: Version, by: Actor) {
+  const { number, restoredFrom } = version
+  const details = { version: number, ...(restoredFrom !== null && { restoredFrom }) }
+  const action = restoredFrom === null ? 'browserContext.stateReplaced' : 'browserContext.restored'
+  await record(session, account_id, { action, by, subject: { id, name }, details })
 }
 
 /** Whether a writer has died and left what it wrote. */

@@ -2,8 +2,9 @@
 import type { Request, RequestHandler, Response } from 'express'
 import { ipKeyGenerator, rateLimit } from 'express-rate-limit'
 import { notice } from './elements.ts'
+import { formOf } from './forms.ts'
 import { html } from './html.ts'
-import { formOf, sendDocument } from './serve.ts'
+import { sendDocument } from './serve.ts'
 import { plainDocument } from './shell.ts'
 
 const limitMinutes = 15

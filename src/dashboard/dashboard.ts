@@ -1,8 +1,11 @@
 /** The dashboard: a list of its pages and of what can be done on them. */
 import express, { type Express } from 'express'
+import { stateBytesMax } from '../browser-contexts/storage-state.ts'
 import * as apiKeys from './api-keys/api-keys.ts'
 import { assetRouter } from './assets.ts'
 import { linkLimit, passwordLimit } from './attempt-limits.ts'
+import * as browserContexts from './browser-contexts/browser-contexts.ts'
+import { fileField } from './browser-contexts/context-view.ts'
 import * as overview from './overview/overview.ts'
 import type { Parts } from './parts.ts'
 import * as runs from './runs/runs.ts'
@@ -43,6 +46,18 @@ export function dashboardApp(parts: Parts): Express {
   pages.get('/workflows', workflows.list(parts))
   pages.get('/workflows/:id', workflows.show(parts))
   pages.post('/workflows/:id', workflows.queue(parts))
+
+  pages.get('/browser-contexts', browserContexts.list(parts))
+  pages.get('/browser-contexts/new', browserContexts.create())
+  pages.post('/browser-contexts/new', browserContexts.submitNew(parts))
+  pages.get('/browser-contexts/:id', browserContexts.show(parts))
+  pages.upload('/browser-contexts/:id', fileField, stateBytesMax, browserContexts.upload(parts))
+  pages.get('/browser-contexts/:id/rename', browserContexts.rename(parts))
+  pages.post('/browser-contexts/:id/rename', browserContexts.submitName(parts))
+  pages.get('/browser-contexts/:id/delete', browserContexts.remove(parts))
+  pages.post('/browser-contexts/:id/delete', browserContexts.submitDeletion(parts))
+  pages.get('/browser-contexts/:id/versions/:version/restore', browserContexts.restore(parts))
+  pages.post('/browser-contexts/:id/versions/:version/restore', browserContexts.submitRestoration(parts))
 
   pages.get('/api-keys', apiKeys.list(parts))
   pages.get('/api-keys/new', apiKeys.create(parts))

@@ -26,6 +26,14 @@ export function moment(at: number | null, style: 'relative' | 'exact' = 'relativ
     hour="2-digit" minute="2-digit" second="2-digit" title="${inUtc}">${inUtc}</relative-time>`
 }
 
+/** Such as `812 B`, `4.9 KiB` and `5 MiB`. */
+export function byteSize(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`
+  // Rounded first, so that a byte less than 1 MiB is not told as 1024 KiB.
+  const kibibytes = Math.round(bytes / 102.4) / 10
+  return kibibytes < 1024 ? `${kibibytes} KiB` : `${Math.round(bytes / 104857.6) / 10} MiB`
+}
+
 export type Tone = 'good' | 'bad' | 'busy' | 'waiting' | 'quiet' | 'warning'
 
 /** A state in a word, with a colour that says no more than the word. */
@@ -56,7 +64,7 @@ export interface Field {
   label: Html | string
   value?: string
   hint?: Html | string | undefined
-  error?: string | undefined
+  error?: Html | string | undefined
   type?: 'text' | 'email' | 'password' | 'number' | 'datetime-local' | 'url'
   required?: boolean
   /** As HTML's `autocomplete`. */

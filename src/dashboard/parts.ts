@@ -6,6 +6,9 @@ import type { SignInLinks } from '../accounts/sign-in-links.ts'
 import type { Users } from '../accounts/users.ts'
 import type { ApiKeys } from '../api-keys/api-keys.ts'
 import type { AuditLog } from '../audit-log/audit-log.ts'
+import type { BrowserContexts } from '../browser-contexts/browser-contexts.ts'
+import type { ContextVersions } from '../browser-contexts/versions.ts'
+import type { RunArtifacts } from '../runs/artifacts.ts'
 import type { RunFeed } from '../runs/feed.ts'
 import type { Runs } from '../runs/runs.ts'
 import type { RunStatistics } from '../runs/statistics.ts'
@@ -20,7 +23,10 @@ export interface Parts {
   auditLog: AuditLog
   apiKeys: ApiKeys
   workflows: Workflows
+  browserContexts: BrowserContexts
+  contextVersions: ContextVersions
   runs: Runs
+  artifacts: RunArtifacts
   feed: RunFeed
   statistics: RunStatistics
   workers: Workers
@@ -31,7 +37,7 @@ export interface Parts {
   port: number
   proxyHops: number
   /** Public addresses of this installation; known once it listens. */
-  addresses(): { dashboardUrl: string; executionUrl: string }
+  addresses(): { dashboardUrl: string; executionUrl: string; browserContextUrl: string }
   isUnavailable(error: unknown): boolean
   log: Logger
 }

@@ -1,14 +1,9 @@
 /** How pages are served: protection, who is signed in, forms in, documents out, and what is said when something fails. */
 import { randomUUID } from 'node:crypto'
-import express, {
-  type ErrorRequestHandler,
-  type Express,
-  type Request,
-  type RequestHandler,
-  type Response,
-} from 'express'
+import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express'
 import type { SessionData } from 'express-session'
 import { notice } from './elements.ts'
+import { fileOf, formOf, readFile, readForm } from './forms.ts'
 import { type Html, html } from './html.ts'
 import type { Parts } from './parts.ts'
 import { crossSiteRefusal, securityHeaders } from './protection.ts'
@@ -43,27 +38,6 @@ export function protect(parts: Parts): RequestHandler[] {
 /** A form that another site's page has sent. */
 class CrossSite extends Error {}
 
-/** A body that no form of these pages sends. */
-class NoForm extends Error {
-  readonly status = 415
-}
-
-function readForm(bytesMax: number): RequestHandler[] {
-  return [
-    express.text({ type: 'application/x-www-form-urlencoded', limit: bytesMax }),
-    (request, response, next) => {
-      if (request.headers['content-type'] !== undefined && request.is('urlencoded') === false) throw new NoForm()
-      response.locals.form = new URLSearchParams(typeof request.body === 'string' ? request.body : '')
-      next()
-    },
-  ]
-}
-
-/** The fields of the form that was sent. */
-export function formOf(response: Response): URLSearchParams {
-  return response.locals.form ?? new URLSearchParams()
-}
-
 /** Pages for whoever comes. */
 export function openPages(app: Express) {
   return {
@@ -80,6 +54,9 @@ export function signedInPages(app: Express, parts: Parts) {
     // Nothing is read for whoever is not signed in.
     post: (path: string, handler: Handler, ...before: RequestHandler[]) =>
       app.post(path, visitor, ...readForm(formBytesMax), ...before, answered(handler)),
+    /** For a form with a file. */
+    upload: (path: string, name: string, bytesMax: number, handler: Handler) =>
+      app.post(path, visitor, readFile(name, bytesMax), answered(handler)),
     /** For answers that are no pages. */
     stream: (path: string, handler: (visit: Visit, request: Request, response: Response) => Promise<void>) =>
       app.get(path, visitor, (request, response) => handler(response.locals.visit, request, response)),
@@ -117,12 +94,13 @@ export async function readVisit(parts: Parts, request: Request, response: Respon
     params: request.params as Record<string, string>,
     query: new URLSearchParams(request.originalUrl.split('?')[1]),
     form: formOf(response),
+    file: fileOf(response),
   })
 }
 
 function answered(handler: Handler): RequestHandler {
   return async (_request, response) => {
-    const visit: Visit = { ...response.locals.visit, form: formOf(response) }
+    const visit: Visit = { ...response.locals.visit, form: formOf(response), file: fileOf(response) }
     const reply = await handler(visit)
     if ('location' in reply) return redirect(response, reply.location)
     await sendPage(response, visit, reply)

@@ -13,6 +13,12 @@ const tabs: { tab: Tab; title: string; path: string; icon: Html }[] = [
     icon: icon('M4 5h6v6H4zM14 13h6v6h-6zM10 8h4a3 3 0 0 1 3 3v2'),
   },
   {
+    tab: 'browser-contexts',
+    title: 'Browser Contexts',
+    path: '/browser-contexts',
+    icon: icon('M4 5h16v14H4zM4 10h16M7 7.5h.01M10 7.5h.01'),
+  },
+  {
     tab: 'api-keys',
     title: 'API Keys',
     path: '/api-keys',

@@ -3,9 +3,10 @@ import { v7 as uuid, validate } from 'uuid'
 import type { Account } from '../accounts/accounts.ts'
 import { actorOf, type User } from '../accounts/user.ts'
 import type { Actor } from '../audit-log/audit-log.ts'
+import type { SentFile } from './forms.ts'
 import type { Html } from './html.ts'
 
-export type Tab = 'overview' | 'runs' | 'workflows' | 'api-keys' | 'settings' | 'profile'
+export type Tab = 'overview' | 'runs' | 'workflows' | 'browser-contexts' | 'api-keys' | 'settings' | 'profile'
 
 /** A request of somebody who is signed in. Whatever a handler reads or changes, it does so within `account`. */
 export interface Visit {
@@ -22,6 +23,8 @@ export interface Visit {
   query: URLSearchParams
   /** The fields of the form that was sent. */
   form: URLSearchParams
+  /** The file that was sent, where the page takes one. */
+  file: SentFile
 }
 
 export interface Page {

@@ -153,7 +153,7 @@ function commandWith({ value, scopes }: RevealedKey, { workflows, addresses }: P
   for (const { id, variables } of workflows.list()) {
     const example = exampleOf(variables)
     const checked = workflows.checkVariables(id, structuredClone(example))
-    if (!('misfits' in checked)) return queueCommand(addresses().executionUrl, id, example, value)
+    if (!('misfits' in checked)) return queueCommand(addresses().executionUrl, id, example, { key: value })
   }
   return undefined
 }

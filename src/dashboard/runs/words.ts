@@ -31,6 +31,11 @@ export function shortId(id: string): string {
   return `…${id.slice(-8)}`
 }
 
+/** Leads to a run of which no more is known than its id. */
+export function runLink(id: string, word: 'Run' | 'run' = 'run'): Html {
+  return html`<a href="/runs/${id}">${word} <code>${shortId(id)}</code></a>`
+}
+
 /** What a queued run waits for, in a few words. */
 export function waitsBriefly({ waitingFor, availableAt, reason }: Run): Html | undefined {
   if (waitingFor === null) return undefined

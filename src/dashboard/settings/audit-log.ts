@@ -43,7 +43,7 @@ function filterForm(filter: AuditFilter, names: Map<string, string>): Html {
 
 function nothingFound(filter: AuditFilter): Html {
   if (!filter.action && !filter.actorId)
-    return emptyState('Nothing yet', 'What is done to keys, users and settings is listed here.')
+    return emptyState('Nothing yet', 'What is done to keys, browser contexts, users and settings is listed here.')
   return emptyState('Nothing fits', html`No entry fits this filter. <a href="${path}">Show all</a>`)
 }
 
@@ -70,6 +70,7 @@ const detailWords: Record<string, string> = {
   expiresAt: 'expires',
   lastUsedAt: 'last used',
   replacedBy: 'replaced by',
+  restoredFrom: 'from',
   withUser: 'with user',
 }
 

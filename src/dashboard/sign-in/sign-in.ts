@@ -2,9 +2,10 @@
 import type { RequestHandler, Response } from 'express'
 import { signInLimits, tooMany } from '../attempt-limits.ts'
 import { inputField, notice } from '../elements.ts'
+import { formOf } from '../forms.ts'
 import { type Html, html, nothing } from '../html.ts'
 import type { Parts } from '../parts.ts'
-import { formOf, redirect, sendDocument } from '../serve.ts'
+import { redirect, sendDocument } from '../serve.ts'
 import { signIn, signOut } from '../session.ts'
 import { plainDocument } from '../shell.ts'
 

@@ -1,4 +1,5 @@
-/** Commands that do over the Execution API what a page does, for a shell. */
+/** Commands that do over the APIs what a page does, for a shell. */
+import type { PersistContext } from '../../runs/run.ts'
 
 /** Stands where whoever uses the command puts a key. */
 const placeholder = '<API_KEY>'
@@ -6,18 +7,40 @@ const placeholder = '<API_KEY>'
 const bearer = (key: string) => `-H 'Authorization: Bearer ${key}'`
 const apiKey = bearer(placeholder)
 
+/** A browser context, and when a run changes it, as queueRemoteRun's query has them. */
+export interface WithContext {
+  browserContextId: string
+  persistContext: PersistContext
+}
+
+interface Queueing {
+  key?: string
+  browserContext?: WithContext | undefined
+}
+
 /** Queues a run of the workflow. */
 export function queueCommand(
   executionUrl: string,
   workflowId: string,
   variables: Record<string, unknown>,
-  key: string = placeholder,
+  { key = placeholder, browserContext }: Queueing = {},
 ): string {
+  const query = browserContext ? `?${new URLSearchParams({ ...browserContext })}` : ''
   return [
-    `curl -X PUT ${quoted(`${executionUrl}/v1/execution/queue-remote/${workflowId}`)} \\`,
+    `curl -X PUT ${quoted(`${executionUrl}/v1/execution/queue-remote/${workflowId}${query}`)} \\`,
     `  ${bearer(key)} \\`,
     `  -H 'Content-Type: application/json' \\`,
     `  -d ${quoted(JSON.stringify({ variableData: variables }, null, 2))}`,
+  ].join('\n')
+}
+
+/** Puts what Playwright has written into a file into the browser context. */
+export function uploadCommand(browserContextUrl: string, contextId: string, file: string): string {
+  return [
+    `curl -X PUT ${quoted(`${browserContextUrl}/alpha/browser-contexts/${contextId}/storage-state`)} \\`,
+    `  -H 'x-service-api-key: ${placeholder}' \\`,
+    `  -H 'Content-Type: application/json' \\`,
+    `  --data-binary @${quoted(file)}`,
   ].join('\n')
 }
 
