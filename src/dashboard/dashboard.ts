@@ -8,6 +8,7 @@ import * as browserContexts from './browser-contexts/browser-contexts.ts'
 import { fileField } from './browser-contexts/context-view.ts'
 import * as overview from './overview/overview.ts'
 import type { Parts } from './parts.ts'
+import * as runArtifacts from './runs/artifacts.ts'
 import * as runs from './runs/runs.ts'
 import * as runStreams from './runs/streams.ts'
 import { failures, notFound, openPages, protect, signedInPages } from './serve.ts'
@@ -40,6 +41,7 @@ export function dashboardApp(parts: Parts): Express {
   pages.stream('/runs/changes', runStreams.allChanges(parts))
   pages.get('/runs/:id', runs.show(parts))
   pages.stream('/runs/:id/changes', runStreams.runChanges(parts))
+  pages.stream('/runs/:id/artifacts/:name', runArtifacts.download(parts))
   pages.get('/runs/:id/cancel', runs.cancel(parts))
   pages.post('/runs/:id/cancel', runs.submitCancellation(parts))
 

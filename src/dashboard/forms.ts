@@ -12,15 +12,12 @@ export function readForm(bytesMax: number): RequestHandler[] {
   return [
     express.text({ type: 'application/x-www-form-urlencoded', limit: bytesMax }),
     (request, response, next) => {
-      refuseOthers(request)
+      const isForm = request.headers['content-type'] === undefined || request.is('urlencoded') !== false
+      if (!isForm && response.locals.file === undefined) throw new NoForm()
       response.locals.form = new URLSearchParams(typeof request.body === 'string' ? request.body : '')
       next()
     },
   ]
-}
-
-function refuseOthers(request: Request): void {
-  if (request.headers['content-type'] !== undefined && request.is('urlencoded') === false) throw new NoForm()
 }
 
 /** The fields of the form that was sent. */
@@ -39,14 +36,11 @@ const partsMax = 10
 
 const multipart = 'multipart/form-data'
 
-/** Reads the file in the field of this name, as multipart/form-data (RFC 7578). */
+/** Reads the file in the field of this name, as multipart/form-data (RFC 7578). Goes before `readForm`. */
 export function readFile(name: string, bytesMax: number): RequestHandler {
   const read = express.raw({ type: multipart, limit: bytesMax + formBytesMax, inflate: false })
   return (request, response, next) => {
-    if (!request.is(multipart)) {
-      refuseOthers(request)
-      return next()
-    }
+    if (!request.is(multipart)) return next()
     const take = async (error: unknown): Promise<void> => {
       if ((error as { status?: unknown } | undefined)?.status === 413) response.locals.file = 'tooLarge'
       else if (error) throw error

@@ -56,7 +56,7 @@ export function signedInPages(app: Express, parts: Parts) {
       app.post(path, visitor, ...readForm(formBytesMax), ...before, answered(handler)),
     /** For a form with a file. */
     upload: (path: string, name: string, bytesMax: number, handler: Handler) =>
-      app.post(path, visitor, readFile(name, bytesMax), answered(handler)),
+      app.post(path, visitor, readFile(name, bytesMax), ...readForm(formBytesMax), answered(handler)),
     /** For answers that are no pages. */
     stream: (path: string, handler: (visit: Visit, request: Request, response: Response) => Promise<void>) =>
       app.get(path, visitor, (request, response) => handler(response.locals.visit, request, response)),

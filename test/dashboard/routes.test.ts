@@ -27,7 +27,17 @@ function visit(visitor: Visitor, { method }: Route, path: string) {
 /** Every row of every table but those of sessions, which are written when somebody signs in. */
 async function contents({ domain }: Served): Promise<string> {
   const { query } = domain.store.read
-  const tables = ['accounts', 'users', 'api_keys', 'sign_in_links', 'runs', 'run_events', 'audit_log'] as const
+  const tables = [
+    'accounts',
+    'users',
+    'api_keys',
+    'sign_in_links',
+    'browser_contexts',
+    'browser_context_versions',
+    'runs',
+    'run_events',
+    'audit_log',
+  ] as const
   const rows = await Promise.all(tables.map((table) => query.selectFrom(table).selectAll().execute()))
   // A key is noted as used some seconds after its use.
   return JSON.stringify(rows, (name, value) => (name.startsWith('last_used') ? null : value))

@@ -1,13 +1,15 @@
 /** Every route of the dashboard, and who may use it: the tests go through this list, and fail when it is not all. */
 import type { Sessions } from '../../src/accounts/sessions.ts'
 import { operator } from '../../src/audit-log/audit-log.ts'
+import { emptyState } from '../../src/browser-contexts/storage-state.ts'
 import { dashboardApp } from '../../src/dashboard/dashboard.ts'
 import type { Parts } from '../../src/dashboard/parts.ts'
+import { putArtifact } from '../../src/runs/artifacts.ts'
 import { sendRaw } from '../contract/http.ts'
 import { type Person, type Served, signIn } from '../support/dashboard.ts'
 
 /** What the `:id` of a route is an id of; workflows belong to no account. */
-type Thing = 'apiKey' | 'user' | 'invitation' | 'run' | 'workflow'
+type Thing = 'apiKey' | 'browserContext' | 'user' | 'invitation' | 'run' | 'workflow'
 
 export interface Route {
   method: 'GET' | 'POST'
@@ -29,11 +31,23 @@ const list: [route: string, who: Route['who'], of?: Thing | undefined, isStream?
   ['GET /runs/changes', 'users', undefined, 'stream'],
   ['GET /runs/:id', 'users', 'run'],
   ['GET /runs/:id/changes', 'users', 'run', 'stream'],
+  ['GET /runs/:id/artifacts/:name', 'users', 'run'],
   ['GET /runs/:id/cancel', 'users', 'run'],
   ['POST /runs/:id/cancel', 'users', 'run'],
   ['GET /workflows', 'users'],
   ['GET /workflows/:id', 'users', 'workflow'],
   ['POST /workflows/:id', 'users', 'workflow'],
+  ['GET /browser-contexts', 'users'],
+  ['GET /browser-contexts/new', 'users'],
+  ['POST /browser-contexts/new', 'users'],
+  ['GET /browser-contexts/:id', 'users', 'browserContext'],
+  ['POST /browser-contexts/:id', 'users', 'browserContext'],
+  ['GET /browser-contexts/:id/rename', 'users', 'browserContext'],
+  ['POST /browser-contexts/:id/rename', 'users', 'browserContext'],
+  ['GET /browser-contexts/:id/delete', 'users', 'browserContext'],
+  ['POST /browser-contexts/:id/delete', 'users', 'browserContext'],
+  ['GET /browser-contexts/:id/versions/:version/restore', 'users', 'browserContext'],
+  ['POST /browser-contexts/:id/versions/:version/restore', 'users', 'browserContext'],
   ['GET /api-keys', 'users'],
   ['GET /api-keys/new', 'users'],
   ['POST /api-keys/new', 'users'],
@@ -87,10 +101,13 @@ export type Things = Record<Thing | 'token', string>
 
 /** The route's path to the thing. */
 export function pathTo({ path, of }: Route, things: Things): string {
-  return path.replace(':id', of === undefined ? ':id' : things[of]).replace(':token', things.token)
+  const toThing = path.replace(':id', of === undefined ? ':id' : things[of]).replace(':token', things.token)
+  return toThing.replace(':version', '1').replace(':name', artifact.name)
 }
 
-/** An account with one of everything: two users, an invitation, a key of its owner's, a run. */
+const artifact = { name: 'page.png', mediaType: 'image/png', content: Buffer.from('not drawn') } as const
+
+/** An account with one of everything: two users, an invitation, a key of its owner's, a browser context, a run. */
 export async function newThings(served: Served): Promise<{ owner: Person; member: Person; things: Things }> {
   const { domain, executionUrl } = served
   const owner = await signIn(served, { scopesEnabled: true })
@@ -107,6 +124,19 @@ export async function newThings(served: Served): Promise<{ owner: Person; member
     body: '{"variableData":{"name":"Ada"}}',
   })
   const { id: run } = JSON.parse(queued.text)
-  const things = { apiKey: key.id, user: member.id, invitation: invitation?.id ?? '', run, workflow: 'greet', token }
+  await domain.store.write((session) => putArtifact(session, { runId: run, attempt: 1 }, artifact, Date.now()))
+  const { id: browserContext = '' } = (await domain.browserContexts.create(accountId, undefined)) ?? {}
+  for (const state of [emptyState, emptyState]) {
+    await domain.contextVersions.replace(accountId, browserContext, state, { userId })
+  }
+  const things = {
+    apiKey: key.id,
+    browserContext,
+    user: member.id,
+    invitation: invitation?.id ?? '',
+    run,
+    workflow: 'greet',
+    token,
+  }
   return { owner, member, things }
 }

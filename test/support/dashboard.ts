@@ -9,8 +9,13 @@ import { Users } from '../../src/accounts/users.ts'
 import { ApiKeys } from '../../src/api-keys/api-keys.ts'
 import { type Service, startService } from '../../src/app.ts'
 import { AuditLog, operator } from '../../src/audit-log/audit-log.ts'
+import { BrowserContexts } from '../../src/browser-contexts/browser-contexts.ts'
+import { ContextVersions } from '../../src/browser-contexts/versions.ts'
 import { readConfig } from '../../src/config.ts'
 import { knownScopes } from '../../src/documents.ts'
+import { openEncryption } from '../../src/installation.ts'
+import { RunQueue } from '../../src/runs/queue.ts'
+import { Cursors } from '../../src/storage/cursors.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { sendRaw } from '../contract/http.ts'
 import { type LogLine, removeDirectory, settingsOf, temporaryDirectory } from './service.ts'
@@ -61,9 +66,14 @@ function freePort(): Promise<number> {
 
 async function openDomain(dataDirectory: string) {
   const store = await openSqliteStore(dataDirectory)
+  const encryption = await openEncryption(readConfig(settingsOf(dataDirectory)))
   const apiKeys = new ApiKeys(store, knownScopes())
   return {
     store,
+    browserContexts: new BrowserContexts(store, new Cursors(encryption)),
+    contextVersions: new ContextVersions(store, encryption, 10),
+    /** What a worker has of the runs. */
+    queue: new RunQueue(store),
     apiKeys,
     accounts: new Accounts(store),
     users: new Users(store),

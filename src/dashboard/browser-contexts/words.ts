@@ -38,6 +38,6 @@ export function sitesOf({ cookieDomains }: Pick<BrowserContext, 'cookieDomains'>
 /** When what a run's browser holds is kept in its browser context. */
 export const persistWords: Record<PersistContext, string> = {
   onSuccess: 'when the run succeeds',
-  always: 'when the run ends, also when it fails',
-  never: 'never: the run only reads it',
+  always: 'always, also when the run fails',
+  never: 'never',
 }

@@ -2,12 +2,12 @@
 import type { History } from '../../runs/history.ts'
 import type { Run, RunEvent } from '../../runs/run.ts'
 import { isFinal } from '../../runs/state.ts'
-import { copyable } from '../elements.ts'
+import { byteSize, copyable } from '../elements.ts'
 import { type Html, html, nothing } from '../html.ts'
 import { eventsCommand } from '../workflows/curl.ts'
 
 export function logPart(run: Run, { events, logsOmitted }: History, executionUrl: string): Html {
-  const lines = events.filter(({ type }) => type === 'log')
+  const lines = events.filter(({ type }) => type === 'log' || type === 'artifact')
   return html`<section class="card">
     <h2>Log</h2>
     ${logsOmitted > 0 ? omitted(logsOmitted) : nothing}
@@ -27,14 +27,14 @@ function omitted(count: number): Html {
 function logLines(run: Run, events: RunEvent[]): Html {
   const start = run.startedAt ?? run.createdAt
   let attempt: unknown
-  const lines = events.map(({ at, data }) => {
+  const lines = events.map(({ type, at, data }) => {
     const isNext = run.attempts > 1 && data.attempt !== attempt
     attempt = data.attempt
-    const level = String(data.level)
+    const level = type === 'artifact' ? 'info' : String(data.level)
     return html`${isNext ? html`<li class="divider">Attempt ${Number(data.attempt)}</li>` : nothing}<li class="${level}">
       <time datetime="${new Date(at).toISOString()}">${offset(at - start)}</time>
       ${level === 'info' ? nothing : html`<strong>${level}</strong>`}
-      <span>${String(data.message)}</span>
+      <span>${type === 'artifact' ? html`made ${String(data.name)}, ${byteSize(Number(data.sizeBytes))}` : String(data.message)}</span>
     </li>`
   })
   // Scrolled to its end without a script: what comes last is at the beginning of a reversed column.

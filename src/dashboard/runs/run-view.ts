@@ -1,11 +1,14 @@
 /** What the page of a run looks like. */
+import type { BrowserContext } from '../../browser-contexts/browser-contexts.ts'
 import type { History } from '../../runs/history.ts'
 import type { Run } from '../../runs/run.ts'
 import { isFinal } from '../../runs/state.ts'
 import type { Workflow } from '../../workflows/workflow.ts'
+import { contextLink, persistWords } from '../browser-contexts/words.ts'
 import { copyable, facts, heading, moment, notice, trail } from '../elements.ts'
 import { type Html, html, nothing } from '../html.ts'
 import { readCommand } from '../workflows/curl.ts'
+import { artifactsPart } from './artifacts.ts'
 import type { Attempt } from './attempts.ts'
 import { logPart } from './log-view.ts'
 import { timeLine } from './time-line.ts'
@@ -18,6 +21,8 @@ interface ShownRun {
   /** `undefined` when it is not installed any more. */
   workflow: Workflow | undefined
   queuer: Html
+  /** `undefined` when the run has none, or it was deleted. */
+  context: BrowserContext | undefined
   /** How many live now. */
   workers: number
   executionUrl: string
@@ -33,7 +38,7 @@ export function runView(shown: ShownRun): Html {
     ${hasFinished ? notice('warning', 'The run had finished already; there was nothing to cancel.') : nothing}
     <div id="run" class="run" ${live}>
       ${head(shown)} ${stateOf(shown)} ${progressOf(run)} ${factsOf(shown)} ${timeLine(run, attempts, history.othersOmitted)}
-      ${logPart(run, history, executionUrl)}
+      ${artifactsPart(run)} ${logPart(run, history, executionUrl)}
       <div class="pair">
         ${jsonPart('variables', 'Variables', run.variables, shown)}
         ${run.status === 'succeeded' ? jsonPart('output', 'Output', run.output, shown) : nothing}
@@ -52,9 +57,9 @@ function head({ run, workflow }: ShownRun): Html {
 }
 
 /** Why it waits, or why it ended. */
-function stateOf({ run, workflow, workers }: ShownRun): Html | '' {
+function stateOf({ run, workflow, workers, context }: ShownRun): Html | '' {
   const { error, status, expiresAt, startedAt } = run
-  const waits = waitsBecause(run, workflow, workers)
+  const waits = waitsBecause(run, workflow, workers, context)
   if (waits) {
     const end =
       expiresAt === null || startedAt !== null
@@ -79,7 +84,7 @@ function progressOf({ progress, status }: Run): Html | '' {
   </div>`
 }
 
-function factsOf({ run, queuer, workflow }: ShownRun): Html {
+function factsOf({ run, queuer, workflow, context }: ShownRun): Html {
   const { workflowId, workflowVersion } = run
   const name = workflow
     ? html`<a href="/workflows/${workflowId}"><code>${workflowId}</code></a>`
@@ -101,9 +106,20 @@ function factsOf({ run, queuer, workflow }: ShownRun): Html {
         : `${run.attempts}`,
     ],
     ...(run.priority === 0 ? [] : [['Priority', `${run.priority}`] as [string, string]]),
+    ...contextFacts(run, context),
     ...(run.expiresAt === null ? [] : [['Expires if not started', moment(run.expiresAt, 'exact')] as [string, Html]]),
   ]
   return html`<section class="card">${facts(entries)}</section>`
+}
+
+function contextFacts(run: Run, context: BrowserContext | undefined): [string, Html | string][] {
+  const { browserContextId, persistContext } = run
+  if (browserContextId === null) return []
+  const link = context ? contextLink(context) : html`<span class="muted">a deleted one</span>`
+  return [
+    ['Browser context', link],
+    ['Kept in it', persistWords[persistContext ?? 'never']],
+  ]
 }
 
 /** Longer JSON is read with the command below it. */

@@ -46,8 +46,10 @@ export function show(parts: Parts): Handler {
       queuersOf(parts, account.id),
       parts.workers.alive(),
     ])
+    const { browserContextId } = run
     const body = runView({
       run,
+      context: browserContextId === null ? undefined : await parts.browserContexts.get(account.id, browserContextId),
       history,
       attempts: attemptsOf(history.events),
       workflow: parts.workflows.get(run.workflowId),

@@ -1,4 +1,5 @@
 /** How the dashboard says what a run's status, reasons and times mean. */
+import type { BrowserContext } from '../../browser-contexts/browser-contexts.ts'
 import type { Run } from '../../runs/run.ts'
 import type { RunReason, RunStatus } from '../../runs/state.ts'
 import type { Workflow } from '../../workflows/workflow.ts'
@@ -41,6 +42,7 @@ export function waitsBriefly({ waitingFor, availableAt, reason }: Run): Html | u
   if (waitingFor === null) return undefined
   if (waitingFor === 'worker') return html`for a worker`
   if (waitingFor === 'concurrencyLimit') return html`for its concurrency limit`
+  if (waitingFor === 'browserContext') return html`for its browser context`
   return reason === 'attemptFailed' ? html`next attempt ${moment(availableAt)}` : html`starts ${moment(availableAt)}`
 }
 
@@ -48,8 +50,14 @@ export function waitsBriefly({ waitingFor, availableAt, reason }: Run): Html | u
  * Why a queued run does not run yet, in a sentence or two.
  *
  * @param workers how many live now.
+ * @param context the run's browser context, when it has one that was not deleted.
  */
-export function waitsBecause(run: Run, workflow: Workflow | undefined, workers: number): Html | undefined {
+export function waitsBecause(
+  run: Run,
+  workflow: Workflow | undefined,
+  workers: number,
+  context: BrowserContext | undefined,
+): Html | undefined {
   const { waitingFor, reason, attempts, availableAt } = run
   if (waitingFor === null) return undefined
   const again = {
@@ -63,9 +71,18 @@ export function waitsBecause(run: Run, workflow: Workflow | undefined, workers: 
   }
   if (waitingFor === 'concurrencyLimit')
     return html`${before}It waits until another run of its workflow ends: ${limitWords(workflow)}.`
+  if (waitingFor === 'browserContext') return html`${before}${waitsForContext(context)}`
   if (!workflow) return html`${before}Its workflow is not installed any more, so that no worker takes it.`
   if (workers === 0) return html`${before}No worker is running that could take it.`
   return html`${before}It waits for a worker with a free slot.`
+}
+
+function waitsForContext(context: BrowserContext | undefined): Html {
+  if (!context) return html`Its browser context was deleted while it waited for it; it starts without one.`
+  const { heldByRunId } = context
+  const link = html`<a href="/browser-contexts/${context.id}">${context.name}</a>`
+  if (heldByRunId === null) return html`It is about to get its browser context, ${link}.`
+  return html`It waits for its browser context, ${link}, which ${runLink(heldByRunId)} holds.`
 }
 
 function limitWords(workflow: Workflow | undefined): string {
@@ -80,7 +97,7 @@ export const reasonWords: Record<RunReason, string> = {
   workerLost: 'Its worker was lost.',
   workflowFailed: 'The workflow threw an error.',
   workflowExited: 'The process of the workflow ended before the workflow did.',
-  contextNotSaved: 'Its browser context could not be saved.',
+  contextNotSaved: 'What its browser held could not be saved: its browser context is as it was before.',
   outputInvalid: 'What the workflow returned does not fit its output schema.',
   timeLimit: 'The attempt took longer than the time limit of the workflow.',
   cancelRequested: 'Somebody cancelled it.',

@@ -1,15 +1,18 @@
 /** What the form that queues a run looks like. */
+import type { BrowserContext } from '../../browser-contexts/browser-contexts.ts'
 import { labelledField, moment, notice } from '../elements.ts'
 import { attributes, type Html, html, nothing } from '../html.ts'
 import { shortId } from '../runs/words.ts'
+import { browserFields } from './browser-choice.ts'
 import { misfitSentence } from './entries.ts'
 import { variableField } from './field-view.ts'
 import { putInAgain } from './json-text.ts'
 import { type OptionName, optionBounds } from './options.ts'
 import type { QueueForm } from './queue-form.ts'
 
-export function queueFormView(form: QueueForm, refusal: string): Html {
-  const { workflow, as, from, key, misfits } = form
+/** @param contexts the browser contexts that can be chosen. */
+export function queueFormView(form: QueueForm, refusal: string, contexts: readonly BrowserContext[]): Html {
+  const { workflow, as, from, key, misfits, browser } = form
   const path = `/workflows/${workflow.id}${as === 'json' ? '?as=json' : ''}`
   return html`${refusal ? notice('bad', html`${refusal}${misfits.map((misfit) => html`<br />${misfitSentence(misfit)}`)}`) : nothing}
     <form method="post" action="${path}" class="card" id="queue">
@@ -17,15 +20,20 @@ export function queueFormView(form: QueueForm, refusal: string): Html {
       ${from ? html`<p class="muted">With the variables of run <a href="/runs/${from.id}"><code>${shortId(from.id)}</code></a>, queued ${moment(from.createdAt)}.</p>` : nothing}
       <input type="hidden" name="key" value="${key}" />
       ${from ? html`<input type="hidden" name="from" value="${from.id}" />` : nothing}
-      ${as === 'json' ? jsonField(form) : fieldsPart(form)} ${optionsPart(form)}
+      ${as === 'json' ? jsonField(form) : fieldsPart(form)}
+      ${workflow.usesBrowser ? browserFields(browser, contexts) : nothing} ${optionsPart(form)}
       <div class="buttons"><button>Queue run</button></div>
     </form>`
 }
 
 /** The link to the other way of putting variables in. It forgets what stands in the form. */
-function otherWay({ workflow, as, onlyJson, from }: QueueForm): Html | '' {
+function otherWay({ workflow, as, onlyJson, from, browser: { contextId } }: QueueForm): Html | '' {
   if (onlyJson) return nothing
-  const query = new URLSearchParams({ ...(from && { from: from.id }), ...(as === 'fields' && { as: 'json' }) })
+  const query = new URLSearchParams({
+    ...(from && { from: from.id }),
+    ...(contextId !== '' && { browserContextId: contextId }),
+    ...(as === 'fields' && { as: 'json' }),
+  })
   const path = `/workflows/${workflow.id}${query.size > 0 ? `?${query}` : ''}`
   return html`<a href="${path}">${as === 'json' ? 'Fields' : 'All as JSON'}</a>`
 }

@@ -4,6 +4,7 @@ import type { QueueRequest } from '../../runs/queueing.ts'
 import type { Run } from '../../runs/run.ts'
 import type { Workflow } from '../../workflows/workflow.ts'
 import type { Misfit } from '../../workflows/workflows.ts'
+import { type BrowserChoice, choiceOf, newChoice } from './browser-choice.ts'
 import {
   defaultEntries,
   type Entries,
@@ -33,6 +34,7 @@ export interface QueueForm {
   entries: Entries
   json: Entry
   options: Options
+  browser: BrowserChoice
   /** The run that is run again. */
   from: Run | undefined
   /** The same for a form that is sent twice, so that it queues one run. */
@@ -41,8 +43,11 @@ export interface QueueForm {
   misfits: Misfit[]
 }
 
-/** @param from a run of the workflow, whose variables stand in the form. */
-export function newForm(workflow: Workflow, from: Run | undefined, wantsJson: boolean): QueueForm {
+/**
+ * @param from a run of the workflow, whose variables stand in the form.
+ * @param contextId of the browser context that is chosen in it, unless it is empty.
+ */
+export function newForm(workflow: Workflow, from: Run | undefined, wantsJson: boolean, contextId = ''): QueueForm {
   const fields = fieldsOf(workflow.variables)
   const entries = from ? entriesOf(fields, from.variables) : defaultEntries(fields)
   const onlyJson = !hasFieldForAll(workflow.variables) ? 'noFields' : entries ? undefined : 'noFieldForRun'
@@ -54,6 +59,7 @@ export function newForm(workflow: Workflow, from: Run | undefined, wantsJson: bo
     entries: entries ?? new Map(),
     json: { text: JSON.stringify(from ? from.variables : draftOf(workflow.variables), null, 2) },
     options: noOptions,
+    browser: newChoice(from, contextId),
     from,
     key: uuid(),
     misfits: [],
@@ -76,18 +82,21 @@ export function sentForm(
     entries: readEntries(fresh.fields, form),
     json: { text, ...errorOf(readMembers(text)) },
     options: optionsOf(form),
+    browser: choiceOf(form),
     key: validate(key) ? key : fresh.key,
   }
 }
 
 /** What to queue; or the form with what is wrong in it. */
 export function readForm(form: QueueForm): { request: QueueRequest } | { wrong: QueueForm } {
-  const { workflow, from, key } = form
+  const { workflow, from, key, browser } = form
   const options = readOptions(form.options)
   const read = form.as === 'json' ? readMembers(form.json.text) : readFields(form)
   if ('wrong' in read) return read
-  if ('error' in read || !options) return { wrong: form }
-  const request = { workflowId: workflow.id, variables: read.value, idempotencyKey: key, ...options }
+  if ('error' in read || !options || browser.error !== undefined) return { wrong: form }
+  const { contextId: id, persist } = browser
+  const browserContext = id === '' ? undefined : { id, persist }
+  const request = { workflowId: workflow.id, variables: read.value, idempotencyKey: key, ...options, browserContext }
   return { request: from ? { ...request, secretsFrom: from.id } : request }
 }
 

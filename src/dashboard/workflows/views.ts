@@ -1,7 +1,9 @@
 /** What the pages of workflows look like. */
+import type { BrowserContext } from '../../browser-contexts/browser-contexts.ts'
 import type { Workflow } from '../../workflows/workflow.ts'
 import { copyable, emptyState, facts, heading, table, trail } from '../elements.ts'
 import { type Html, html, nothing } from '../html.ts'
+import { withContext } from './browser-choice.ts'
 import { queueCommand } from './curl.ts'
 import { exampleOf } from './example.ts'
 import { queueFormView } from './form-view.ts'
@@ -37,21 +39,31 @@ function workflowTable(workflows: Workflow[]): Html {
   return table(['Workflow', 'Id', 'Version', ''], rows, 'Workflows')
 }
 
-export function workflowView(form: QueueForm, refusal: string, executionUrl: string): Html {
+interface ShownWorkflow {
+  form: QueueForm
+  refusal: string
+  /** The browser contexts that a run can be queued with. */
+  contexts: readonly BrowserContext[]
+  executionUrl: string
+}
+
+export function workflowView({ form, refusal, contexts, executionUrl }: ShownWorkflow): Html {
   const { workflow } = form
   const { id, title, description } = workflow
   const actions = html`<a class="button secondary" href="/runs?workflow=${id}">Its runs</a>`
-  const command = queueCommand(executionUrl, id, exampleOf(workflow.variables))
+  const browserContext = withContext(form.browser, contexts)
+  const command = queueCommand(executionUrl, id, exampleOf(workflow.variables), { browserContext })
   return html`${trail('/workflows', 'Workflows')}
     ${heading(title, { ...(description !== null && { lead: description }), actions })}
     <section class="card">${facts(factsOf(workflow))}</section>
     <div class="beside">
-      <div>${queueFormView(form, refusal)}</div>
+      <div>${queueFormView(form, refusal, contexts)}</div>
       <div>
         <section class="card">
           <h2>Run it from a program</h2>
           ${copyable('command', command, { label: 'Copy command' })}
           <p class="muted">With an <a href="/api-keys">API key</a> in place of <code>&lt;API_KEY&gt;</code>.</p>
+          ${workflow.usesBrowser && !browserContext ? contextAdvice() : nothing}
         </section>
         <section class="card">
           <h2>Schemas</h2>
@@ -69,7 +81,13 @@ function factsOf(workflow: Workflow): [string, Html | string][] {
     ['Time limit', timeLimitWords(workflow)],
     ['Runs at the same time', concurrencyWords(workflow)],
     ['Retries', retryWords(workflow)],
+    ...(workflow.usesBrowser ? [['Browser', 'each run has one of its own'] as [string, string]] : []),
   ]
+}
+
+function contextAdvice(): Html {
+  return html`<p class="muted">It starts with an empty browser. To start with a
+    <a href="/browser-contexts">browser context</a>, copy the command of its page.</p>`
 }
 
 function pretty(value: unknown): string {

@@ -1,4 +1,5 @@
 /** The tab "Workflows": what is installed, and queueing a run of it by hand. */
+import type { BrowserContext } from '../../browser-contexts/browser-contexts.ts'
 import type { Run } from '../../runs/run.ts'
 import { isMask, type Misfit } from '../../workflows/workflows.ts'
 import type { Parts } from '../parts.ts'
@@ -12,9 +13,11 @@ export function list({ workflows }: Parts): Handler {
 
 export function show(parts: Parts): Handler {
   return async (visit) => {
-    const workflow = found(parts.workflows.get(visit.params.id ?? ''))
-    const from = await earlierRun(parts, visit, visit.query.get('from'))
-    return workflowPage(parts, newForm(workflow, from, visit.query.get('as') === 'json'))
+    const { params, query } = visit
+    const workflow = found(parts.workflows.get(params.id ?? ''))
+    const from = await earlierRun(parts, visit, query.get('from'))
+    const form = newForm(workflow, from, query.get('as') === 'json', query.get('browserContextId') ?? '')
+    return workflowPage(parts, visit, form)
   }
 }
 
@@ -25,18 +28,26 @@ export function queue(parts: Parts): Handler {
     const from = await earlierRun(parts, visit, visit.form.get('from'))
     const form = sentForm(workflow, from, query.get('as') === 'json' ? 'json' : 'fields', visit.form)
     const read = readForm(form)
-    if ('wrong' in read) return refused(parts, read.wrong)
+    if ('wrong' in read) return refused(parts, visit, read.wrong)
     const queued = await parts.runs.queue({ accountId: account.id, apiKeyId: null, userId: user.id }, read.request)
     switch (queued.kind) {
       case 'queued':
         return { location: `/runs/${queued.run.id}` }
       case 'variablesMisfit':
-        return refused(parts, misfitForm(form, from ? queued.misfits.map(toBePutInAgain) : queued.misfits))
+        return refused(parts, visit, misfitForm(form, from ? queued.misfits.map(toBePutInAgain) : queued.misfits))
       case 'idempotencyConflict':
-        return repeated(parts, form)
-      case 'noSuchWorkflow':
+        return repeated(parts, visit, form)
       case 'noSuchBrowserContext':
+        // The field says so by itself, as it does when the context was deleted before the form was opened.
+        return refused(parts, visit, form)
       case 'usesNoBrowser':
+        return refused(
+          parts,
+          visit,
+          form,
+          'Nothing was queued: this workflow uses no browser, and takes no browser context.',
+        )
+      case 'noSuchWorkflow':
         return found<Page>(undefined)
     }
   }
@@ -55,21 +66,32 @@ async function earlierRun({ runs }: Parts, { account, params }: Visit, id: strin
   return found(run.workflowId === params.id && run)
 }
 
-function refused(parts: Parts, form: QueueForm): Page {
-  return workflowPage(parts, formAgain(form), {
-    status: 400,
-    refusal: 'Nothing was queued. Mend what is marked below.',
-  })
+const mend = 'Nothing was queued. Mend what is marked below.'
+
+function refused(parts: Parts, visit: Visit, form: QueueForm, refusal = mend): Promise<Page> {
+  return workflowPage(parts, visit, formAgain(form), { status: 400, refusal })
 }
 
 /** Somebody has gone back to a form that has queued a run, and changed it: with a new key it may be sent. */
-function repeated(parts: Parts, form: QueueForm): Page {
+function repeated(parts: Parts, visit: Visit, form: QueueForm): Promise<Page> {
   const refusal = 'This form has queued a run already, with other values. Send it again to queue another one.'
   const { key } = newForm(form.workflow, form.from, false)
-  return workflowPage(parts, { ...formAgain(form), key }, { status: 409, refusal })
+  return workflowPage(parts, visit, { ...formAgain(form), key }, { status: 409, refusal })
 }
 
-function workflowPage(parts: Parts, form: QueueForm, { status = 200, refusal = '' } = {}): Page {
-  const body = workflowView(form, refusal, parts.addresses().executionUrl)
-  return { title: form.workflow.title, tab: 'workflows', body, status }
+async function workflowPage(parts: Parts, visit: Visit, form: QueueForm, { status = 200, refusal = '' } = {}) {
+  const contexts = form.workflow.usesBrowser ? await choosable(parts, visit, form.browser.contextId) : []
+  const body = workflowView({ form, refusal, contexts, executionUrl: parts.addresses().executionUrl })
+  return { title: form.workflow.title, tab: 'workflows', body, status } satisfies Page
+}
+
+/** So many browser contexts can be chosen, the newest ones. */
+const contextsMax = 100
+
+/** Also the one that is chosen, however old it is. */
+async function choosable({ browserContexts }: Parts, { account }: Visit, chosenId: string): Promise<BrowserContext[]> {
+  const newest = (await browserContexts.list(account.id, { limit: contextsMax }))?.contexts ?? []
+  if (chosenId === '' || newest.some(({ id }) => id === chosenId)) return newest
+  const chosen = await browserContexts.get(account.id, chosenId)
+  return chosen ? [...newest, chosen] : newest
 }
