@@ -1,0 +1,198 @@
+/** The tab "Browser Contexts": making, filling, naming and deleting them, going back to versions, and who holds them. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { errorOf, type Person, type Served, signIn, textOf } from '../support/dashboard.ts'
+import { claim, holdContext, newContext, queueWith, serveBrowsers, stateOf, upload } from './context-pages.ts'
+
+let served: Served
+
+beforeAll(async () => {
+  served = await serveBrowsers()
+})
+
+afterAll(() => served.stop())
+
+async function page({ visitor }: Person, path: string): Promise<string> {
+  const answer = await visitor.get(path)
+  expect(answer.status).toBe(200)
+  return textOf(answer)
+}
+
+/** The rows of the page's tables, in words. */
+async function rows({ visitor }: Person, path: string): Promise<string[]> {
+  const { text } = await visitor.get(path)
+  return [...text.matchAll(/<tr>\s*<td[\s\S]*?<\/tr>/g)].map(([row]) => textOf({ text: row }).trim())
+}
+
+async function audited({ visitor }: Person) {
+  const { text } = await visitor.get('/settings/audit-log.jsonl')
+  const entries = text.trim().split('\n')
+  return entries.map((line) => JSON.parse(line)).filter(({ action }) => action.startsWith('browserContext.'))
+}
+
+test('an account without browser contexts is told what they are, and how a run gets one', async () => {
+  const text = await page(await signIn(served), '/browser-contexts')
+  expect(text).toContain('No browser context yet')
+  expect(text).toContain('A browser context is what a browser remembers')
+  expect(text).toContain('A run of a workflow that uses a browser is queued with one')
+})
+
+test('one is made, filled, filled again, brought back, named and deleted, and the audit log tells who did it', async () => {
+  const ada = await signIn(served)
+  const { visitor, accountId } = ada
+  const bo = await signIn(served, { accountId, role: 'member', name: 'Bo' })
+  const made = await visitor.post('/browser-contexts/new', { name: ' Shop ' })
+  const path = String(made.headers.location).replace('?done=created', '')
+  const id = path.split('/')[2] ?? ''
+  expect(await page(ada, `${path}?done=created`)).toContain('Created. It is empty until')
+
+  expect((await upload(ada, id, JSON.stringify(stateOf(['.shop.example'])))).headers.location).toBe(
+    `${path}?done=uploaded`,
+  )
+  expect((await upload(bo, id, JSON.stringify(stateOf(['bank.example'])))).status).toBe(303)
+  expect((await visitor.get(`${path}/versions/2/restore`)).status).toBe(404)
+  const question = await page(bo, `${path}/versions/1/restore`)
+  expect(question).toContain('Restore version 1?')
+  expect(question).toContain('It becomes version 3, with which the next run starts. Version 2 stays')
+  expect(question).toContain('shop.example')
+  expect((await bo.visitor.post(`${path}/versions/1/restore`)).headers.location).toBe(`${path}?done=restored`)
+  const versions = (await rows(ada, path)).map((row) => row.replaceAll(/\d{4}-\d\d-\d\d [\d:]+ UTC/g, 'then'))
+  expect(versions).toEqual([
+    expect.stringMatching(/^3 current then Bo restored from 1 shop\.example \d+ B$/),
+    expect.stringMatching(/^2 then Bo bank\.example \d+ B Restore$/),
+    expect.stringMatching(/^1 then Ada shop\.example \d+ B Restore$/),
+  ])
+  expect(JSON.parse((await served.domain.contextVersions.read(accountId, id)) ?? '')).toEqual(
+    stateOf(['.shop.example']),
+  )
+
+  expect((await visitor.post(`${path}/rename`, { name: 'Shop, signed in' })).headers.location).toBe(
+    `${path}?done=renamed`,
+  )
+  expect(await page(ada, path)).toContain('Shop, signed in')
+  const warning = await page(ada, `${path}/delete`)
+  expect(warning).toContain('This cannot be undone.')
+  expect(warning).toContain(
+    'Runs that are queued with it start all the same, and fail when they ask for their browser.',
+  )
+  expect((await bo.visitor.post(`${path}/delete`)).headers.location).toBe('/browser-contexts?done=deleted')
+  expect((await visitor.get(path)).status).toBe(404)
+  expect(await served.domain.contextVersions.read(accountId, id)).toBeUndefined()
+
+  const subject = (name: string) => ({ id, name })
+  expect(await audited(ada)).toMatchObject([
+    { action: 'browserContext.deleted', by: { kind: 'user', id: bo.id }, subject: subject('Shop, signed in') },
+    { action: 'browserContext.renamed', by: { id: ada.id }, details: { from: 'Shop', to: 'Shop, signed in' } },
+    { action: 'browserContext.restored', by: { id: bo.id }, details: { version: 3, restoredFrom: 1 } },
+    { action: 'browserContext.stateReplaced', by: { id: bo.id }, details: { version: 2 } },
+    { action: 'browserContext.stateReplaced', by: { id: ada.id }, details: { version: 1 } },
+    { action: 'browserContext.created', by: { kind: 'user', id: ada.id, name: 'Ada' }, subject: subject('Shop') },
+  ])
+})
+
+test('the page says how a program runs a workflow with it, and how it is filled', async () => {
+  const ada = await signIn(served)
+  const { id } = await newContext(served, ada, 'Shop')
+  const text = await page(ada, `/browser-contexts/${id}`)
+  const query = `browserContextId=${id}&persistContext=onSuccess`
+  expect(text).toContain(`curl -X PUT '${served.executionUrl}/v1/execution/queue-remote/browse?${query}' \\`)
+  expect(text).toContain(`curl -X PUT ${served.browserContextUrl}/alpha/browser-contexts/${id}/storage-state \\`)
+  expect(text).toContain("-H 'x-service-api-key: <API_KEY>'")
+  const { text: markup } = await ada.visitor.get(`/browser-contexts/${id}`)
+  expect(markup).toContain(`<a href="/workflows/browse?browserContextId=${id}#queue">Browse a site</a>`)
+})
+
+test('a name is refused when it is taken, or is none, and the form keeps it', async () => {
+  const ada = await signIn(served)
+  const { id } = await newContext(served, ada, 'Shop')
+  const other = await newContext(served, ada, 'Bank')
+  const paths = ['/browser-contexts/new', `/browser-contexts/${other.id}/rename`]
+  for (const path of paths) {
+    const taken = await ada.visitor.post(path, { name: 'Shop' })
+    expect([path, taken.status]).toEqual([path, 409])
+    expect(errorOf(taken, 'name')).toBe('There is a browser context of this name already. Choose another one.')
+    expect(taken.text).toContain('value="Shop"')
+    const refused = await ada.visitor.post(path, { name: 'a\u0007b' })
+    expect([path, refused.status]).toEqual([path, 400])
+    expect(errorOf(refused, 'name')).toBe('Use no control characters.')
+  }
+  expect((await ada.visitor.post(`/browser-contexts/${id}/rename`, { name: '' })).status).toBe(400)
+  expect((await ada.visitor.post(`/browser-contexts/${id}/rename`, { name: 'Shop' })).status).toBe(303)
+  expect((await ada.visitor.post('/browser-contexts/new', { name: '' })).status).toBe(303)
+  expect((await rows(ada, '/browser-contexts')).map((row) => row.split(' ')[0])).toEqual([
+    expect.stringMatching(/^context-/),
+    'Bank',
+    'Shop',
+  ])
+  // What changes nothing is not told.
+  expect((await audited(ada)).map(({ action }) => action)).toEqual(['browserContext.created'])
+})
+
+describe('the list', () => {
+  test('tells of each how much it holds, for which sites, and whether it was used', async () => {
+    const ada = await signIn(served)
+    const { id } = await newContext(served, ada, 'Shop')
+    await newContext(served, ada, 'Bank')
+    await upload(ada, id, JSON.stringify(stateOf(['e.example', '.a.example', 'a.example', 'b.example', 'c.example'])))
+    const [bank, shop] = await rows(ada, '/browser-contexts')
+    expect(bank).toMatch(/^Bank empty none none – .* never$/)
+    expect(shop).toMatch(/^Shop ready 1 a\.example, b\.example, c\.example \+1 [\d.]+ (B|KiB) /)
+  })
+
+  test('leads on to older ones, fifty on a page', async () => {
+    const ada = await signIn(served)
+    for (let index = 0; index < 51; index++) await newContext(served, ada, `Context ${index}`)
+    const first = await ada.visitor.get('/browser-contexts')
+    expect(await rows(ada, '/browser-contexts')).toHaveLength(50)
+    const older = first.text.match(/href="(\/browser-contexts\?cursor=[^"]+)"/)?.[1] ?? ''
+    expect(await rows(ada, older)).toEqual([expect.stringMatching(/^Context 0 /)])
+    const other = await signIn(served)
+    expect((await other.visitor.get(older)).headers.location).toBe('/browser-contexts')
+  })
+})
+
+describe('a browser context that a run holds', () => {
+  test('says so, takes nothing else meanwhile, and is deleted all the same', async () => {
+    const ada = await signIn(served)
+    const { id } = await newContext(served, ada, 'Shop')
+    const path = `/browser-contexts/${id}`
+    for (const site of ['a.example', 'b.example']) await upload(ada, id, JSON.stringify(stateOf([site])))
+    const { runId } = await holdContext(served, ada, id)
+    const short = `…${runId.slice(-8)}`
+    expect((await rows(ada, '/browser-contexts'))[0]).toMatch(`Shop in use by run ${short} 2`)
+    expect((await ada.visitor.get(path)).text).toContain(`href="/runs/${runId}"`)
+    expect(await page(ada, path)).toContain(`in use Shop ${id}`)
+
+    const sentence = `Run ${short} holds this browser context and may be about to change it. Wait for its end, or cancel it.`
+    const refused = [
+      await upload(ada, id, JSON.stringify(stateOf([]))),
+      await ada.visitor.post(`${path}/versions/1/restore`),
+    ]
+    for (const answer of refused) {
+      expect(answer.status).toBe(409)
+      expect(textOf(answer)).toContain(sentence)
+      expect(answer.text).toContain(`href="/runs/${runId}"`)
+    }
+    expect((await served.domain.contextVersions.list(ada.accountId, id))?.map(({ number }) => number)).toEqual([2, 1])
+    expect((await audited(ada)).map(({ details }) => details)).toEqual([{ version: 2 }, { version: 1 }])
+
+    expect(await page(ada, `${path}/delete`)).toContain(`Run ${short} holds it. It goes on, but`)
+    expect((await ada.visitor.post(`${path}/delete`)).status).toBe(303)
+    expect((await ada.visitor.get(path)).status).toBe(404)
+  })
+
+  test('is waited for by the next run, whose page says for whom', async () => {
+    const ada = await signIn(served)
+    const { id } = await newContext(served, ada, 'Shop')
+    const holder = await holdContext(served, ada, id)
+    const next = await queueWith(ada, { browserContextId: id, persistContext: 'always' })
+    expect(await claim(served)).toEqual([])
+    const text = await page(ada, `/runs/${next}`)
+    expect(text).toContain(`It waits for its browser context, Shop , which run …${holder.runId.slice(-8)} holds.`)
+    expect(text).toContain('Browser context Shop Kept in it always, also when the run fails')
+    expect(await page(ada, '/runs')).toContain('for its browser context')
+    await ada.visitor.post(`/browser-contexts/${id}/delete`)
+    const deleted = await page(ada, `/runs/${next}`)
+    expect(deleted).toContain('Its browser context was deleted while it waited for it')
+    expect(deleted).toContain('Browser context a deleted one')
+  })
+})
