@@ -26,12 +26,12 @@ export function moment(at: number | null, style: 'relative' | 'exact' = 'relativ
     hour="2-digit" minute="2-digit" second="2-digit" title="${inUtc}">${inUtc}</relative-time>`
 }
 
-/** Such as `812 B`, `4.9 KiB` and `5 MiB`. */
+/** Such as `812 B`, `4.9 KiB` and `5 MiB`, which no line break parts. */
 export function byteSize(bytes: number): string {
-  if (bytes < 1024) return `${bytes} B`
+  if (bytes < 1024) return `${bytes}\u00a0B`
   // Rounded first, so that a byte less than 1 MiB is not told as 1024 KiB.
   const kibibytes = Math.round(bytes / 102.4) / 10
-  return kibibytes < 1024 ? `${kibibytes} KiB` : `${Math.round(bytes / 104857.6) / 10} MiB`
+  return kibibytes < 1024 ? `${kibibytes}\u00a0KiB` : `${Math.round(bytes / 104857.6) / 10}\u00a0MiB`
 }
 
 export type Tone = 'good' | 'bad' | 'busy' | 'waiting' | 'quiet' | 'warning'

@@ -130,7 +130,7 @@ describe('the page of a run', () => {
       expect([status, text]).toEqual([200, Buffer.from(content).toString()])
       expect(headers).toMatchObject({
         'content-type': mediaType,
-        'content-disposition': `attachment; filename="${name}"`,
+        'content-disposition': `attachment; filename=${name}`,
         'x-content-type-options': 'nosniff',
         'content-security-policy': "default-src 'none'; frame-ancestors 'none'; sandbox",
         'cache-control': 'no-store',

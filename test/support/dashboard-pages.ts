@@ -1,5 +1,8 @@
 /** Every page of the dashboard with something to see on it, for those who look at all of them. */
 import type { Page } from 'playwright-core'
+import { takeHold } from '../../src/browser-contexts/hold.ts'
+import { putArtifact } from '../../src/runs/artifacts.ts'
+import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { createKey, type Dashboard, inOwnWindow } from './dashboard-browser.ts'
 import { until } from './service.ts'
 
@@ -32,6 +35,7 @@ export function openPages(welcomeUrl: string): ShownPage[] {
 export const emptyPages: ShownPage[] = [
   at('overview-empty', '/'),
   at('runs-empty', '/runs'),
+  at('browser-contexts-empty', '/browser-contexts'),
   at('api-keys-empty', '/api-keys'),
 ]
 
@@ -58,6 +62,7 @@ export async function fill(dashboard: Dashboard, page: Page): Promise<ShownPage[
   return [
     at('overview', '/'),
     ...runPages(runs),
+    ...(await contextPages(dashboard, page, runs)),
     at('api-keys', '/api-keys'),
     at('api-key-new', '/api-keys/new'),
     { name: 'api-key-refused', open: refuseKey },
@@ -75,7 +80,9 @@ export async function fill(dashboard: Dashboard, page: Page): Promise<ShownPage[
   ]
 }
 
-function runPages(runs: Record<'succeeded' | 'failed' | 'delayed' | 'running', string>): ShownPage[] {
+type ShownRuns = Awaited<ReturnType<typeof queueRuns>>
+
+function runPages(runs: ShownRuns): ShownPage[] {
   const misfit = async (page: Page) => {
     await page.goto('/workflows/check-links?as=json')
     await page.locator('textarea').first().fill('{"url": 1, "depth": "deep"}')
@@ -94,6 +101,56 @@ function runPages(runs: Record<'succeeded' | 'failed' | 'delayed' | 'running', s
     at('workflow', '/workflows/check-links'),
     { name: 'workflow-misfit', open: misfit },
   ]
+}
+
+/** Browser contexts, one with versions and one that a run holds; and a run that has made something. */
+async function contextPages(dashboard: Dashboard, page: Page, runs: ShownRuns): Promise<ShownPage[]> {
+  const sites = ['.shop.example', 'pay.shop.example', 'login.example', '.news.example', 'mail.example']
+  const shop = await newContext(page, 'Shop, signed in')
+  for (const count of [2, 5]) await upload(page, shop, stateOf(sites.slice(0, count)))
+  const bank = await newContext(page, 'Bank')
+  const image = { name: 'page.png', mediaType: 'image/png', content: await page.screenshot() } as const
+  const table = { name: 'rows.csv', mediaType: 'text/csv', content: Buffer.from('name,rows\nshop,2\n') } as const
+  const store = await openSqliteStore(dashboard.installation.dataDirectory)
+  await store.write(async (session) => {
+    const now = Date.now()
+    await takeHold(session, bank, runs.running, now)
+    for (const made of [image, table]) await putArtifact(session, { runId: runs.succeeded, attempt: 1 }, made, now)
+  })
+  await store.close()
+  const restore = `/browser-contexts/${shop}/versions/1/restore`
+  return [
+    at('run-artifacts', `/runs/${runs.succeeded}`),
+    at('browser-contexts', '/browser-contexts'),
+    at('browser-context-new', '/browser-contexts/new'),
+    at('browser-context', `/browser-contexts/${shop}`),
+    { name: 'browser-context-refused', open: (shown) => upload(shown, shop, '{"cookies":[]}') },
+    at('browser-context-restore', restore),
+    at('browser-context-delete', `/browser-contexts/${bank}/delete`),
+  ]
+}
+
+/** Makes a browser context in its tab, and returns its id. */
+async function newContext(page: Page, name: string): Promise<string> {
+  await page.goto('/browser-contexts/new')
+  await page.getByLabel('Name').fill(name)
+  await page.getByRole('button', { name: 'Create browser context' }).click()
+  await page.getByRole('heading', { name }).waitFor()
+  return new URL(page.url()).pathname.split('/')[2] ?? ''
+}
+
+async function upload(page: Page, contextId: string, state: string): Promise<void> {
+  await page.goto(`/browser-contexts/${contextId}`)
+  const file = { name: 'state.json', mimeType: 'application/json', buffer: Buffer.from(state) }
+  await page.getByLabel('File').setInputFiles(file)
+  await page.getByRole('button', { name: 'Upload', exact: true }).click()
+  await page.getByText(/^(Uploaded\.|Nothing was stored\.)/).waitFor()
+}
+
+function stateOf(sites: string[]): string {
+  const rest = { path: '/', expires: -1, httpOnly: true, secure: true, sameSite: 'Lax' }
+  const cookies = sites.map((domain) => ({ name: 'session', value: 'x'.repeat(400), domain, ...rest }))
+  return JSON.stringify({ cookies, origins: [] })
 }
 
 async function refuseKey(page: Page): Promise<void> {

@@ -67,10 +67,10 @@ function factsOf(context: BrowserContext): [string, Html | string][] {
     ['Held by', heldByRunId === null ? html`<span class="muted">no run</span>` : runLink(heldByRunId)],
     ['Version', version === 0 ? html`<span class="muted">none yet</span>` : `${version}`],
     ['Size', byteSize(sizeBytes)],
-    ['Sites with cookies', sitesOf(context, sitesMax)],
     ['Created', moment(createdAt, 'exact')],
     ['Updated', moment(updatedAt, 'exact')],
     ['Last used', moment(lastUsedAt, 'exact')],
+    ['Sites with cookies', sitesOf(context, sitesMax)],
   ]
 }
 
@@ -80,8 +80,8 @@ function versionsPart({ context, versions, userOf }: ShownContext): Html {
     const { number, isCurrent, createdAt, sizeBytes } = version
     const path = `/browser-contexts/${context.id}/versions/${number}/restore`
     return [
-      html`<span class="version">${number} ${isCurrent ? badge('good', 'current') : nothing}</span>`,
-      moment(createdAt, 'exact'),
+      html`${number}${isCurrent ? html`\u00a0${badge('good', 'current')}` : nothing}`,
+      moment(createdAt),
       writerOf(version, userOf),
       sitesOf(version, 3),
       byteSize(sizeBytes),

@@ -13,17 +13,16 @@ const drawn: readonly ArtifactMediaType[] = ['image/png', 'image/jpeg', 'image/w
 export function artifactsPart({ id, artifacts }: Pick<Run, 'id' | 'artifacts'>): Html | '' {
   if (artifacts.length === 0) return nothing
   const rows = artifacts.map((artifact) => {
-    const { name, mediaType, sizeBytes, createdAt, expiresAt } = artifact
+    const { name, mediaType, sizeBytes, expiresAt } = artifact
     return [
       html`<a href="${artifactPath(id, name)}" download><strong>${name}</strong></a>`,
       html`<code>${mediaType}</code>`,
       byteSize(sizeBytes),
-      moment(createdAt, 'exact'),
-      moment(expiresAt),
+      moment(expiresAt, 'exact'),
     ]
   })
   return html`<h2>Artifacts</h2>
-    ${table(['File', 'Type', 'Size', 'Made', 'Removed'], rows, 'Artifacts')} ${previews(id, artifacts)}`
+    ${table(['File', 'Type', 'Size', 'Kept until'], rows, 'Artifacts')} ${previews(id, artifacts)}`
 }
 
 function previews(runId: string, artifacts: readonly Artifact[]): Html | '' {

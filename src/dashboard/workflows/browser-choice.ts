@@ -72,7 +72,7 @@ export function browserFields({ contextId, persist, error }: BrowserChoice, cont
   })}
   ${selectField({
     name: 'persistContext',
-    label: 'What its browser holds is kept in it',
+    label: 'What its browser holds at the end is kept in it',
     value: persist,
     options: kept,
   })}`
