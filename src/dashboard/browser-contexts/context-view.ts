@@ -97,7 +97,7 @@ function versionsPart({ context, versions, userOf }: ShownContext): Html {
 /** Who has written the version, and whether it repeats another. */
 export function writerOf(version: Version, userOf: QueuerOf): Html {
   const { runId, restoredFrom } = version
-  const restored = restoredFrom === null ? nothing : html`<small>restored from ${restoredFrom}</small>`
+  const restored = restoredFrom === null ? nothing : html`<small class="unbroken">restored from ${restoredFrom}</small>`
   return html`<div class="stack">${runId === null ? userOf(version) : runLink(runId)} ${restored}</div>`
 }
 

@@ -34,7 +34,7 @@ export function shortId(id: string): string {
 
 /** Leads to a run of which no more is known than its id. */
 export function runLink(id: string, word: 'Run' | 'run' = 'run'): Html {
-  return html`<a href="/runs/${id}">${word}\u00a0<code>${shortId(id)}</code></a>`
+  return html`<a class="unbroken" href="/runs/${id}">${word} <code>${shortId(id)}</code></a>`
 }
 
 /** What a queued run waits for, in a few words. */
