@@ -158,7 +158,7 @@ describe('a browser context that a run holds', () => {
     for (const site of ['a.example', 'b.example']) await upload(ada, id, JSON.stringify(stateOf([site])))
     const { runId } = await holdContext(served, ada, id)
     const short = `…${runId.slice(-8)}`
-    expect((await rows(ada, '/browser-contexts'))[0]).toMatch(`Shop in use by run ${short} 2`)
+    expect((await rows(ada, '/browser-contexts'))[0]).toMatch(`Shop in use run ${short} 2`)
     expect((await ada.visitor.get(path)).text).toContain(`href="/runs/${runId}"`)
     expect(await page(ada, path)).toContain(`in use Shop ${id}`)
 

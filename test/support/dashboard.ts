@@ -15,6 +15,7 @@ import { readConfig } from '../../src/config.ts'
 import { knownScopes } from '../../src/documents.ts'
 import { openEncryption } from '../../src/installation.ts'
 import { RunQueue } from '../../src/runs/queue.ts'
+import { sealedColumns } from '../../src/sealed-columns.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { sendRaw } from '../contract/http.ts'
@@ -66,7 +67,7 @@ function freePort(): Promise<number> {
 
 async function openDomain(dataDirectory: string) {
   const store = await openSqliteStore(dataDirectory)
-  const encryption = await openEncryption(readConfig(settingsOf(dataDirectory)))
+  const encryption = await openEncryption(readConfig(settingsOf(dataDirectory)), store, sealedColumns)
   const apiKeys = new ApiKeys(store, knownScopes())
   return {
     store,

@@ -32,6 +32,9 @@ const endings = new Map([
   ['restored', 'Restored, as a new version. The next run with this browser context starts with it.'],
 ])
 
+/** More sites are counted. */
+const sitesMax = 60
+
 export function contextView(shown: ShownContext): Html {
   const { context, done, fault } = shown
   const ending = endings.get(done)
@@ -40,7 +43,9 @@ export function contextView(shown: ShownContext): Html {
     ${ending ? notice('good', ending) : nothing}
     <div id="browser-context" data-live="/runs/changes">
       ${head(context)}
-      <section class="card">${facts(factsOf(context))}</section>
+      <section class="card">
+        ${facts(factsOf(context))} ${facts([['Sites with cookies', sitesOf(context, sitesMax)]])}
+      </section>
       ${versionsPart(shown)}
     </div>
     <div class="beside">
@@ -58,9 +63,6 @@ function head(context: BrowserContext): Html {
   return html`<div class="run-head">${statusBadge(context)} ${heading(name, { lead, actions })}</div>`
 }
 
-/** More sites are counted. */
-const sitesMax = 60
-
 function factsOf(context: BrowserContext): [string, Html | string][] {
   const { heldByRunId, version, sizeBytes, createdAt, updatedAt, lastUsedAt } = context
   return [
@@ -70,7 +72,6 @@ function factsOf(context: BrowserContext): [string, Html | string][] {
     ['Created', moment(createdAt, 'exact')],
     ['Updated', moment(updatedAt, 'exact')],
     ['Last used', moment(lastUsedAt, 'exact')],
-    ['Sites with cookies', sitesOf(context, sitesMax)],
   ]
 }
 

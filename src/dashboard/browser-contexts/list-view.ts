@@ -39,7 +39,7 @@ const columns = ['Name', 'Status', 'Version', 'Sites with cookies', 'Size', 'Upd
 function contextTable(contexts: BrowserContext[]): Html {
   const rows = contexts.map((context) => [
     html`<strong>${contextLink(context)}</strong>`,
-    html`<div class="stack">${statusBadge(context)} ${context.heldByRunId === null ? nothing : html`<small>by ${runLink(context.heldByRunId)}</small>`}</div>`,
+    html`<div class="stack">${statusBadge(context)} ${context.heldByRunId === null ? nothing : html`<small>${runLink(context.heldByRunId)}</small>`}</div>`,
     context.version === 0 ? html`<span class="muted">none</span>` : `${context.version}`,
     sitesOf(context, 3),
     context.version === 0 ? html`<span class="muted">–</span>` : byteSize(context.sizeBytes),
