@@ -71,4 +71,5 @@ test('pages of an account with keys, members and runs have no fault', async (con
   const page = await dashboard.open(context)
   await signIn(page)
   expect(await faultsOf(page, await fill(dashboard, page))).toEqual([])
-})
+  // More than thirty pages, each in four looks.
+}, 120_000)
