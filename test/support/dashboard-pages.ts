@@ -99,6 +99,7 @@ function runPages(runs: ShownRuns): ShownPage[] {
     at('run-again', `/workflows/count-words?from=${runs.failed}`),
     at('workflows', '/workflows'),
     at('workflow', '/workflows/check-links'),
+    at('workflow-browser', '/workflows/shop-sign-in'),
     { name: 'workflow-misfit', open: misfit },
   ]
 }
