@@ -2,7 +2,7 @@
 import { v7 as uuid } from 'uuid'
 import { type Actor, record } from '../audit-log/audit-log.ts'
 import type { Cursors } from '../storage/cursors.ts'
-import type { Store } from '../storage/store.ts'
+import { type Store, StoreUnavailable } from '../storage/store.ts'
 import { type ContextRow, contextsOf, findContext, isTaken } from './store.ts'
 
 /** `inUse` while a run holds it, `empty` before its first version. */
@@ -93,7 +93,7 @@ export class BrowserContexts {
 
   /** Erases the context with all its versions; returns whether there was one. */
   async delete(accountId: string, id: string, actor?: Actor): Promise<boolean> {
-    return this.#store.write(async (session) => {
+    const deleted = await this.#store.write(async (session) => {
       const row = await findContext(session, accountId, id)
       if (!row) return false
       const versions = session.query.deleteFrom('browser_context_versions')
@@ -102,7 +102,14 @@ export class BrowserContexts {
       if (actor) await record(session, accountId, { action: 'browserContext.deleted', by: actor, subject: row })
       return true
     })
+    // The store's files too; while others read all the time, that has to wait for the next deletion.
+    if (deleted) await this.#store.scrub().catch(unlessUnavailable)
+    return deleted
   }
+}
+
+function unlessUnavailable(error: unknown): void {
+  if (!(error instanceof StoreUnavailable)) throw error
 }
 
 function contextOf(row: ContextRow): BrowserContext {
