@@ -63,8 +63,8 @@ export class ContextVersions {
     // In one statement: the version may be replaced, and removed, between two.
     const contexts = contextsOf(this.#store.read, accountId).select('browser_context_versions.state')
     const row = await contexts.where('browser_contexts.id', '=', contextId.toLowerCase()).executeTakeFirst()
-    if (!row?.version_id || !row.state) return row && emptyState
-    return this.#encryption.open(row.state, versionOwner(accountId, row.id, row.version_id))
+    if (!row || row.version_id === null) return row && emptyState
+    return this.#encryption.open(row.state ?? new Uint8Array(), versionOwner(accountId, row.id, row.version_id))
   }
 
   /** The versions that are kept, newest first; `undefined` when the account has no such context. */
@@ -73,8 +73,7 @@ export class ContextVersions {
     if (!context) return undefined
     const rows = await this.#store.read.query
       .selectFrom('browser_context_versions')
-      .select(['id', 'version', 'size_bytes', 'cookie_domains', 'created_at', 'run_id', 'api_key_id', 'user_id'])
-      .select('restored_from')
+      .select(['id', ...told])
       .where('browser_context_id', '=', context.id)
       .where('version', 'is not', null)
       .orderBy('version', 'desc')
@@ -183,7 +182,7 @@ export class ContextVersions {
     }
     const version = context.version + 1
     const numbered = query.updateTable('browser_context_versions').set({ version }).where('id', '=', id)
-    const row = await numbered.returningAll().executeTakeFirstOrThrow()
+    const row = await numbered.returning(told).executeTakeFirstOrThrow()
     const change = { version, version_id: id, updated_at: Date.now() }
     await query.updateTable('browser_contexts').set(change).where('id', '=', contextId).execute()
     const versions = query.deleteFrom('browser_context_versions').where('browser_context_id', '=', contextId)
@@ -220,7 +219,19 @@ export async function forgetUnfinishedVersions(session: Session, now: number): P
   await session.all(forgetUnfinishedSql, [now - unfinishedMilliseconds])
 }
 
-function versionOf(row: Omit<BrowserContextVersionsTable, 'state' | 'browser_context_id'>): Omit<Version, 'isCurrent'> {
+/** Not the state, which may be large. */
+const told = [
+  'version',
+  'size_bytes',
+  'cookie_domains',
+  'created_at',
+  'run_id',
+  'api_key_id',
+  'user_id',
+  'restored_from',
+] as const
+
+function versionOf(row: Pick<BrowserContextVersionsTable, (typeof told)[number]>): Omit<Version, 'isCurrent'> {
   return {
     number: row.version ?? 0,
     sizeBytes: row.size_bytes,

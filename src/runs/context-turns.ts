@@ -12,9 +12,20 @@ const nextSql = `UPDATE runs SET waits_for_context = 0 WHERE id = (
   SELECT id FROM runs WHERE status = 'queued' AND waits_for_context = 1 AND browser_context_id = ?
   ORDER BY priority DESC, id LIMIT 1)`
 
-const waitedForSql = `SELECT DISTINCT browser_context_id AS id FROM runs
-  WHERE status = 'queued' AND waits_for_context = 1 AND NOT EXISTS (
-    SELECT 1 FROM browser_contexts WHERE id = runs.browser_context_id AND held_by_run_id IS NOT NULL) LIMIT 100`
+/** All of those that wait for a context. */
+const everySql = `UPDATE runs SET waits_for_context = 0
+  WHERE status = 'queued' AND waits_for_context = 1 AND browser_context_id = ?`
+
+/** One look into the index for each context: with SELECT DISTINCT, SQLite read past every run that waits. */
+const waitedForSql = `WITH RECURSIVE waited (id) AS (
+    SELECT MIN(browser_context_id) FROM runs WHERE status = 'queued' AND waits_for_context = 1
+    UNION ALL
+    SELECT (SELECT MIN(browser_context_id) FROM runs
+      WHERE status = 'queued' AND waits_for_context = 1 AND browser_context_id > waited.id)
+    FROM waited WHERE id IS NOT NULL)
+  SELECT waited.id, browser_contexts.id IS NULL AS deleted FROM waited
+  LEFT JOIN browser_contexts ON browser_contexts.id = waited.id
+  WHERE waited.id IS NOT NULL AND held_by_run_id IS NULL LIMIT 100`
 
 interface Waiting {
   id: string
@@ -45,12 +56,18 @@ export async function passOnContext(session: Session, contextId: string, runId: 
   if (await letGo(session, contextId, runId)) await session.all(nextSql, [contextId])
 }
 
-/** Browser contexts that runs wait for and none holds: deleted ones, or the one whose turn it was has not started. */
-export async function freeContextsWaitedFor(session: Session): Promise<string[]> {
-  return (await session.all<{ id: string }>(waitedForSql, [])).map(({ id }) => id)
+/** Whether there are contexts that runs wait for and none holds: deleted ones, or the next run has not started. */
+export async function anyFreeContextWaitedFor(session: Session): Promise<boolean> {
+  return (await freeContextsWaitedFor(session)).length > 0
 }
 
-/** Gives the next run of each such context its turn. */
+/** Gives the next run of each such context its turn; what waits for a deleted one has nothing to wait for. */
 export async function passOnFreeContexts(session: Session): Promise<void> {
-  for (const id of await freeContextsWaitedFor(session)) await session.all(nextSql, [id])
+  for (const { id, deleted } of await freeContextsWaitedFor(session)) {
+    await session.all(deleted ? everySql : nextSql, [id])
+  }
+}
+
+async function freeContextsWaitedFor(session: Session): Promise<{ id: string; deleted: number }[]> {
+  return session.all(waitedForSql, [])
 }

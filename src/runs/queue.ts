@@ -85,7 +85,7 @@ export class RunQueue {
     // Each passed-over run is one statement: others write between two batches of them.
     while (more) {
       more = false
-      const taken = await this.#store.write(async (session) => {
+      const claimed = this.#store.write(async (session) => {
         const taken: Claim[] = []
         for (let passedOver = 0; claims.length + taken.length < slots; ) {
           const best = await this.#best(session, workflows)
@@ -98,6 +98,12 @@ export class RunQueue {
           }
         }
         return taken
+      })
+      // What an earlier batch has claimed is not to be lost with this one: its leases would be renewed for ever.
+      const taken = await claimed.catch((error: unknown) => {
+        if (claims.length === 0) throw error
+        more = false
+        return []
       })
       claims.push(...taken)
     }

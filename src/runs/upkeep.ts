@@ -3,7 +3,7 @@ import { anyUnfinishedVersions, forgetUnfinishedVersions } from '../browser-cont
 import type { Session, Store } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
 import type { RunArtifacts } from './artifacts.ts'
-import { freeContextsWaitedFor, passOnFreeContexts } from './context-turns.ts'
+import { anyFreeContextWaitedFor, passOnFreeContexts } from './context-turns.ts'
 import { settleRow } from './queue.ts'
 import { appendEvent } from './store.ts'
 import { anyLongDeadWorkers, forgetLongDeadWorkers } from './workers.ts'
@@ -80,7 +80,7 @@ export class Upkeep {
       if ((await this.#store.read.all(sql, [now])).length > 0) return true
     }
     const { read } = this.#store
-    if ((await freeContextsWaitedFor(read)).length > 0) return true
+    if (await anyFreeContextWaitedFor(read)) return true
     if (await anyUnfinishedVersions(read, now)) return true
     return (await this.#artifacts.anyOld(read)) || anyLongDeadWorkers(read, now)
   }

@@ -46,31 +46,48 @@ export class AttemptBrowser {
 
   /** What the executor is answered when its workflow wants the browser. */
   async provide(): Promise<Answer> {
-    const { accountId, browserContextId } = this.#claim
+    if (this.#released) return refused('The run has ended.')
+    let storageState: string | undefined
     try {
-      const storageState =
-        browserContextId === null
-          ? undefined
-          : await untilAvailable(() => this.#parts.versions.read(accountId, browserContextId))
-      if (browserContextId !== null && storageState === undefined) {
-        return { type: 'browserRefused', message: 'The browser context of this run was deleted.' }
-      }
-      this.#mask(storageState)
+      storageState = await this.#storedState()
+    } catch (error) {
+      return refused((error as Error).message)
+    }
+    try {
       const endpoint = await this.#parts.host.take()
       if (this.#released) this.#parts.host.release()
       this.#taken = !this.#released
       return { type: 'browser', endpoint, storageState }
     } catch (error) {
       const known = error instanceof BrowserMissing
-      const message = known ? error.message : `The browser could not be started: ${(error as Error).message}`
-      return { type: 'browserRefused', message }
+      return refused(known ? error.message : `The browser could not be started: ${(error as Error).message}`)
     }
+  }
+
+  /** What the browser starts with; nothing where the run has no browser context. */
+  async #storedState(): Promise<string | undefined> {
+    const { accountId, browserContextId: id } = this.#claim
+    if (id === null) return undefined
+    const state = await untilAvailable(() => this.#parts.versions.read(accountId, id)).catch((cause: unknown) => {
+      throw new Error('What is stored of the browser context of this run does not open: replace or restore it.', {
+        cause,
+      })
+    })
+    if (state === undefined) throw new Error('The browser context of this run was deleted.')
+    this.#mask(state)
+    return state
   }
 
   /** Takes what the browser held when the workflow ended. */
   take(state: TakenState): void {
     this.#state = state
-    if (state && 'json' in state) this.#mask(state.json)
+    if (!state || !('json' in state)) return
+    try {
+      this.#mask(state.json)
+    } catch {
+      // A workflow can change everything in its process, Playwright's functions too.
+      this.#state = { unreadable: 'it is not as Playwright writes it.' }
+    }
   }
 
   /** Says that the attempt needs no browser any more. */
@@ -113,9 +130,13 @@ const wasDeleted = 'The browser context was deleted while the run used it: nothi
 
 function problemOf(state: NonNullable<TakenState>): string | undefined {
   if ('unreadable' in state) return `What the browser held could not be read: ${state.unreadable}`
-  const bytes = Buffer.byteLength(state.json)
+  const bytes = 'tooLarge' in state ? state.tooLarge : Buffer.byteLength(state.json)
   if (bytes <= stateBytesMax) return undefined
   return `The browser holds ${bytes} bytes of cookies and storage; at most ${stateBytesMax} can be saved.`
+}
+
+function refused(message: string): Answer {
+  return { type: 'browserRefused', message }
 }
 
 function notSaved(message: string): Outcome {

@@ -1,13 +1,14 @@
 /** One attempt of a run, from its claim to its outcome. */
 import { ArtifactRefused, type NewArtifact } from '../runs/artifacts.ts'
-import type { Claim, Claimable, RunQueue } from '../runs/queue.ts'
+import type { Claim, Claimable, Report, RunQueue } from '../runs/queue.ts'
 import { secretsOwner, stepOwner } from '../runs/sealed.ts'
-import type { Outcome } from '../runs/state.ts'
+import type { Outcome, RunStatus } from '../runs/state.ts'
 import type { Encryption } from '../storage/encryption.ts'
+import type { Session } from '../storage/store.ts'
 import { putSecrets, redactor, type Secrets } from '../workflows/secrets.ts'
 import type { Workflows } from '../workflows/workflows.ts'
 import { AttemptBrowser, type AttemptBrowserParts } from './attempt-browser.ts'
-import type { ExecutorProcess, Heard } from './executor-process.ts'
+import type { ExecutorProcess, Heard, Spoken } from './executor-process.ts'
 import { Reporter, untilAvailable } from './reporter.ts'
 
 /** Why an attempt is made to end. */
@@ -38,6 +39,7 @@ export class Attempt {
   readonly #secrets: Secrets
   readonly #browser: AttemptBrowser
   readonly #timers: NodeJS.Timeout[] = []
+  #spoken: Spoken | undefined
   #interruption: Interruption | undefined
   #end: (outcome: Outcome | 'lost') => void = () => {}
   /** Whether the executor may serve another attempt. */
@@ -70,7 +72,7 @@ export class Attempt {
     if (this.#interruption) return
     this.#interruption = why
     if (why === 'leaseLost') return this.#end('lost')
-    this.#executor.abort(abortMessages[why])
+    this.#spoken?.abort(abortMessages[why])
     const grace = () => this.#end(this.#interrupted(why))
     this.#timers.push(setTimeout(grace, this.#parts.abortGraceSeconds * 1000))
   }
@@ -87,7 +89,7 @@ export class Attempt {
         steps: Object.fromEntries(steps),
         tellsState: this.#claim.hold ? this.#claim.persistContext : ('never' as const),
       }
-      this.#executor.start(start, (heard) => this.#hear(heard))
+      this.#spoken = this.#executor.start(start, (heard) => this.#hear(heard))
       this.#timers.push(setTimeout(() => this.interrupt('timeLimit'), timeLimitSeconds * 1000))
     })
   }
@@ -105,7 +107,7 @@ export class Attempt {
       case 'artifact':
         return void this.#keepArtifact(heard).catch(() => this.interrupt('leaseLost'))
       case 'browserWanted':
-        return void this.#browser.provide().then((answer) => this.#executor.answer(answer))
+        return void this.#browser.provide().then((answer) => this.#spoken?.answer(answer))
       default:
         if (heard.type !== 'exited') this.#browser.take(heard.state)
         this.#end(this.#interruption ? this.#interrupted(this.#interruption, heard) : this.#finished(heard))
@@ -147,7 +149,7 @@ export class Attempt {
     const finished = this.#reporter.report(at, 'step', { name, state: 'finished' })
     const sealed = encryption.seal(value, stepOwner(this.#claim.runId, name))
     const kept = await untilAvailable(() => queue.finishStep(this.#claim, name, sealed, [...before, finished]))
-    if (kept) this.#executor.answer({ type: 'stepKept', name })
+    if (kept) this.#spoken?.answer({ type: 'stepKept', name })
     else this.interrupt('leaseLost')
   }
 
@@ -155,25 +157,25 @@ export class Attempt {
     const { queue } = this.#parts
     const bytes = Buffer.from(content, 'base64')
     const artifact = { name: this.#redact(name), mediaType: mediaType as NewArtifact['mediaType'], content: bytes }
-    const told = { name: artifact.name, mediaType, sizeBytes: bytes.length }
-    const reports = [...(await this.#reporter.take()), this.#reporter.report(at, 'artifact', told)]
+    const told = this.#reporter.report(at, 'artifact', { name: artifact.name, mediaType, sizeBytes: bytes.length })
+    const before = await this.#reporter.take()
     try {
-      const kept = await untilAvailable(() => queue.keepArtifact(this.#claim, artifact, reports))
-      if (kept) this.#executor.answer({ type: 'artifactKept', id })
+      const kept = await untilAvailable(() => queue.keepArtifact(this.#claim, artifact, [...before, told]))
+      if (kept) this.#spoken?.answer({ type: 'artifactKept', id })
       else this.interrupt('leaseLost')
     } catch (error) {
       if (!(error instanceof ArtifactRefused)) throw error
-      this.#executor.answer({ type: 'artifactKept', id, refused: error.message })
+      if (!(await untilAvailable(() => queue.report(this.#claim, before)))) return this.interrupt('leaseLost')
+      this.#spoken?.answer({ type: 'artifactKept', id, refused: error.message })
     }
   }
 
   async #settle(ended: Outcome, retry: Claimable['retry']): Promise<boolean> {
-    const { outcome, reports: told, alongside } = await untilAvailable(() => this.#browser.save(ended))
-    const reports = [
-      ...(await this.#reporter.take()),
-      ...told.map((it) => this.#reporter.report(it.at, it.type, it.data)),
-    ]
-    return untilAvailable(() => this.#parts.queue.settle(this.#claim, outcome, retry, reports, alongside))
+    const saved = await untilAvailable(() => this.#browser.save(ended))
+    const tell = (told: readonly Report[]) => told.map(({ at, type, data }) => this.#reporter.report(at, type, data))
+    const reports = [...(await this.#reporter.take()), ...tell(saved.reports)]
+    const alongside = async (session: Session, next: RunStatus) => tell(await saved.alongside(session, next))
+    return untilAvailable(() => this.#parts.queue.settle(this.#claim, saved.outcome, retry, reports, alongside))
   }
 
   #openSecrets(): Secrets {

@@ -10,8 +10,14 @@ import { dyingWithParent } from './parent-death.ts'
 /** A word of the attempt that the process executes, or its end. */
 export type Heard = (Word & { at: number }) | { type: 'exited'; how: string }
 
-/** An answer of the worker, to whichever attempt is under way. */
+/** An answer of the worker to a word of the attempt. */
 export type Answer = WithoutAttempt<Exclude<ToExecutor, { type: 'start' | 'abort' }>>
+
+/** Speaks to one attempt alone: what comes after its end is not taken for the next one's in the same process. */
+export interface Spoken {
+  abort(reason: string): void
+  answer(message: Answer): void
+}
 
 type WithoutAttempt<Message> = Message extends unknown ? Omit<Message, 'attempt'> : never
 
@@ -49,19 +55,18 @@ export class ExecutorProcess {
   }
 
   /** Starts an attempt; `hear` is told what it says, and at last that it returned, threw or exited. */
-  start(message: Omit<Extract<ToExecutor, { type: 'start' }>, 'type' | 'attempt'>, hear: (heard: Heard) => void): void {
+  start(
+    message: Omit<Extract<ToExecutor, { type: 'start' }>, 'type' | 'attempt'>,
+    hear: (heard: Heard) => void,
+  ): Spoken {
     this.#attempt += 1
+    const attempt = this.#attempt
     this.#hear = hear
-    this.#send({ type: 'start', attempt: this.#attempt, ...message })
-  }
-
-  abort(reason: string): void {
-    this.#send({ type: 'abort', attempt: this.#attempt, reason })
-  }
-
-  /** Answers a word of the attempt. */
-  answer(message: Answer): void {
-    this.#send({ ...message, attempt: this.#attempt } as ToExecutor)
+    this.#send({ type: 'start', attempt, ...message })
+    return {
+      abort: (reason) => this.#send({ type: 'abort', attempt, reason }),
+      answer: (answer) => this.#send({ ...answer, attempt } as ToExecutor),
+    }
   }
 
   /** Ends the process at once; nothing is heard of its attempt any more. */

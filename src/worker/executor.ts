@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { flushCompileCache } from 'node:module'
 import { setImmediate as turn } from 'node:timers/promises'
-import { format } from 'node:util'
+import { format, stripVTControlCharacters } from 'node:util'
 import { type LoadedWorkflow, loadWorkflows } from '../workflows/load.ts'
 import { WorkflowRefused } from '../workflows/workflow.ts'
 import type { FromExecutor, ToExecutor, Word } from './messages.ts'
@@ -47,8 +47,9 @@ async function execute(workflow: LoadedWorkflow, start: Start): Promise<void> {
 /** A process that has grown beyond this is replaced rather than used again. */
 const reusableBytesMax = 256 * 1024 * 1024
 
+/** Playwright's messages have colours in them. */
 function described(error: unknown): { name: string; message: string } {
-  if (error instanceof Error) return { name: error.name, message: error.message }
+  if (error instanceof Error) return { name: error.name, message: stripVTControlCharacters(error.message) }
   return { name: 'Error', message: format('%s', error) }
 }
 

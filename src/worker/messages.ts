@@ -41,5 +41,8 @@ export type Word =
   | { type: 'returned'; output: string; reusable: boolean; state: TakenState }
   | { type: 'threw'; name: string; message: string; state: TakenState }
 
-/** The browser's storage state as JSON, or why it could not be read; `undefined` when it is not to be told. */
-export type TakenState = { json: string } | { unreadable: string } | undefined
+/**
+ * The browser's storage state as JSON, or why there is none: it could not be read, or has more bytes than are kept, and
+ * is spared the worker then. `undefined` when it is not to be told.
+ */
+export type TakenState = { json: string } | { tooLarge: number } | { unreadable: string } | undefined

@@ -2,6 +2,7 @@
 import type { BrowserContext } from 'playwright-core'
 import type { BrowserEndpoint } from '../browser/browser-host.ts'
 import { type OpenBrowser, openBrowser } from '../browser/connection.ts'
+import { stateBytesMax } from '../browser-contexts/storage-state.ts'
 import type { TakenState } from './messages.ts'
 
 /** When the storage state is to be told: at the end of a run that succeeds, of any, or never. */
@@ -28,6 +29,8 @@ export class RunBrowser {
   /** The same context at every call. */
   async open(): Promise<BrowserContext> {
     this.#signal.throwIfAborted()
+    // By code that the workflow has left behind.
+    if (this.#closing) throw hasEnded()
     this.#opening ??= new Promise<OpenBrowser>((resolve, reject) => {
       this.#give = { resolve, reject }
       this.#ask()
@@ -36,6 +39,8 @@ export class RunBrowser {
   }
 
   given(endpoint: BrowserEndpoint, storageState: string | undefined): void {
+    // Nobody would close it.
+    if (this.#closing) return
     this.#give?.resolve(openBrowser(endpoint, storageState).then((opened) => this.#watched(opened)))
   }
 
@@ -45,6 +50,8 @@ export class RunBrowser {
 
   /** Closes the browser; tells first what it holds, when the workflow has opened it and that is wanted. */
   async end(succeeded: boolean): Promise<TakenState> {
+    // A browser that was asked for and has not come yet is not waited for: the worker may be busy starting one.
+    this.#give?.reject(this.#signal.aborted ? this.#signal.reason : hasEnded())
     const tells = succeeded ? this.#tellsState !== 'never' : this.#tellsState === 'always'
     const state = tells ? await this.#takeState() : undefined
     this.#closing ??= this.#close()
@@ -60,8 +67,6 @@ export class RunBrowser {
   }
 
   async #close(): Promise<void> {
-    // A browser that was asked for and has not come yet is not waited for: the worker may be busy starting one.
-    this.#give?.reject(new Error('The run has ended.'))
     await (await this.#opened())?.close()
   }
 
@@ -69,21 +74,29 @@ export class RunBrowser {
     return this.#opening?.catch(() => undefined)
   }
 
-  /** A workflow may close its context by itself, as Playwright's examples do; what it holds is read before. */
+  /** A workflow may close its context by itself, or the browser, as Playwright's examples do: it is read before. */
   #watched(opened: OpenBrowser): OpenBrowser {
-    const { context } = opened
-    const close = context.close.bind(context)
-    context.close = async (options) => {
-      if (!this.#closing && this.#tellsState !== 'never') await this.#takeState()
-      await close(options)
+    for (const closable of [opened.context, opened.context.browser()]) {
+      if (!closable) continue
+      const close = closable.close.bind(closable)
+      closable.close = async (options) => {
+        if (!this.#closing && this.#tellsState !== 'never') await this.#takeState()
+        await close(options)
+      }
     }
     return opened
   }
 }
 
+function hasEnded(): Error {
+  return new Error('The run has ended.')
+}
+
 async function stateOf(opened: OpenBrowser): Promise<TakenState> {
   try {
-    return { json: await opened.storageState() }
+    const json = await opened.storageState()
+    const bytes = Buffer.byteLength(json)
+    return bytes > stateBytesMax ? { tooLarge: bytes } : { json }
   } catch (error) {
     return { unreadable: (error as Error).message.split('\n')[0] ?? '' }
   }
