@@ -115,7 +115,8 @@ export function refusesOtherScopes(subject: Subject): void {
 
 /** 404: the resource of another account is not told apart from one that does not exist. */
 export function hidesOtherAccounts(subject: Subject): void {
-  const noun = subject.operation.tag === 'Runs' ? 'run' : 'browser context'
+  const { id, tag } = subject.operation
+  const noun = id === 'getRunArtifact' ? 'artifact' : tag === 'Runs' ? 'run' : 'browser context'
   const notFound = { kind: 'not-found', title: 'Not found', status: 404, detail: `No such ${noun} in this account.` }
 
   test(`does not know the ${noun} of another account`, async () => {

@@ -5,7 +5,12 @@ import type { Subject } from './operation.ts'
 import { addressOf, credential, sendRequest } from './requests.ts'
 
 /** The table that the operation cannot do without; those on workflows read only the key's. */
-const tables: Record<string, string> = { Runs: 'runs', Workflows: 'api_keys', 'Browser contexts': 'browser_contexts' }
+const tables: Record<string, string> = {
+  Runs: 'runs',
+  Workflows: 'api_keys',
+  'Browser contexts': 'browser_contexts',
+  'Storage state': 'browser_contexts',
+}
 
 /** 500: the answer says nothing of the inside, the log says all of it, under the same request id. */
 export function saysNothingOfFaults(subject: Subject): void {

@@ -4,7 +4,7 @@ import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from '.
 import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
 import { refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
 import { describeOperation } from './operation.ts'
-import { queueRun } from './requests.ts'
+import { createContext, queueRun } from './requests.ts'
 
 describeOperation(
   'getRun',
@@ -32,6 +32,9 @@ describeOperation(
           output: null,
           error: null,
           progress: null,
+          browserContextId: null,
+          persistContext: null,
+          artifacts: [],
           createdAt: new Date(createdAt).toISOString(),
           availableAt: new Date(createdAt + 3_600_000).toISOString(),
           expiresAt: new Date(createdAt + 7_200_000).toISOString(),
@@ -66,6 +69,17 @@ describeOperation(
           attempts: 2,
           error: { name: 'Error', message: 'The secrets are ******** and undefined.' },
         })
+      })
+
+      test('lists the artifacts that a run has made, and the browser context that it was queued with', async () => {
+        const account = await subject.service.createAccount()
+        const browserContextId = await createContext(subject.service, account)
+        const query = `browserContextId=${browserContextId}`
+        const print = { path: { workflowId: 'print' }, body: { variableData: {} }, headers: { Prefer: 'wait=10' } }
+        const runId = await queueRun(subject.service, account, { ...print, query })
+        const { body } = await subject.called(account.key, { path: { runId } })
+        expect(body).toMatchObject({ status: 'succeeded', browserContextId, persistContext: 'onSuccess' })
+        expect(body.artifacts).toMatchObject([{ name: 'hello.txt', mediaType: 'text/plain', sizeBytes: 5 }])
       })
 
       test('takes the id in upper case too (RFC 9562, section 4)', async () => {

@@ -28,6 +28,12 @@ describeOperation(
           usesBrowser: false,
         })
       })
+
+      test('shows that the runs of a workflow may use a browser', async () => {
+        const { key } = await subject.service.createAccount()
+        const { body } = await subject.called(key, { path: { workflowId: 'print' } })
+        expect(body.usesBrowser).toBe(true)
+      })
     },
     400: refusesWhatIsNotDocumented,
     401: refusesBadCredentials,

@@ -15,7 +15,7 @@ describeOperation(
         const { key } = await subject.service.createAccount()
         const { body } = await subject.called(key)
         const ids = body.data.map(({ id }: { id: string }) => id)
-        expect(ids).toEqual(['betray', 'count-words', 'greet', 'hold', 'single'])
+        expect(ids).toEqual(['betray', 'count-words', 'greet', 'hold', 'print', 'single'])
         for (const workflow of body.data) {
           const one = await send(subject.service, 'getWorkflow', key, { path: { workflowId: workflow.id } })
           expect(one.body).toEqual(workflow)

@@ -125,10 +125,28 @@ export async function queueRun(service: Service, account: TestAccount, filled: F
 }
 
 /** Puts an artifact into the store, as the run's workflow would have made it. */
-export function putArtifact({ database }: Service, runId: string, mediaType = 'text/plain', content = 'Hello'): void {
+export function putArtifact(
+  { database }: Service,
+  runId: string,
+  mediaType = 'text/plain',
+  content: string | Buffer = 'Hello',
+): void {
   database.prepare('UPDATE runs SET attempts = 1 WHERE id = ?').run(runId)
   const artifact = database.prepare('INSERT INTO artifacts VALUES (?, ?, ?, ?, 1, ?, ?)')
   artifact.run(runId, 'hello.txt', mediaType, Buffer.byteLength(content), Date.now(), Buffer.from(content))
+}
+
+/** Lets the run hold the context, as if it were running. */
+export function holdContext({ database }: Service, browserContextId: string, runId: string | null): void {
+  const hold = 'UPDATE browser_contexts SET held_by_run_id = ?, fence = fence + 1 WHERE id = ?'
+  database.prepare(hold).run(runId, browserContextId)
+}
+
+/** A storage state with a cookie for each of the domains. */
+export function stateOf(...domains: string[]) {
+  const kept = { path: '/', expires: -1, httpOnly: true, secure: true, sameSite: 'Lax' }
+  const cookies = domains.map((domain, index) => ({ name: `session-${index}`, value: 'ü "7f3a"', domain, ...kept }))
+  return { cookies, origins: [] }
 }
 
 export async function createContext(service: Service, account: TestAccount, name?: string): Promise<string> {

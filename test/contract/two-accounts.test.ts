@@ -2,7 +2,17 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestService, type TestAccount, type TestService } from '../support/service.ts'
 import { expectDocumented, expectProblem, operations } from './document.ts'
-import { addressOf, createContext, credential, queueRun, sendRequest, validRequest } from './requests.ts'
+import {
+  addressOf,
+  createContext,
+  credential,
+  putArtifact,
+  queueRun,
+  send,
+  sendRequest,
+  stateOf,
+  validRequest,
+} from './requests.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -17,7 +27,11 @@ function rowsOf({ id }: TestAccount): Record<string, Record<string, unknown>[]> 
     runs: all('SELECT * FROM runs WHERE account_id = ? ORDER BY id'),
     events: all('SELECT e.* FROM run_events e JOIN runs r ON r.id = e.run_id WHERE r.account_id = ? ORDER BY e.id'),
     idempotencyKeys: all('SELECT * FROM idempotency_keys WHERE account_id = ? ORDER BY key'),
+    artifacts: all('SELECT a.* FROM artifacts a JOIN runs r ON r.id = a.run_id WHERE r.account_id = ? ORDER BY r.id'),
     browserContexts: all('SELECT * FROM browser_contexts WHERE account_id = ? ORDER BY id'),
+    versions: all(
+      'SELECT v.* FROM browser_context_versions v JOIN browser_contexts c ON c.id = v.browser_context_id WHERE c.account_id = ? ORDER BY v.id',
+    ),
     keys: all('SELECT id, name, hash, scopes, expires_at, deleted_at FROM api_keys WHERE account_id = ? ORDER BY id'),
   }
 }
@@ -25,8 +39,9 @@ function rowsOf({ id }: TestAccount): Record<string, Record<string, unknown>[]> 
 /** An account that has something of everything. */
 async function ownerOfSomething(): Promise<TestAccount> {
   const owner = await service.createAccount()
-  await queueRun(service, owner, { headers: { 'Idempotency-Key': 'once' } })
-  await createContext(service, owner, 'My own')
+  putArtifact(service, await queueRun(service, owner, { headers: { 'Idempotency-Key': 'once' } }))
+  const path = { browserContextId: await createContext(service, owner, 'My own') }
+  await send(service, 'putStorageState', owner.key, { path, body: stateOf('canary.example') }).expect(204)
   return owner
 }
 
@@ -77,7 +92,7 @@ test('the same Idempotency-Key and the same names belong to each account alone',
   const accounts = [await ownerOfSomething(), await ownerOfSomething()]
   const counts = accounts.map((account) => Object.values(rowsOf(account)).map((rows) => rows.length))
   expect(counts).toEqual([
-    [1, 1, 1, 1, 1],
-    [1, 1, 1, 1, 1],
+    [1, 1, 1, 1, 1, 1, 1],
+    [1, 1, 1, 1, 1, 1, 1],
   ])
 })

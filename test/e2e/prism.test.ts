@@ -1,5 +1,6 @@
 /** Prism, which has read the documents by itself, stands between the client and the service, and finds no fault with either. */
 import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowserContextAlphaClient } from '../../generated/browser-context.alpha/client.ts'
@@ -81,6 +82,9 @@ function operationIds(surface: Surface): string[] {
   return operations.filter((operation) => operation.surface === surface).map(({ id }) => id)
 }
 
+/** As Playwright has written it. */
+const state = JSON.parse(readFileSync('test/contract/storage-state.json', 'utf8'))
+
 describe('Prism finds no fault', () => {
   test('with a journey over every operation of the Execution API', async () => {
     const { key: apiKey } = await service.createAccount()
@@ -96,6 +100,10 @@ describe('Prism finds no fault', () => {
     await client.queueRemoteRun({ params: { path: { workflowId }, header }, body })
     const query = { delaySeconds: 3600, expiresInSeconds: 7200, priority: -10 }
     const queued = await client.queueRemoteRun({ params: { path: { workflowId }, query }, body })
+    const printing = { path: { workflowId: 'print' }, header: { Prefer: 'wait=10' } }
+    const printed = await client.queueRemoteRun({ params: printing, body: { variableData: {} } })
+    const artifact = { runId: printed.data?.id ?? '', artifactName: 'hello.txt' }
+    const downloaded = await client.getRunArtifact({ params: { path: artifact }, parseAs: 'arrayBuffer' })
     const [finishedId, queuedId] = [finished.data?.id ?? '', queued.data?.id ?? '']
     for (const runId of [finishedId, queuedId]) await client.getRun({ params: { path: { runId } } })
     await client.cancelRun({ params: { path: { runId: queuedId } } })
@@ -108,7 +116,8 @@ describe('Prism finds no fault', () => {
     await client.listRuns({ params: { query: { limit: 1, workflowId, createdAfter: '2020-01-01T00:00:00Z', cursor } } })
 
     expect(violations).toEqual([])
-    expect(statuses).toEqual([200, 200, 200, 200, 202, 200, 200, 200, 200, 204, 200, 200])
+    expect(Buffer.from(downloaded.data as unknown as ArrayBuffer).toString()).toBe('Hello')
+    expect(statuses).toEqual([200, 200, 200, 200, 202, 200, 200, 200, 200, 200, 200, 204, 200, 200])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
   })
 
@@ -122,13 +131,15 @@ describe('Prism finds no fault', () => {
     await client.createBrowserContext()
     const params = { path: { browserContextId: made.data?.id ?? '' } }
     await client.getBrowserContext({ params })
+    await client.putStorageState({ params, body: state })
+    expect((await client.getStorageState({ params })).data).toEqual(state)
     await client.updateBrowserContext({ params, body: { name: 'Shop' } })
     const page = await client.listBrowserContexts({ params: { query: { limit: 1 } } })
     await client.listBrowserContexts({ params: { query: { limit: 1, cursor: page.data?.nextCursor ?? '' } } })
     await client.deleteBrowserContext({ params })
 
     expect(violations).toEqual([])
-    expect(statuses).toEqual([201, 201, 200, 200, 200, 200, 204])
+    expect(statuses).toEqual([201, 201, 200, 204, 200, 200, 200, 200, 204])
     expect([...called].sort()).toEqual(operationIds('browserContext').sort())
   })
 

@@ -1,0 +1,125 @@
+/** putStorageState: every status that its document has. */
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
+import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
+import { expectInvalid, refusesLargeBodies, refusesOtherBodies, refusesWhatIsNotDocumented } from './alike-requests.ts'
+import { expectProblem } from './document.ts'
+import { describeOperation } from './operation.ts'
+import { createContext, holdContext, queueRun, send, sendRequest, stateOf } from './requests.ts'
+
+/**
+ * As Playwright 1.65.1 wrote it with `storageState({ path, indexedDB: true })`: cookies of every kind, an entry without
+ * a name, and databases with dates, big integers and what JSON has no word for.
+ */
+const written = readFileSync(new URL('./storage-state.json', import.meta.url), 'utf8')
+
+describeOperation(
+  'putStorageState',
+  { worker: false },
+  {
+    204(subject) {
+      const read = async (key: string, path: { browserContextId: string }) =>
+        (await send(subject.service, 'getStorageState', key, { path }).expect(200)).body
+
+      test('takes what Playwright has written as it is, and gives it back the same', async () => {
+        const account = await subject.service.createAccount()
+        const path = { browserContextId: await createContext(subject.service, account) }
+        const headers = { 'Content-Type': 'application/json', 'x-service-api-key': account.key }
+        const address = `/alpha/browser-contexts/${path.browserContextId}/storage-state`
+        await subject.answered({ method: 'PUT', path: address, headers, body: written })
+        const body = await read(account.key, path)
+        expect(body).toEqual(JSON.parse(written))
+        await subject.called(account.key, { path, body })
+        expect(await read(account.key, path)).toEqual(body)
+      })
+
+      test('keeps members that a later Playwright may add', async () => {
+        const account = await subject.service.createAccount()
+        const path = { browserContextId: await createContext(subject.service, account) }
+        const [cookie] = stateOf('one.example').cookies
+        const origin = { origin: 'https://one.example', localStorage: [], sessionStorage: [{ name: 'a', value: 'b' }] }
+        const later = {
+          cookies: [{ ...cookie, partitionKey: 'https://a.example', priority: 'High' }],
+          origins: [origin],
+        }
+        await subject.called(account.key, { path, body: { ...later, credentials: [{ id: 1 }] } })
+        expect(await read(account.key, path)).toEqual({ ...later, credentials: [{ id: 1 }] })
+      })
+
+      test('makes each a version of its own, also of those that arrive together', async () => {
+        const account = await subject.service.createAccount()
+        const path = { browserContextId: await createContext(subject.service, account) }
+        const states = Array.from({ length: 8 }, (_, index) => stateOf(`${index}.example`))
+        await Promise.all(states.map((body) => subject.called(account.key, { path, body })))
+        const { body } = await send(subject.service, 'getBrowserContext', account.key, { path })
+        expect(body).toMatchObject({ status: 'ready', version: 8 })
+        const last = await read(account.key, path)
+        expect(states).toContainEqual(last)
+        expect(body.cookieDomains).toEqual([last.cookies[0].domain])
+      })
+    },
+    400(subject) {
+      refusesWhatIsNotDocumented(subject)
+
+      const cookie = stateOf('one.example').cookies[0]
+      const origin = { origin: 'https://one.example', localStorage: [] }
+      test.each<[string, unknown, string]>([
+        ['no cookies', { origins: [] }, '/cookies'],
+        ['no origins', { cookies: [] }, '/origins'],
+        ['a list', [], ''],
+        ['a cookie without a domain', { cookies: [{ ...cookie, domain: '' }], origins: [] }, '/cookies/0/domain'],
+        ['a cookie without a value', { cookies: [{ ...cookie, value: null }], origins: [] }, '/cookies/0/value'],
+        ['another sameSite', { cookies: [{ ...cookie, sameSite: 'lax' }], origins: [] }, '/cookies/0/sameSite'],
+        ['an expiry before 1970', { cookies: [{ ...cookie, expires: -2 }], origins: [] }, '/cookies/0/expires'],
+        ['a path in the origin', { cookies: [], origins: [{ ...origin, origin: 'https://a/b' }] }, '/origins/0/origin'],
+        ['a file as origin', { cookies: [], origins: [{ ...origin, origin: 'file://' }] }, '/origins/0/origin'],
+        [
+          'an entry without a value',
+          { cookies: [], origins: [{ ...origin, localStorage: [{ name: 'a' }] }] },
+          '/origins/0/localStorage/0/value',
+        ],
+      ])('refuses %s', async (_, wrong, pointer) => {
+        const errors = [{ pointer, detail: expect.any(String) }]
+        await expectInvalid(subject, (request) => ({ ...request, body: JSON.stringify(wrong) }), errors)
+      })
+
+      test('stores nothing of what it refuses, and quotes nothing of it', async () => {
+        const account = await subject.service.createAccount()
+        const path = { browserContextId: await createContext(subject.service, account) }
+        const body = { cookies: [{ ...cookie, value: 'canary-7f3a', domain: 7 }], origins: [] }
+        const answer = await subject.called(account.key, { path, body })
+        expect(answer.text).not.toContain('canary-7f3a')
+        const after = await send(subject.service, 'getBrowserContext', account.key, { path })
+        expect(after.body).toMatchObject({ status: 'empty', version: 0 })
+      })
+    },
+    401: refusesBadCredentials,
+    403: refusesOtherScopes,
+    404: hidesOtherAccounts,
+    409(subject) {
+      test('refuses to replace what a run holds and may be about to change, and keeps nothing of it', async () => {
+        const { account, request } = await subject.caller()
+        const [, browserContextId = ''] = /browser-contexts\/([^/]+)/.exec(request.path) ?? []
+        const runId = await queueRun(subject.service, account)
+        holdContext(subject.service, browserContextId, runId)
+        expectProblem(subject.operation, await subject.answered(request), {
+          kind: 'browser-context-in-use',
+          title: 'Browser context in use',
+          status: 409,
+          detail: `Run ${runId} holds the browser context. Wait for its end, or cancel it. Nothing was stored.`,
+        })
+        const versions = subject.service.database.prepare(
+          'SELECT COUNT(*) AS count FROM browser_context_versions WHERE browser_context_id = ?',
+        )
+        expect(versions.get(browserContextId)).toEqual({ count: 0 })
+        holdContext(subject.service, browserContextId, null)
+        expect((await sendRequest(subject.service.browserContextUrl, request)).status).toBe(204)
+      })
+    },
+    413: refusesLargeBodies,
+    415: refusesOtherBodies,
+    500: saysNothingOfFaults,
+    503: asksToTryAgain,
+  },
+)

@@ -1,0 +1,15 @@
+/** May use a browser, and does not; makes an artifact. */
+import { defineWorkflow } from 'execution-service/workflow'
+
+export default defineWorkflow({
+  id: 'print',
+  version: '1.0.0',
+  title: 'Print a page',
+  browser: true,
+  variables: { type: 'object', additionalProperties: false },
+  output: { type: 'string' },
+  async run({ artifact }) {
+    await artifact('hello.txt', 'Hello')
+    return 'printed'
+  },
+})
