@@ -1,0 +1,117 @@
+/** Files that runs make: kept by name within their limits, for their account and their time alone. */
+import { describe, expect, test } from 'vitest'
+import { ArtifactRefused, artifactBytesMax } from '../../src/runs/artifacts.ts'
+import { claimOne, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
+import { newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
+import { type StoreKind, stores } from '../support/stores.ts'
+
+async function openRunning(test: Test, kind: StoreKind) {
+  const clock = stoppedClock()
+  const domain = await openDomain(test, { kind, now: clock.now })
+  const { accountId, principal } = await newAccount(domain)
+  const { id: runId } = await queueRun(domain, principal)
+  const claim = await claimOne(domain)
+  const keep = (name: string, content: Uint8Array = Buffer.from(name), lease = claim) =>
+    domain.queue.keepArtifact(lease, { name, mediaType: 'text/plain', content }, [])
+  return {
+    clock,
+    domain,
+    accountId,
+    principal,
+    runId,
+    claim,
+    keep,
+    read: (name: string, account = accountId) => domain.artifacts.read(account, runId, name),
+    listed: async () => (await domain.runs.get(accountId, runId))?.artifacts ?? [],
+  }
+}
+
+describe.each(stores)('artifacts ($name)', (kind) => {
+  test('are listed oldest first, and one of the same name is replaced', async (test) => {
+    const { clock, keep, read, listed, runId } = await openRunning(test, kind)
+    for (const name of ['b.txt', 'a.txt']) {
+      await keep(name)
+      clock.advance(1)
+    }
+    expect((await listed()).map(({ name }) => name)).toEqual(['b.txt', 'a.txt'])
+    await keep('b.txt', Buffer.from('newer'))
+    expect((await listed()).map(({ name, sizeBytes }) => [name, sizeBytes])).toEqual([
+      ['a.txt', 5],
+      ['b.txt', 5],
+    ])
+    expect(Buffer.from((await read('b.txt'))?.content ?? []).toString()).toBe('newer')
+    expect(await read('B.txt')).toBeUndefined()
+    expect(await read(runId)).toBeUndefined()
+  })
+
+  test('are 20 of a run at most', async (test) => {
+    const { keep, listed } = await openRunning(test, kind)
+    for (let index = 0; index < 20; index += 1) await keep(`${index}.txt`)
+    await expect(keep('20.txt')).rejects.toThrow(new ArtifactRefused('A run may make 20 artifacts.'))
+    expect(await keep('7.txt', Buffer.from('replaced'))).toBe(true)
+    expect(await listed()).toHaveLength(20)
+  })
+
+  test('have 10 MiB each and 50 MiB together at most, to the byte', async (test) => {
+    const { keep, listed } = await openRunning(test, kind)
+    const large = Buffer.alloc(artifactBytesMax, 'x')
+    await expect(keep('large', Buffer.concat([large, Buffer.of(0)]))).rejects.toThrow(
+      'large has 10485761 bytes; an artifact may have 10485760.',
+    )
+    for (let index = 0; index < 5; index += 1) expect(await keep(`${index}`, large)).toBe(true)
+    await expect(keep('more', Buffer.of(0))).rejects.toThrow('The artifacts of a run may have 52428800 bytes together.')
+    expect(await keep('none', Buffer.of())).toBe(true)
+    expect(await keep('4', large)).toBe(true)
+    expect((await listed()).reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)).toBe(52_428_800)
+  })
+
+  test('that are refused leave nothing behind', async (test) => {
+    const { claim, domain, listed } = await openRunning(test, kind)
+    const event = { at: 0, type: 'artifact', data: { attempt: 1, name: 'x' } } as const
+    const refused = { name: '../x', mediaType: 'text/plain', content: Buffer.of() } as const
+    await expect(domain.queue.keepArtifact(claim, refused, [event])).rejects.toThrow(ArtifactRefused)
+    expect(await listed()).toEqual([])
+    const history = await domain.runs.history(claim.accountId, claim.runId, { logsMax: 10 })
+    expect(JSON.stringify(history)).not.toContain('artifact')
+  })
+
+  test('of an attempt that has lost its run are not kept; a later attempt replaces what an earlier has made', async (test) => {
+    const { clock, domain, claim, keep, read } = await openRunning(test, kind)
+    await keep('a.txt', Buffer.from('first'))
+    clock.advance(leaseSeconds + 1)
+    await domain.upkeep.once()
+    const second = await claimOne(domain)
+    expect(await keep('a.txt', Buffer.from('late'), claim)).toBe(false)
+    expect(Buffer.from((await read('a.txt'))?.content ?? []).toString()).toBe('first')
+    expect(await keep('a.txt', Buffer.from('second'), second)).toBe(true)
+    expect(Buffer.from((await read('a.txt'))?.content ?? []).toString()).toBe('second')
+  })
+
+  test('are hidden exactly when their time is over, and removed soon', async (test) => {
+    const { clock, domain, keep, read, listed, claim } = await openRunning(test, kind)
+    for (let index = 0; index < 20; index += 1) await keep(`old ${index}`.replace(' ', '-'))
+    const [old] = await listed()
+    await domain.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry)
+    const days = 24 * 60 * 60
+    expect((old?.expiresAt ?? 0) - (old?.createdAt ?? 0)).toBe(30 * days * 1000)
+    clock.advance(30 * days - 0.001)
+    expect(await read('old-0')).toBeDefined()
+    expect(await listed()).toHaveLength(20)
+    await domain.upkeep.once()
+    const kept = async () => (await domain.store.read.all('SELECT name FROM artifacts', [])).length
+    expect(await kept()).toBe(20)
+    clock.advance(0.001)
+    expect(await read('old-0')).toBeUndefined()
+    expect(await listed()).toEqual([])
+    await domain.upkeep.once()
+    expect(await kept()).toBe(0)
+  })
+
+  test('are not given to another account', async (test) => {
+    const { domain, keep, read } = await openRunning(test, kind)
+    await keep('a.txt')
+    const { accountId } = await newAccount(domain)
+    expect(await read('a.txt', accountId)).toBeUndefined()
+    expect(await read('a.txt')).toMatchObject({ name: 'a.txt', mediaType: 'text/plain' })
+  })
+})
