@@ -60,10 +60,12 @@ export async function startWorker(
   }
   // No mock: those of all tests are cleared whenever one begins, and tests of workers run at the same time.
   const fatal: unknown[] = []
-  const worker = new Worker(store, encryption, options, pino({ level: 'silent' }), (error) => fatal.push(error))
+  const log: string[] = []
+  const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(line) })
+  const worker = new Worker(store, encryption, options, logger, (error) => fatal.push(error))
   test.onTestFinished(() => worker.stop(0))
   await worker.start()
-  return { worker, fatal }
+  return { worker, fatal, log }
 }
 
 /** A worker in a process of its own, as an operator starts it; it has ended when the test ends. */

@@ -1,0 +1,111 @@
+/** Runs that browse: a site that knows its visitors, a worker with a browser, and what its runs are queued with. */
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { PersistContext, Run } from '../../src/runs/run.ts'
+import { queueRun, type Test } from './store.ts'
+import { finished, openInstallation } from './worker.ts'
+
+export interface Site {
+  url: string
+  /** Resolves when a page that holds a connection to the site has one, with what resolves when that is closed. */
+  held(): Promise<{ closed: Promise<unknown> }>
+  close(): void
+}
+
+/** Shows the cookies that it is sent, and sets one when it is asked to. */
+export async function startSite(): Promise<Site> {
+  let onHeld: (held: { closed: Promise<unknown> }) => void = () => {}
+  const server: Server = createServer((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://site')
+    const cookie = searchParams.get('cookie')
+    response.setHeader('Content-Type', 'text/html; charset=utf-8')
+    if (cookie) response.setHeader('Set-Cookie', `visit=${cookie}; HttpOnly; Max-Age=3600`)
+    if (pathname !== '/hold') return response.end(`<!doctype html><body>${request.headers.cookie ?? ''}`)
+    response.writeHead(200).write('held')
+    return onHeld({ closed: once(response, 'close') })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    held: () =>
+      new Promise((resolve) => {
+        onHeld = resolve
+      }),
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+export interface Visit {
+  how?: string
+  value?: string
+  started?: string
+  until?: string
+  /** Without one the run has no browser context. */
+  contextId?: string | undefined
+  persist?: PersistContext
+  workflowId?: string
+}
+
+/** What the workflow `browse` returns; `before` and `after` are what the page had kept. */
+export interface Visited {
+  pid: number
+  before: Record<'cookies' | 'local' | 'database' | 'session', string>
+  after: Visited['before']
+}
+
+/** An installation with a site, and runs that visit it. */
+export async function openBrowsing(test: Test) {
+  const installation = await openInstallation(test)
+  const { domain, principal } = installation
+  const site = await startSite()
+  test.onTestFinished(() => site.close())
+  const { accountId } = principal
+  const visit = ({ contextId, persist = 'onSuccess', workflowId = 'browse', how = 'staying', ...same }: Visit) =>
+    queueRun(domain, principal, {
+      workflowId,
+      variables: { url: site.url, how, ...same },
+      ...(contextId !== undefined && { browserContext: { id: contextId, persist } }),
+    })
+  return {
+    ...installation,
+    accountId,
+    site,
+    visit,
+    visited: async (changes: Visit) =>
+      (await succeeded(await finished(domain, await visit(changes)))).output as Visited,
+    createContext: async () => (await domain.browserContexts.create(accountId, undefined))?.id ?? '',
+    context: (id: string) => domain.browserContexts.get(accountId, id),
+    stored: async (id: string) => (await domain.contextVersions.read(accountId, id)) ?? '',
+  }
+}
+
+async function succeeded(run: Run): Promise<Run> {
+  if (run.status === 'succeeded') return run
+  throw new Error(`The run has ${run.status} (${run.reason}): ${run.error?.message}`)
+}
+
+/** The processes below the process, with their command lines (Linux only). */
+export function processesBelow(pid: number): { pid: number; command: string }[] {
+  const read = (path: string) => {
+    try {
+      return readFileSync(path, 'utf8')
+    } catch {
+      return ''
+    }
+  }
+  const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  const parents = new Map(
+    all.map((name) => [Number(name), Number(/\) \w (\d+)/.exec(read(`/proc/${name}/stat`))?.[1])]),
+  )
+  const isBelow = (each: number): boolean => {
+    const parent = parents.get(each)
+    return parent !== undefined && parent > 1 && (parent === pid || isBelow(parent))
+  }
+  const below = [...parents.keys()].filter(isBelow)
+  return below.map((each) => ({ pid: each, command: read(`/proc/${each}/cmdline`).replaceAll('\0', ' ') }))
+}

@@ -1,0 +1,225 @@
+/** Runs with a real browser: what they start with, what is kept of them, and that none sees anything of another. */
+import { writeFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { PersistContext } from '../../src/runs/run.ts'
+import { openBrowsing } from '../support/browsing.ts'
+import { filesIn, found } from '../support/canaries.ts'
+import { stateWith } from '../support/contexts.ts'
+import type { Test } from '../support/store.ts'
+import { finished, history, started, startWorker } from '../support/worker.ts'
+
+/** What is done when the file's tests have ended. */
+const endings: Parameters<Test['onTestFinished']>[0][] = []
+const file: Test = { onTestFinished: (end) => void endings.push(end) }
+const apiKey = { apiKeyId: 'a key' }
+const canaries: string[] = []
+const canary = (name: string) => {
+  const value = `canary-${crypto.randomUUID()}-${name}`
+  canaries.push(value)
+  return value
+}
+
+let site: Awaited<ReturnType<typeof openBrowsing>>
+let workerLog: string[]
+beforeAll(async () => {
+  site = await openBrowsing(file)
+  const options = { slots: 4, memoryMegabytesMax: 256, abortGraceSeconds: 20 }
+  const { log } = await startWorker(file, site.domain, options)
+  workerLog = log
+  // The browser is there for all tests, as for the runs of a worker that has worked for a while.
+  await site.visited({})
+})
+afterAll(async () => {
+  for (const end of endings.reverse()) await end(undefined as never)
+})
+
+const nothing = { cookies: '', local: '', database: '', session: '' }
+const all = (value: string) => ({ cookies: `visit=${value}`, local: value, database: value, session: value })
+
+describe.concurrent('a run with a browser', { timeout: 60_000 }, () => {
+  test('starts with what the run before has kept, but for the sessions of its pages', async () => {
+    const contextId = await site.createContext()
+    const [one, two] = [canary('one'), canary('two')]
+    const first = await site.visited({ contextId, value: one })
+    expect([first.before, first.after]).toEqual([nothing, all(one)])
+    expect(await site.context(contextId)).toMatchObject({
+      status: 'ready',
+      version: 1,
+      heldByRunId: null,
+      cookieDomains: ['127.0.0.1'],
+    })
+    const second = await site.visited({ contextId, value: two })
+    expect([second.before, second.after]).toEqual([{ ...all(one), session: '' }, all(two)])
+    const reader = await site.visited({ contextId, persist: 'never', value: canary('unkept') })
+    expect(reader.before).toEqual({ ...all(two), session: '' })
+    expect(await site.context(contextId)).toMatchObject({ version: 2 })
+    const [version] = (await site.domain.contextVersions.list(site.accountId, contextId)) ?? []
+    expect(version).toMatchObject({ number: 2, apiKeyId: null, runId: expect.any(String) })
+    // Nothing of all that is in a browser without a context.
+    expect((await site.visited({})).before).toEqual(nothing)
+  })
+
+  // Of those that would never keep anything, one is enough: they hold nothing that they could change.
+  test.for<[end: string, how: string, status: string, kept: PersistContext[], not: PersistContext[]]>([
+    ['succeeds', 'staying', 'succeeded', ['onSuccess', 'always'], ['never']],
+    ['fails', 'failing', 'failed', ['always'], ['onSuccess']],
+    ['is cancelled', 'staying', 'cancelled', ['always'], ['onSuccess']],
+    ['is out of time', 'staying', 'timedOut', ['always'], ['onSuccess']],
+  ])('that %s keeps what persistContext says', async ([end, how, status, kept, not]) => {
+    const seen = [...kept, ...not].map(async (persist) => {
+      const [contextId, value] = [await site.createContext(), canary(persist)]
+      await site.domain.contextVersions.replace(site.accountId, contextId, stateWith('before'), apiKey)
+      const [startedAt, until] = [site.file(`started ${value}`), site.file('never there')]
+      const run = await site.visit({
+        ...{ contextId, value, persist, how },
+        ...(end.startsWith('is ') && { started: startedAt, until }),
+        ...(end === 'is out of time' && { workflowId: 'browse-briefly' }),
+      })
+      if (end === 'is cancelled') {
+        await started(startedAt)
+        await site.domain.runs.cancel(site.accountId, run.id)
+      }
+      expect(await finished(site.domain, run)).toMatchObject({ status })
+      const context = await site.context(contextId)
+      expect(context).toMatchObject({ status: 'ready', heldByRunId: null })
+      const isKept = (await site.stored(contextId)).includes(value)
+      expect(context?.version).toBe(isKept ? 2 : 1)
+      return { persist, isKept }
+    })
+    const expected = [
+      ...kept.map((persist) => ({ persist, isKept: true })),
+      ...not.map((persist) => ({ persist, isKept: false })),
+    ]
+    expect(await Promise.all(seen)).toEqual(expected)
+  })
+
+  test.for(['closing', 'closing the browser'])('keeps what it held when its workflow ended with %s', async (how) => {
+    const [contextId, value] = [await site.createContext(), canary('closed')]
+    await site.visited({ contextId, value, how })
+    expect(await site.context(contextId)).toMatchObject({ version: 1, heldByRunId: null })
+    expect(await site.stored(contextId)).toContain(value)
+  })
+
+  test('keeps nothing and needs no browser when its workflow does not ask for it', async () => {
+    const contextId = await site.createContext()
+    await site.visited({ contextId, how: 'idle', persist: 'always' })
+    expect(await site.context(contextId)).toMatchObject({ status: 'empty', version: 0, lastUsedAt: expect.any(Number) })
+  })
+
+  test('leaves the version before untouched when its process ends, and no page of it open', async () => {
+    const contextId = await site.createContext()
+    await site.domain.contextVersions.replace(site.accountId, contextId, stateWith('before'), apiKey)
+    const [until, held] = [site.file('until exit'), site.site.held()]
+    const run = await site.visit({ contextId, value: canary('lost'), how: 'exiting', until, persist: 'always' })
+    const { closed } = await held
+    expect(await site.context(contextId)).toMatchObject({ status: 'inUse', heldByRunId: run.id })
+    writeFileSync(until, '')
+    expect(await finished(site.domain, run)).toMatchObject({ status: 'failed', reason: 'workflowExited' })
+    await closed
+    expect(await site.context(contextId)).toMatchObject({ status: 'ready', version: 1, heldByRunId: null })
+    expect(await site.stored(contextId)).toBe(stateWith('before'))
+  })
+
+  test('ends as it would when its context is deleted meanwhile, and says that nothing was kept', async () => {
+    const contextId = await site.createContext()
+    const [startedAt, until] = [site.file('started deleted'), site.file('until deleted')]
+    const run = await site.visit({ contextId, value: canary('deleted'), started: startedAt, until })
+    await started(startedAt)
+    const waiting = await site.visit({ contextId, how: 'idle' })
+    expect(waiting.waitingFor).toBe('browserContext')
+    expect(await site.domain.browserContexts.delete(site.accountId, contextId)).toBe(true)
+    writeFileSync(until, '')
+    expect(await finished(site.domain, run)).toMatchObject({ status: 'succeeded', error: null })
+    const lines = await history(site.domain, run)
+    expect(lines).toContain('warn: The browser context was deleted while the run used it: nothing was saved.')
+    // What has waited for it goes on.
+    expect(await finished(site.domain, waiting)).toMatchObject({ status: 'succeeded' })
+  })
+
+  test('fails when what it is to keep is too large, and says so where it fails anyway', async () => {
+    const contextId = await site.createContext()
+    const large = await finished(site.domain, await site.visit({ contextId, how: 'hoarding' }))
+    const message = expect.stringMatching(
+      /^The browser holds \d{7} bytes of cookies and storage; at most 5242880 can be saved\.$/,
+    )
+    const failed = { status: 'failed', reason: 'contextNotSaved', error: { name: 'ContextNotSaved', message } }
+    expect(large).toMatchObject(failed)
+    expect(await site.context(contextId)).toMatchObject({ status: 'empty', heldByRunId: null })
+  })
+
+  test('shows no cookie of its context in what is told of it', async () => {
+    const contextId = await site.createContext()
+    const [kept, set] = [canary('kept'), canary('set')]
+    await site.domain.contextVersions.replace(site.accountId, contextId, stateWith(kept, '127.0.0.1'), apiKey)
+    // The one that it sets itself is known at its end, and masked in what it ends with.
+    for (const [value, masked] of [
+      [undefined, kept],
+      [set, set],
+    ] as const) {
+      const run = await site.visit({ contextId, how: 'telling', persist: 'always', ...(value && { value }) })
+      const ended = await finished(site.domain, run)
+      expect(ended).toMatchObject({
+        status: 'failed',
+        error: { message: expect.stringMatching(/^The site says \*{8}(,\*{8})?\.$/) },
+      })
+      const told =
+        value === undefined
+          ? [JSON.stringify(ended), ...(await history(site.domain, run))]
+          : [JSON.stringify(ended.error)]
+      expect(
+        found(
+          told.map((line) => [line, line]),
+          [masked],
+        ),
+      ).toEqual([])
+    }
+  })
+
+  test('sees nothing of the runs beside it, nor of those before it in the same process', async () => {
+    const contexts = await Promise.all(
+      [1, 2].map(async () => ({ id: await site.createContext(), value: canary('side') })),
+    )
+    const round = async (name: string, expected: (value: string) => object) => {
+      const until = site.file(`until ${name}`)
+      const runs = contexts.map(({ id, value }) =>
+        site.visited({ contextId: id, value, until, started: site.file(`${name} ${value}`) }),
+      )
+      // Each looks around when all have left something.
+      await Promise.all(contexts.map(({ value }) => started(site.file(`${name} ${value}`))))
+      writeFileSync(until, '')
+      const seen = await Promise.all(runs)
+      expect(seen.map(({ before }) => before)).toEqual(contexts.map(({ value }) => expected(value)))
+      expect(seen.map(({ after }) => after)).toEqual(contexts.map(({ value }) => all(value)))
+      return seen.map(({ pid }) => pid)
+    }
+    const first = await round('first', () => nothing)
+    const second = await round('second', (value) => ({ ...all(value), session: '' }))
+    expect(second.some((pid) => first.includes(pid))).toBe(true)
+    for (const [index, { id }] of contexts.entries()) {
+      const others = contexts.filter((_, other) => other !== index).map(({ value }) => value)
+      const stored = await site.stored(id)
+      expect(found([['stored', stored]], others)).toEqual([])
+    }
+  })
+})
+
+test('what browsers held stands in no file of the data directory and no line of the log', async () => {
+  const { place } = site.domain
+  expect(canaries.length).toBeGreaterThan(15)
+  const told = canaries.filter((value) => !value.endsWith('-set'))
+  const outputs = await site.domain.store.read.all<{ id: string }>(
+    "SELECT id FROM runs WHERE output LIKE '%canary-%'",
+    [],
+  )
+  expect(outputs).not.toEqual([])
+  // The test's workflow returns what it sees, and is given what it leaves: both are the run's own to show.
+  await site.domain.store.write(async ({ query }) => {
+    await query.updateTable('runs').set({ output: null, variables: '{}' }).execute()
+  })
+  await site.domain.store.write((session) => session.all('SELECT 1', []))
+  const rows = await site.domain.store.read.all<object>('SELECT * FROM run_events', [])
+  expect(found([['events', JSON.stringify(rows)]], told)).toEqual([])
+  expect(found([['log', workerLog.join('\n')]], canaries)).toEqual([])
+  expect(workerLog.join('\n')).toContain('browser started')
+  expect(filesIn(place).length).toBeGreaterThan(0)
+})

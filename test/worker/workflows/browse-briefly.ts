@@ -1,0 +1,5 @@
+/** Browses, and is out of time soon. */
+import { defineWorkflow } from 'execution-service/workflow'
+import { definition } from './browse.ts'
+
+export default defineWorkflow({ ...definition, id: 'browse-briefly', timeLimitSeconds: 5 })
