@@ -40,8 +40,14 @@ async function execute(workflow: LoadedWorkflow, start: Start): Promise<void> {
     say(attempt, { type: 'returned', output, reusable, state })
   } catch (error) {
     const state = await running.browser.end(false)
-    say(attempt, { type: 'threw', ...described(error), state })
+    say(attempt, { type: 'threw', ...described(running.browser.died ? browserEnded(error) : error), state })
   }
+}
+
+/** What Playwright says then depends on what was going on, and speaks of calls that the workflow did not make. */
+function browserEnded(error: unknown): Error {
+  const message = `The browser ended while the run used it: ${described(error).message}`
+  return Object.assign(new Error(message), { name: 'BrowserEnded' })
 }
 
 /** A process that has grown beyond this is replaced rather than used again. */

@@ -16,6 +16,8 @@ export class RunBrowser {
   #give: { resolve(opened: Promise<OpenBrowser>): void; reject(error: Error): void } | undefined
   #state: Promise<TakenState> | undefined
   #closing: Promise<void> | undefined
+  #isClosed = false
+  #died = false
 
   /** @param ask asks the worker for a browser, which answers by `given` or `refused`. */
   constructor(ask: () => void, signal: AbortSignal, tellsState: TellsState) {
@@ -24,6 +26,11 @@ export class RunBrowser {
     this.#tellsState = tellsState
     // Whatever the workflow waits for in a page comes to an end then.
     signal.addEventListener('abort', () => void this.end(true), { once: true })
+  }
+
+  /** Whether it ended and nobody had closed it. */
+  get died(): boolean {
+    return this.#died
   }
 
   /** The same context at every call. */
@@ -67,7 +74,9 @@ export class RunBrowser {
   }
 
   async #close(): Promise<void> {
-    await (await this.#opened())?.close()
+    const opened = await this.#opened()
+    this.#isClosed = true
+    await opened?.close()
   }
 
   async #opened(): Promise<OpenBrowser | undefined> {
@@ -76,11 +85,15 @@ export class RunBrowser {
 
   /** A workflow may close its context by itself, or the browser, as Playwright's examples do: it is read before. */
   #watched(opened: OpenBrowser): OpenBrowser {
+    opened.context.browser()?.once('disconnected', () => {
+      this.#died = !this.#isClosed
+    })
     for (const closable of [opened.context, opened.context.browser()]) {
       if (!closable) continue
       const close = closable.close.bind(closable)
       closable.close = async (options) => {
         if (!this.#closing && this.#tellsState !== 'never') await this.#takeState()
+        this.#isClosed = true
         await close(options)
       }
     }

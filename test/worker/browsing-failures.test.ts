@@ -1,0 +1,118 @@
+/** What becomes of runs with a browser when something dies on the way, or is not there. */
+import { existsSync, writeFileSync } from 'node:fs'
+import { describe, expect, test, vi } from 'vitest'
+import { openBrowsing, processesBelow } from '../support/browsing.ts'
+import { stateWith } from '../support/contexts.ts'
+import { gone } from '../support/processes.ts'
+import { queueRun } from '../support/store.ts'
+import { finished, started, startWorker, startWorkerProcess } from '../support/worker.ts'
+
+const apiKey = { apiKeyId: 'a key' }
+
+/** The browser's own processes below the worker, its first one first. */
+function browsersBelow(pid: number): number[] {
+  const browsers = processesBelow(pid).filter(({ command }) => /remote-debugging/.test(command))
+  const isFirst = (command: string) => !/--type=/.test(command)
+  return browsers.toSorted((a, b) => Number(isFirst(b.command)) - Number(isFirst(a.command))).map((each) => each.pid)
+}
+
+describe.concurrent('a run with a browser', { timeout: 60_000 }, () => {
+  test.skipIf(!existsSync('/proc'))(
+    'fails with a sentence when the browser is killed, the next has a new one, and none outlives its worker',
+    async (test) => {
+      const site = await openBrowsing(test)
+      const { domain, accountId } = site
+      const contextId = await site.createContext()
+      await domain.contextVersions.replace(accountId, contextId, stateWith('before'), apiKey)
+      const worker = await startWorkerProcess(test, domain)
+      const pid = worker.pid ?? 0
+
+      const [until, held] = [site.file('until killed'), site.site.held()]
+      const run = await site.visit({ contextId, value: 'lost', how: 'holding', until, persist: 'always' })
+      await held
+      const [browser = 0] = browsersBelow(pid)
+      const host = processesBelow(pid).find(({ command }) => command.includes('host-process.ts'))?.pid ?? 0
+      process.kill(browser, 'SIGKILL')
+      await gone(host)
+      writeFileSync(until, '')
+      const ended = await finished(domain, run)
+      const message = expect.stringMatching(/^The browser ended while the run used it: /)
+      expect(ended).toMatchObject({ status: 'failed', error: { name: 'BrowserEnded', message } })
+      expect(await site.stored(contextId)).toBe(stateWith('before'))
+
+      const heldAgain = site.site.held()
+      const options = { contextId, value: 'lost too', how: 'holding', persist: 'always' } as const
+      const second = await site.visit({ ...options, until: site.file('never there') })
+      const { closed } = await heldAgain
+      expect(await site.context(contextId)).toMatchObject({ status: 'inUse', heldByRunId: second.id })
+      const processes = processesBelow(pid).map((each) => each.pid)
+      expect(browsersBelow(pid)).not.toContain(browser)
+      worker.kill('SIGKILL')
+      await closed
+      await Promise.all(processes.map(gone))
+      // Whoever else works finds out that the lease has run out.
+      await vi.waitUntil(async () => {
+        await domain.upkeep.once()
+        return (await site.context(contextId))?.heldByRunId === null
+      }, 15_000)
+      expect(await site.context(contextId)).toMatchObject({ status: 'ready', version: 1 })
+      expect(await site.stored(contextId)).toBe(stateWith('before'))
+      const again = { status: 'queued', reason: 'workerLost', waitingFor: 'worker' }
+      expect(await domain.runs.get(accountId, second.id)).toMatchObject(again)
+    },
+  )
+
+  test('fails with a sentence that says what to install where there is no browser; others run on', async (test) => {
+    const site = await openBrowsing(test)
+    await startWorker(test, site.domain, { browser: { path: '/no/such/browser', cdpUrl: undefined } })
+    const contextId = await site.createContext()
+    const ended = await finished(site.domain, await site.visit({ contextId, persist: 'always' }))
+    const sentence =
+      'BROWSER_PATH is "/no/such/browser", which does not run (ENOENT): set it to the executable of a Chrome or Chromium.'
+    expect(ended).toMatchObject({ status: 'failed', error: { name: 'BrowserUnavailable', message: sentence } })
+    expect(await site.context(contextId)).toMatchObject({ status: 'empty', heldByRunId: null })
+    const idle = await site.visit({ contextId, how: 'idle' })
+    const other = await queueRun(site.domain, site.principal, { workflowId: 'talk' })
+    for (const run of [idle, other]) expect(await finished(site.domain, run)).toMatchObject({ status: 'succeeded' })
+  })
+
+  test('fails with a sentence when what is stored of its context does not open, or was deleted', async (test) => {
+    const site = await openBrowsing(test)
+    const { store, contextVersions, browserContexts } = site.domain
+    const [swapped, other, deleted] = [
+      await site.createContext(),
+      await site.createContext(),
+      await site.createContext(),
+    ]
+    for (const id of [swapped, other]) await contextVersions.replace(site.accountId, id, stateWith(id), apiKey)
+    const swap = `UPDATE browser_context_versions SET state = (
+      SELECT state FROM browser_context_versions WHERE browser_context_id = ?) WHERE browser_context_id = ?`
+    await store.write((session) => session.all(swap, [other, swapped]))
+    const runs = [await site.visit({ contextId: swapped }), await site.visit({ contextId: deleted })]
+    await browserContexts.delete(site.accountId, deleted)
+    await startWorker(test, site.domain, { browser: { path: '/not/needed', cdpUrl: undefined } })
+    const [first, second] = await Promise.all(runs.map((run) => finished(site.domain, run)))
+    const doesNotOpen = 'What is stored of the browser context of this run does not open: replace or restore it.'
+    expect(first).toMatchObject({ status: 'failed', error: { name: 'BrowserUnavailable', message: doesNotOpen } })
+    const wasDeleted = 'The browser context of this run was deleted.'
+    expect(second).toMatchObject({ status: 'failed', error: { name: 'BrowserUnavailable', message: wasDeleted } })
+  })
+
+  test('is not given the browser that the run before it in its process had asked for and not awaited', async (test) => {
+    const site = await openBrowsing(test)
+    const value = 'canary-of-the-run-before'
+    const contextId = await site.createContext()
+    await site.domain.contextVersions.replace(site.accountId, contextId, stateWith(value, '127.0.0.1'), apiKey)
+    // Its browser takes a moment to start, as both have asked for it by then.
+    await startWorker(test, site.domain, { slots: 1, memoryMegabytesMax: 256 })
+    const careless = await site.visit({ contextId, how: 'carelessly', persist: 'never' })
+    const next = await site.visit({ until: site.file('until'), started: site.file('started') })
+    await started(site.file('started'))
+    writeFileSync(site.file('until'), '')
+    const [before, after] = await Promise.all([careless, next].map((run) => finished(site.domain, run)))
+    const pid = (before?.output as { pid: number } | undefined)?.pid
+    const nothing = { cookies: '', local: '', database: '', session: '' }
+    expect(after).toMatchObject({ status: 'succeeded', output: { pid, before: nothing } })
+    expect(JSON.stringify(after?.output)).not.toContain(value)
+  })
+})
