@@ -720,9 +720,9 @@ export interface components {
         BrowserContextId: components["schemas"]["Uuid"];
         /**
          * @description When the browser's cookies and storage become the browser context's new version: `never`, when the run
-         *     succeeds (`onSuccess`), or whenever its workflow came to an end by itself, with an error too (`always`). Unless
-         *     it is `never`, the run holds the browser context while it runs, and waits as long as another one does. Means
-         *     nothing without `browserContextId`.
+         *     succeeds (`onSuccess`), or whenever its workflow came to an end (`always`): also with an error, and also when it
+         *     was cancelled or out of time and ended before its process had to be. Unless it is `never`, the run holds the
+         *     browser context while it runs, and waits as long as another one does. Means nothing without `browserContextId`.
          */
         PersistContext: "never" | "onSuccess" | "always";
         /** @description Names the artifact within its run. */
@@ -804,9 +804,9 @@ export interface operations {
                 browserContextId?: components["parameters"]["BrowserContextId"];
                 /**
                  * @description When the browser's cookies and storage become the browser context's new version: `never`, when the run
-                 *     succeeds (`onSuccess`), or whenever its workflow came to an end by itself, with an error too (`always`). Unless
-                 *     it is `never`, the run holds the browser context while it runs, and waits as long as another one does. Means
-                 *     nothing without `browserContextId`.
+                 *     succeeds (`onSuccess`), or whenever its workflow came to an end (`always`): also with an error, and also when it
+                 *     was cancelled or out of time and ended before its process had to be. Unless it is `never`, the run holds the
+                 *     browser context while it runs, and waits as long as another one does. Means nothing without `browserContextId`.
                  */
                 persistContext?: components["parameters"]["PersistContext"];
             };

@@ -129,7 +129,7 @@ export class RunArtifacts {
 export function checkArtifact({ name, mediaType, content }: NewArtifact): void {
   if (!artifactNamePattern.test(name)) {
     throw new ArtifactRefused(
-      `"${name}" cannot be an artifact's name: use up to 100 letters, digits, dots, underscores and hyphens.`,
+      `"${name}" cannot be an artifact's name: use up to 100 letters, digits, dots, underscores and hyphens, a letter or digit first.`,
     )
   }
   if (!artifactMediaTypes.includes(mediaType)) {

@@ -30,7 +30,7 @@ async function execute(workflow: LoadedWorkflow, start: Start): Promise<void> {
   current = running
   const activeBefore = process.getActiveResourcesInfo().length
   try {
-    const returned = await attemptOf.run(attempt, async () => workflow.run(running.context()))
+    const returned = await attemptOf.run(attempt, async () => workflow.run(running.context(workflow.usesBrowser)))
     const output = toJson(returned, 'The output')
     const state = await running.browser.end(true)
     // What it left to itself and fails at once, ends this process now and not in the next attempt.

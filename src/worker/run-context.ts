@@ -1,6 +1,6 @@
 /** What a workflow's `run` function is given, in the executor: each member becomes words to the worker. */
 import { checkArtifact } from '../runs/artifacts.ts'
-import type { ArtifactMediaType, BrowserRunContext } from '../workflows/define.ts'
+import type { ArtifactMediaType, BrowserRunContext, RunContext } from '../workflows/define.ts'
 import type { ToExecutor, Word } from './messages.ts'
 import { RunBrowser } from './run-browser.ts'
 
@@ -49,9 +49,10 @@ export class RunningAttempt {
     }
   }
 
-  context(): BrowserRunContext<object> {
+  /** @param usesBrowser whether the workflow has asked for a browser in its definition. */
+  context(usesBrowser: boolean): BrowserRunContext<object> {
     const { variables, runId, runAttempt } = this.#start
-    return {
+    const context: RunContext<object> = {
       variables,
       runId,
       attempt: runAttempt,
@@ -63,8 +64,9 @@ export class RunningAttempt {
       },
       step: (name, fn) => this.#step(name, fn),
       artifact: (name, content, options) => this.#artifact(name, content, options?.mediaType),
-      browser: () => this.browser.open(),
     }
+    // Without it there is no `browser` in the context, which the types of both say.
+    return (usesBrowser ? { ...context, browser: () => this.browser.open() } : context) as BrowserRunContext<object>
   }
 
   async #step<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value> {

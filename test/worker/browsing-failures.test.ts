@@ -74,6 +74,13 @@ describe.concurrent('a run with a browser', { timeout: 60_000 }, () => {
     const idle = await site.visit({ contextId, how: 'idle' })
     const other = await queueRun(site.domain, site.principal, { workflowId: 'talk' })
     for (const run of [idle, other]) expect(await finished(site.domain, run)).toMatchObject({ status: 'succeeded' })
+    // And what does not say that it uses one is not given any.
+    const given = await finished(
+      site.domain,
+      await queueRun(site.domain, site.principal, { workflowId: 'look-around' }),
+    )
+    expect(given.output).toEqual(expect.arrayContaining(['variables', 'artifact', 'signal']))
+    expect(given.output).not.toContain('browser')
   })
 
   test('fails with a sentence when what is stored of its context does not open, or was deleted', async (test) => {

@@ -1,0 +1,48 @@
+/** The rules of artifacts: their names, media types and size, as the document has them. */
+import { readFileSync } from 'node:fs'
+import { expect, expectTypeOf, test } from 'vitest'
+import {
+  type ArtifactMediaType,
+  ArtifactRefused,
+  artifactBytesMax,
+  artifactMediaTypes,
+  artifactNamePattern,
+  artifactsMax,
+  checkArtifact,
+} from '../../src/runs/artifacts.ts'
+import type { ArtifactMediaType as OfAuthors } from '../../src/workflows/define.ts'
+
+const { schemas } = JSON.parse(readFileSync('generated/execution.v1/document.json', 'utf8')).components
+const good = { name: 'page.pdf', mediaType: 'application/pdf', content: Buffer.of(1) } as const
+
+test('the document, the service and what authors of workflows import say the same', () => {
+  expect(schemas.ArtifactMediaType.enum).toEqual(artifactMediaTypes)
+  expect(schemas.ArtifactName.pattern).toBe(artifactNamePattern.source)
+  expect(schemas.RunArtifact.properties.sizeBytes.maximum).toBe(artifactBytesMax)
+  expect(schemas.Run.properties.artifacts.maxItems).toBe(artifactsMax)
+  expectTypeOf<OfAuthors>().toEqualTypeOf<ArtifactMediaType>()
+})
+
+test.each(['a', '7', 'Page-1_final.v2.pdf', 'x'.repeat(100), 'no.', 'CON'])('%s is a name', (name) => {
+  expect(() => checkArtifact({ ...good, name })).not.toThrow()
+})
+
+test.each(['', '.hidden', '-rf', '_', 'a/b', 'a\\b', '..', 'a b', 'a\n', 'ä', 'a"', 'x'.repeat(101)])(
+  '%j is no name, which is said in one sentence',
+  (name) => {
+    const sentence = `"${name}" cannot be an artifact's name: use up to 100 letters, digits, dots, underscores and hyphens, a letter or digit first.`
+    expect(() => checkArtifact({ ...good, name })).toThrow(new ArtifactRefused(sentence))
+  },
+)
+
+test.each(['text/html', 'image/svg+xml', 'application/pdf; a=b', 'Image/PNG', ''])(
+  'what a browser might run or misread is no media type: %s',
+  (mediaType) => {
+    expect(() => checkArtifact({ ...good, mediaType: mediaType as never })).toThrow(ArtifactRefused)
+  },
+)
+
+test('10 MiB are kept, and not one byte more', () => {
+  expect(() => checkArtifact({ ...good, content: Buffer.alloc(artifactBytesMax) })).not.toThrow()
+  expect(() => checkArtifact({ ...good, content: Buffer.alloc(artifactBytesMax + 1) })).toThrow(ArtifactRefused)
+})

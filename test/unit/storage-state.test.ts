@@ -1,0 +1,37 @@
+/** What is told of a storage state, and which of its values no log may show. */
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { cookieValues, emptyState, stateBytesMax, summaryOf } from '../../src/browser-contexts/storage-state.ts'
+import { operationOf } from '../contract/document.ts'
+
+const written = readFileSync('test/contract/storage-state.json', 'utf8')
+
+/** A storage state with cookies of these domains and values. */
+function state(...cookies: [domain: string, value: string][]): string {
+  return JSON.stringify({ cookies: cookies.map(([domain, value]) => ({ domain, value })), origins: [] })
+}
+
+test('of a state that Playwright has written, its size and the domains of its cookies are told', () => {
+  expect(summaryOf(written)).toEqual({ sizeBytes: Buffer.byteLength(written), cookieDomains: ['127.0.0.1'] })
+  expect(summaryOf(emptyState)).toEqual({ sizeBytes: 27, cookieDomains: [] })
+})
+
+test('domains are told once, in order, and subdomains apart from the domain itself', () => {
+  const text = state(['b.example', '1'], ['.a.example', '2'], ['b.example', '3'], ['a.example', '4'])
+  expect(summaryOf(text).cookieDomains).toEqual(['.a.example', 'a.example', 'b.example'])
+})
+
+test('the size is that of the bytes in UTF-8', () => {
+  const text = state(['ü.example', '💡'])
+  expect(summaryOf(text).sizeBytes).toBe(Buffer.from(text).length)
+  expect(summaryOf(text).sizeBytes).toBeGreaterThan(text.length)
+})
+
+test('the values of cookies are to be masked, but for those that are ordinary words', () => {
+  expect(cookieValues(state(['a', '12345678'], ['a', '1234567'], ['b', '']))).toEqual(['12345678'])
+  expect(cookieValues(written)).toEqual(['7f3a-canary', '%22dark%22'])
+})
+
+test('what may be stored is what the document says of a request', () => {
+  expect(operationOf('putStorageState').bodyBytesMax).toBe(stateBytesMax)
+})
