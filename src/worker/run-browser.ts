@@ -85,7 +85,8 @@ export class RunBrowser {
 
   /** A workflow may close its context by itself, or the browser, as Playwright's examples do: it is read before. */
   #watched(opened: OpenBrowser): OpenBrowser {
-    opened.context.browser()?.once('disconnected', () => {
+    // Of the browser's end Playwright tells a turn later than calls fail; of the context's before.
+    opened.context.once('close', () => {
       this.#died = !this.#isClosed
     })
     for (const closable of [opened.context, opened.context.browser()]) {

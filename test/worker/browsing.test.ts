@@ -82,8 +82,10 @@ describe.concurrent('a run with a browser', { timeout: 60_000 }, () => {
       expect(await finished(site.domain, run)).toMatchObject({ status })
       const context = await site.context(contextId)
       expect(context).toMatchObject({ status: 'ready', heldByRunId: null })
-      const isKept = (await site.stored(contextId)).includes(value)
-      expect(context?.version).toBe(isKept ? 2 : 1)
+      const isKept = context?.version === 2
+      // Time may be over before the site was visited.
+      const stored = (await site.stored(contextId)).includes(value)
+      if (end !== 'is out of time' || !isKept) expect(stored).toBe(isKept)
       return { persist, isKept }
     })
     const expected = [
