@@ -75,7 +75,8 @@ function browserSettings(): Environment {
 test('says what the first start would make, and makes nothing of it', async (test) => {
   const place = await newPlace(test)
   const directory = join(place, 'not', 'yet')
-  const { code, stderr, report, checks } = await examined({ ...settingsOf(directory), ...noBrowser })
+  const WORKFLOWS_DIR = await writeModules(test, { 'a.mjs': moduleText('a') })
+  const { code, stderr, report, checks } = await examined({ ...settingsOf(directory), WORKFLOWS_DIR, ...noBrowser })
   expect([code, stderr, report.ok, report.version]).toEqual([0, '', true, expect.stringMatching(/^\d+\.\d+\.\d+/)])
   expect(checks['data directory']?.detail).toBe(
     `${directory} does not exist; the first start makes it, with the store and its encryption key`,
