@@ -24,14 +24,10 @@ const ofWidth = ['target-size', 'scrollable-region-focusable', 'link-name', 'but
 const looks: { look: string; colorScheme: 'light' | 'dark'; width: number; rules?: string[] }[] = [
   { look: 'light', colorScheme: 'light', width: 1280 },
   { look: 'dark', colorScheme: 'dark', width: 1280, rules: ['color-contrast'] },
-  { look: 'on a phone', colorScheme: 'light', width: 390, rules: ofWidth },
+  // What axe says here it says at the least width too.
+  { look: 'on a phone', colorScheme: 'light', width: 390, rules: [] },
   // WCAG 2.2, 1.4.10: what 1280 pixels at 400 % leave.
-  {
-    look: 'at the least width',
-    colorScheme: 'dark',
-    width: 320,
-    rules: ofWidth,
-  },
+  { look: 'at the least width', colorScheme: 'dark', width: 320, rules: ofWidth },
 ]
 
 /** What is wrong with the page, in any look. */
@@ -42,7 +38,8 @@ async function faults(page: Page, { name, open }: ShownPage): Promise<string[]> 
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
     await page.setViewportSize({ width, height: 800 })
     await page.evaluate(() => Promise.all(document.getAnimations().map((animation) => animation.finished)))
-    found.push(...(await violations(page, rules)).map((line) => `${name}, ${look}: ${line}`))
+    const broken = rules?.length === 0 ? [] : await violations(page, rules)
+    found.push(...broken.map((line) => `${name}, ${look}: ${line}`))
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
     if (wide > 0) found.push(`${name}, ${look}: is ${wide} px wider than the window`)
   }
