@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startSite } from '../../examples/site/site.ts'
 import { Accounts } from '../../src/accounts/accounts.ts'
 import { RunArtifacts } from '../../src/runs/artifacts.ts'
@@ -32,12 +32,33 @@ async function temporaryDirectory(): Promise<string> {
   return directory
 }
 
-/** A store with an account of its own, and what queues, follows and executes runs on it. */
-async function installation() {
-  const directory = await temporaryDirectory()
+type Place = Awaited<ReturnType<typeof openPlace>>
+
+/** A store, and what starts workers on it. */
+async function openPlace() {
+  const directory = await mkdtemp(join(tmpdir(), 'examples-'))
   const store = await openSqliteStore(directory)
-  onTestFinished(() => store.close())
   const encryption = new Encryption(new FixedKeys([randomBytes(keyBytes)]))
+  const startWorker = async (): Promise<Worker> => {
+    const limits = { slots: 2, leaseSeconds: 15, abortGraceSeconds: 10, memoryMegabytesMax: 256 }
+    const browser = { path: process.env.BROWSER_PATH, cdpUrl: undefined }
+    const options = { workflowsDirectory, ...limits, browser, contextVersionsKept: 5, artifactRetentionDays: 30 }
+    const failed = (error: unknown) => {
+      throw error
+    }
+    const worker = new Worker(store, encryption, options, pino({ level: 'silent' }), failed)
+    await worker.start()
+    return worker
+  }
+  const close = async () => {
+    await store.close()
+    await rm(directory, { recursive: true })
+  }
+  return { directory, store, encryption, startWorker, close }
+}
+
+/** An account of its own, and what queues and follows its runs. */
+async function newAccount({ store, encryption, directory }: Place) {
   const account = await new Accounts(store).create({ name: 'Test', scopesEnabled: false })
   const artifacts = new RunArtifacts(store, 30)
   const cursors = new Cursors(encryption)
@@ -59,27 +80,21 @@ async function installation() {
     if (!ended) throw new Error(`Run ${run.id} is not in the store.`)
     return { run: ended, events }
   }
-  const startWorker = async (): Promise<Worker> => {
-    const limits = { slots: 2, leaseSeconds: 15, abortGraceSeconds: 10, memoryMegabytesMax: 256 }
-    const browser = { path: process.env.BROWSER_PATH, cdpUrl: undefined }
-    const options = { workflowsDirectory, ...limits, browser, contextVersionsKept: 5, artifactRetentionDays: 30 }
-    const failed = (error: unknown) => {
-      throw error
-    }
-    const worker = new Worker(store, encryption, options, pino({ level: 'silent' }), failed)
-    await worker.start()
-    return worker
-  }
-  return { directory, runs, accountId: account.id, queue, follow, finished, startWorker }
+  return { directory, runs, accountId: account.id, queue, follow, finished }
 }
 
-/** An installation with a worker that runs until the test has finished. */
-async function workingInstallation() {
-  const parts = await installation()
-  const worker = await parts.startWorker()
-  onTestFinished(() => worker.stop(0))
-  return parts
-}
+let place: Place
+let worker: Worker
+
+beforeAll(async () => {
+  place = await openPlace()
+  worker = await place.startWorker()
+})
+
+afterAll(async () => {
+  await worker.stop(0)
+  await place.close()
+})
 
 function steps(events: RunEvent[], state: string): unknown[] {
   return events.filter(({ type, data }) => type === 'step' && data.state === state).map(({ data }) => data.name)
@@ -101,7 +116,7 @@ describe('every example', () => {
 
 describe('count-words', () => {
   test('counts words and lists the most frequent ones', async () => {
-    const { queue, finished, directory } = await workingInstallation()
+    const { queue, finished, directory } = await newAccount(place)
     const path = join(directory, 'text.txt')
     await writeFile(path, 'The kettle, the lantern and the teapot: THE END.')
     const { run } = await finished(await queue('count-words', { path, top: 1 }))
@@ -113,7 +128,7 @@ describe('check-links', () => {
   const token = 'a-token-that-nobody-may-see'
 
   test('finds the broken link and sees the pages that ask for the token', async () => {
-    const { queue, finished } = await workingInstallation()
+    const { queue, finished } = await newAccount(place)
     const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
     const { run } = await finished(await queue('check-links', { url: `${site.url}/#top`, token }))
@@ -126,7 +141,7 @@ describe('check-links', () => {
   })
 
   test('repeats the page that was overloaded, and none of those that it had read before', async () => {
-    const { queue, finished } = await workingInstallation()
+    const { queue, finished } = await newAccount(place)
     const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
     const { run, events } = await finished(await queue('check-links', { url: site.url, token }))
@@ -138,7 +153,7 @@ describe('check-links', () => {
   })
 
   test('shows the token in no event, no answer and no file', async () => {
-    const { queue, finished, directory } = await workingInstallation()
+    const { queue, finished, directory } = await newAccount(place)
     const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
     const { run, events } = await finished(await queue('check-links', { url: site.url, token }))
@@ -151,7 +166,7 @@ describe('check-links', () => {
   })
 
   test('reports the pages for which it lacks the token, and stops at the most pages that it may read', async () => {
-    const { queue, finished } = await workingInstallation()
+    const { queue, finished } = await newAccount(place)
     const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
     const { run } = await finished(await queue('check-links', { url: `${site.url}/members`, pagesMax: 1 }))
@@ -161,7 +176,7 @@ describe('check-links', () => {
   })
 
   test('never sends the token to another origin, not even when it is redirected there', async () => {
-    const { queue, finished } = await workingInstallation()
+    const { queue, finished } = await newAccount(place)
     let asked = 0
     const elsewhere = createServer((_request, response) => {
       asked += 1
@@ -179,7 +194,7 @@ describe('check-links', () => {
   })
 
   test('reports a website that does not answer, after its last attempt', async () => {
-    const { queue, finished } = await workingInstallation()
+    const { queue, finished } = await newAccount(place)
     const site = await startSite({ token, password: 'of no customer here' })
     await site.stop()
     const { run } = await finished(await queue('check-links', { url: site.url }))
@@ -203,7 +218,7 @@ describe('build-manifest', () => {
   }
 
   test('hashes every file below the directory, as sha256sum does', async () => {
-    const { queue, finished } = await workingInstallation()
+    const { queue, finished } = await newAccount(place)
     const directory = await directoryOfFiles()
     const lines = paths.map((path) => `${createHash('sha256').update(path).digest('hex')}  ${path}\n`)
     const digest = createHash('sha256').update(lines.join('')).digest('hex')
@@ -215,7 +230,7 @@ describe('build-manifest', () => {
   })
 
   test('ends at once when it is cancelled', async () => {
-    const { queue, follow, finished, runs, accountId } = await workingInstallation()
+    const { queue, follow, finished, runs, accountId } = await newAccount(place)
     const run = await queue('build-manifest', { directory: await directoryOfFiles(), pauseMilliseconds: 60_000 })
     for await (const event of follow(run)) if (event?.data.name === 'hash from file 1') break
     await runs.cancel(accountId, run.id)
@@ -226,12 +241,15 @@ describe('build-manifest', () => {
   })
 
   test('goes on where it was when another worker takes it over', async () => {
-    const { queue, follow, finished, startWorker } = await installation()
+    // A place of its own: the other tests' worker is not to take this run.
+    const own = await openPlace()
+    onTestFinished(own.close)
+    const { queue, follow, finished } = await newAccount(own)
     const run = await queue('build-manifest', { directory: await directoryOfFiles(), pauseMilliseconds: 300 })
-    const first = await startWorker()
+    const first = await own.startWorker()
     for await (const event of follow(run)) if (event?.data.state === 'finished' && event.data.name !== 'list') break
     await first.stop(0)
-    const second = await startWorker()
+    const second = await own.startWorker()
     onTestFinished(() => second.stop(0))
     const { run: ended, events } = await finished(run)
     expect(ended).toMatchObject({ status: 'succeeded', attempts: 2, output: { files: count } })
