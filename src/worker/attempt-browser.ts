@@ -121,7 +121,9 @@ export class AttemptBrowser {
 
   #mask(state: string | undefined): void {
     if (state === undefined) return
+    const known = this.#cookies.size
     for (const value of cookieValues(state)) this.#cookies.add(value)
+    if (this.#cookies.size === known) return
     this.redact = redactor({ ...this.#secrets, cookies: [...this.#cookies] })
   }
 }

@@ -99,6 +99,13 @@ test('a secret that contains another is masked whole', () => {
   expect(redactor({ '/a': 'hunter', '/b': 'hunter22' })('hunter22 hunter')).toBe(`${mask} ${mask}`)
 })
 
+test('of secrets that overlap no part is left', () => {
+  const redact = redactor({ '/a': 'hunter22', '/b': 'ter22+mouse', '/c': 'mouse99', '/d': 'eeee' })
+  expect(redact('a hunter22+mouse99 b')).toBe(`a ${mask} b`)
+  expect(redact('eeeeee')).toBe(mask)
+  expect(redact('hunter22mouse99')).toBe(mask + mask)
+})
+
 test('the strings and numbers within a secret object are secrets too', () => {
   const redact = redactor({ '/login': { user: 'somebody', codes: [123456], on: true } })
   expect(redact('somebody logged in with 123456: true')).toBe(`${mask} logged in with ${mask}: true`)
