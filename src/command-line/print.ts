@@ -1,5 +1,11 @@
 /** What commands print on standard output. */
 
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  // Whoever reads, such as `head`, has read enough.
+  process.exit()
+})
+
 export function print(text: string): void {
   process.stdout.write(`${text}\n`)
 }

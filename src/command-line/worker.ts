@@ -1,4 +1,5 @@
 /** `npm run worker`: executes runs until it is told to stop. */
+import { findBrowser } from '../browser/find-browser.ts'
 import { readConfig } from '../config.ts'
 import { openEncryption, openLog, openStore } from '../installation.ts'
 import { sealedColumns } from '../sealed-columns.ts'
@@ -24,6 +25,8 @@ export async function worker(): Promise<void> {
     log.flush()
     process.exit(1)
   }
+  // Runs that need no browser go on without; whoever has set it wants to know before one fails.
+  if (config.BROWSER_PATH) findBrowser(config.BROWSER_PATH).catch((error: Error) => log.warn(error.message))
   const running = new Worker(store, await openEncryption(config, store, sealedColumns), options, log, onFatal)
   const started = running.start()
   onStopSignal(async () => {

@@ -65,8 +65,7 @@ export class RunningAttempt {
       step: (name, fn) => this.#step(name, fn),
       artifact: (name, content, options) => this.#artifact(name, content, options?.mediaType),
     }
-    // Without it there is no `browser` in the context, which the types of both say.
-    return (usesBrowser ? { ...context, browser: () => this.browser.open() } : context) as BrowserRunContext<object>
+    return { ...context, browser: usesBrowser ? () => this.browser.open() : refuseBrowser }
   }
 
   async #step<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value> {
@@ -108,6 +107,11 @@ export class RunningAttempt {
   #kept(key: string | number): Promise<void> {
     return new Promise((resolve, reject) => this.#keeping.set(key, { resolve, reject }))
   }
+}
+
+/** For those whom no type has told. */
+async function refuseBrowser(): Promise<never> {
+  throw new Error('This workflow uses no browser: set `browser: true` in its definition to get one.')
 }
 
 const typesByExtension: Record<string, ArtifactMediaType> = {

@@ -45,6 +45,8 @@ export function workflowOf(path: string, definition: unknown): Workflow {
     throw new WorkflowRefused(`${path} is not a workflow: ${rule}.`)
   }
   if (!isRecord(definition)) return refuse('its default export is to be what defineWorkflow returns')
+  const unknown = unknownMember(definition)
+  if (unknown !== undefined) return refuse(`it has the member ${unknown}, which means nothing`)
   const { id, version, title, description = null, variables, output, timeLimitSeconds = 60, run } = definition
   const { retry = {}, concurrencyLimit = null, browser: usesBrowser = false } = definition
   if (typeof id !== 'string' || !idPattern.test(id)) {
@@ -73,6 +75,16 @@ export function workflowOf(path: string, definition: unknown): Workflow {
   const policy = { maxAttempts, backoffSeconds, backoffFactor }
   const limits = { timeLimitSeconds, concurrencyLimit }
   return { id, version, title, description, variables, output, retry: policy, ...limits, usesBrowser }
+}
+
+const members = ['id', 'version', 'title', 'description', 'variables', 'output', 'retry', 'run', 'browser']
+const known = new Set([...members, 'timeLimitSeconds', 'concurrencyLimit'])
+const knownOfRetry = new Set(['maxAttempts', 'backoffSeconds', 'backoffFactor'])
+
+/** A slip such as `attemptsMax` would be found out when the retry does not come. */
+function unknownMember({ retry, ...definition }: Record<string, unknown>): string | undefined {
+  const ofRetry = Object.keys(isRecord(retry) ? retry : {}).find((name) => !knownOfRetry.has(name))
+  return ofRetry === undefined ? Object.keys(definition).find((name) => !known.has(name)) : `retry.${ofRetry}`
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

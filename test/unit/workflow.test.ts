@@ -75,6 +75,8 @@ test.each<[string, object]>([
   [limitRule, { concurrencyLimit: 0 }],
   [limitRule, { concurrencyLimit: 1.5 }],
   ['its retry is to be an object', { retry: 3 }],
+  ['it has the member browsers, which means nothing', { browsers: true }],
+  ['it has the member retry.attemptsMax, which means nothing', { retry: { attemptsMax: 3 } }],
   [attemptsRule, { retry: { maxAttempts: 0 } }],
   [attemptsRule, { retry: { maxAttempts: 1.5 } }],
   ['its retry.backoffSeconds is to be 0 or more', { retry: { backoffSeconds: -1 } }],
