@@ -37,9 +37,9 @@ test('what a definition says is kept', () => {
     retry: { maxAttempts: 3, backoffSeconds: 0, backoffFactor: 1 },
     timeLimitSeconds: 0.5,
     concurrencyLimit: 1,
-    usesBrowser: false,
   }
-  expect(workflowOf('example.ts', { ...said, run: () => null })).toEqual(said)
+  const read = workflowOf('example.ts', { ...said, browser: true, run: () => null })
+  expect(read).toEqual({ ...said, usesBrowser: true })
   expect(workflowOf('example.ts', { ...definition, id: 'x'.repeat(128), retry: { maxAttempts: 2 } })).toMatchObject({
     retry: { maxAttempts: 2, backoffSeconds: 1, backoffFactor: 2 },
   })
