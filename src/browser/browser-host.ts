@@ -164,7 +164,9 @@ export class BrowserHost {
 
   async #startProcess(start: Start): Promise<Started & Pick<Running, 'process' | 'startedAt'>> {
     const startedAt = performance.now()
-    const process = new BrowserProcess()
+    const process = new BrowserProcess((name) => {
+      this.#log.warn({ error: name }, 'an error in the process of the browser was not caught; it goes on')
+    })
     return { ...(await process.start(start, this.#closing.signal)), process, startedAt }
   }
 

@@ -1,6 +1,6 @@
 /** The worker's side of one host process, and of the browser in it. */
 import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
+import { on } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../config.ts'
 import type { FromHost, ToHost } from './messages.ts'
@@ -35,7 +35,8 @@ export class BrowserProcess {
   readonly #checks = new Map<number, () => void>()
   #checkId = 0
 
-  constructor() {
+  /** @param onUncaught told the name of an error that the browser's process has survived. */
+  constructor(onUncaught: (name: string) => void) {
     const directory = makeTemporaryDirectory()
     this.#child = fork(fileURLToPath(new URL('./host-process.ts', import.meta.url)), {
       // The profile is there, and whatever else the browser makes.
@@ -53,13 +54,14 @@ export class BrowserProcess {
     })
     this.#child.on('message', (message: FromHost) => {
       if (message.type === 'checked') this.#checks.get(message.id)?.()
+      if (message.type === 'uncaught') onUncaught(message.name)
     })
   }
 
   /** @throws {StartFailed} */
   async start(start: Start, stop: AbortSignal): Promise<Started> {
     this.#send(start)
-    const message = await Promise.race([this.#firstMessage(stop), this.ended])
+    const message = await Promise.race([this.#answer(stop), this.ended])
     if (message?.type === 'started') return message
     await this.#kill()
     stop.throwIfAborted()
@@ -69,14 +71,17 @@ export class BrowserProcess {
     throw new StartFailed(`No browser answers at BROWSER_CDP_URL (${reason}): start it there, or set another address.`)
   }
 
-  async #firstMessage(stop: AbortSignal): Promise<FromHost | undefined> {
+  /** Whether the browser has started. */
+  async #answer(stop: AbortSignal): Promise<FromHost | undefined> {
     const signal = AbortSignal.any([stop, AbortSignal.timeout(startMillisecondsMax)])
     try {
-      const [message] = await once(this.#child, 'message', { signal })
-      return message as FromHost
+      for await (const [message] of on(this.#child, 'message', { signal })) {
+        if (message.type !== 'uncaught') return message
+      }
     } catch {
-      return undefined
+      // It is not waited for any longer.
     }
+    return undefined
   }
 
   /** Whether the browser answers; one that does not is ended. */

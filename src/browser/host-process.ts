@@ -23,7 +23,8 @@ const flags = ['--no-pings', '--disable-domain-reliability', '--disable-crash-re
 const remoteBrowser = fileURLToPath(new URL('./remote-browser.ts', import.meta.url))
 
 function tell(message: FromHost): void {
-  process.send?.(message)
+  // With a callback, or an error of it would be one that nothing catches.
+  process.send?.(message, undefined, undefined, () => {})
 }
 
 function launchOptions(start: Start): LaunchOptions {
@@ -109,6 +110,11 @@ process.once('disconnect', () => {
   if (!server) process.exit()
   setTimeout(() => process.exit(), 2000)
   void server.kill()
+})
+// A page can make Playwright fail at what it reads from it, such as a value that contains itself: the pages of other runs
+// have no part in that. Of the error only its class is told, which no page can choose.
+process.on('uncaughtException', (error: unknown) => {
+  tell({ type: 'uncaught', name: error instanceof Error ? error.constructor.name : typeof error })
 })
 process.once('exit', () => rmSync(tmpdir(), { recursive: true, force: true, maxRetries: 5 }))
 

@@ -25,3 +25,5 @@ export type FromHost =
   /** `ofSandbox`: it may well start without the sandbox. */
   | { type: 'refused'; message: string; ofSandbox: boolean }
   | { type: 'checked'; id: number }
+  /** An error that nothing caught, by its name alone: what it says may quote a page. */
+  | { type: 'uncaught'; name: string }

@@ -12,6 +12,7 @@ export class RunBrowser {
   readonly #ask: () => void
   readonly #signal: AbortSignal
   readonly #tellsState: TellsState
+  readonly #readMillisecondsMax: number
   #opening: Promise<OpenBrowser> | undefined
   #give: { resolve(opened: Promise<OpenBrowser>): void; reject(error: Error): void } | undefined
   #state: Promise<TakenState> | undefined
@@ -19,11 +20,15 @@ export class RunBrowser {
   #isClosed = false
   #died = false
 
-  /** @param ask asks the worker for a browser, which answers by `given` or `refused`. */
-  constructor(ask: () => void, signal: AbortSignal, tellsState: TellsState) {
+  /**
+   * @param ask asks the worker for a browser, which answers by `given` or `refused`.
+   * @param readMillisecondsMax how long reading the storage state may take.
+   */
+  constructor(ask: () => void, signal: AbortSignal, tellsState: TellsState, readMillisecondsMax = 30_000) {
     this.#ask = ask
     this.#signal = signal
     this.#tellsState = tellsState
+    this.#readMillisecondsMax = readMillisecondsMax
     // Whatever the workflow waits for in a page comes to an end then.
     signal.addEventListener('abort', () => void this.end(true), { once: true })
   }
@@ -69,7 +74,7 @@ export class RunBrowser {
   /** Once: what comes later is the same. */
   async #takeState(): Promise<TakenState> {
     const opened = await this.#opened()
-    if (opened) this.#state ??= stateOf(opened)
+    if (opened) this.#state ??= stateOf(opened, this.#readMillisecondsMax)
     return this.#state
   }
 
@@ -106,12 +111,21 @@ function hasEnded(): Error {
   return new Error('The run has ended.')
 }
 
-async function stateOf(opened: OpenBrowser): Promise<TakenState> {
+/** Playwright would wait for ever for a page in a loop, and for one that has stored a value which contains itself. */
+async function stateOf(opened: OpenBrowser, millisecondsMax: number): Promise<TakenState> {
+  let timer: NodeJS.Timeout | undefined
+  const tooSlow = new Promise<never>((_, reject) => {
+    const time = `it was not told within ${millisecondsMax / 1000} s`
+    const message = `${time}: a page may be in a loop, or have stored a value that contains itself.`
+    timer = setTimeout(() => reject(new Error(message)), millisecondsMax)
+  })
   try {
-    const json = await opened.storageState()
+    const json = await Promise.race([opened.storageState(), tooSlow])
     const bytes = Buffer.byteLength(json)
     return bytes > stateBytesMax ? { tooLarge: bytes } : { json }
   } catch (error) {
     return { unreadable: (error as Error).message.split('\n')[0] ?? '' }
+  } finally {
+    clearTimeout(timer)
   }
 }

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, type TestContext, test, vi
 import type { BrowserEndpoint, BrowserHost } from '../../src/browser/browser-host.ts'
 import { type OpenBrowser, openBrowser } from '../../src/browser/connection.ts'
 import { checkIsolation } from '../../src/browser/isolation.ts'
+import { RunBrowser } from '../../src/worker/run-browser.ts'
 import { contextCount, openHost, startSpeaker } from '../support/browser-host.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
@@ -11,10 +12,13 @@ const directory = temporaryDirectory()
 const ends: (() => unknown)[] = []
 let host: BrowserHost
 let endpoint: BrowserEndpoint
+let log: Awaited<ReturnType<typeof openHost>>['log']
 
 beforeAll(async () => {
   vi.stubEnv('TMPDIR', directory)
-  host = (await openHost({ onTestFinished: (end) => void ends.push(end as () => unknown) })).host
+  const opened = await openHost({ onTestFinished: (end) => void ends.push(end as () => unknown) })
+  host = opened.host
+  log = opened.log
   endpoint = await host.take()
 })
 afterAll(async () => {
@@ -29,7 +33,7 @@ async function open(test: TestContext, storageState?: string): Promise<OpenBrows
 }
 
 /** A page of a site that exists in the test alone. */
-async function visit({ context }: OpenBrowser) {
+async function visit({ context }: Pick<OpenBrowser, 'context'>) {
   await context.route('https://shop.test/', (route) => route.fulfill({ contentType: 'text/html', body: '<p>Shop</p>' }))
   const page = await context.newPage()
   await page.goto('https://shop.test/')
@@ -123,6 +127,31 @@ test('a context of a browser that ends is closed at once, and another cannot be 
     'The browser could not be reached: it has just ended, or the machine is too busy.',
   )
 })
+
+test.for([
+  [
+    'that stores a value which contains itself',
+    `all = {}, all.all = all, ${remember.replace("'canary-base'", 'all')}`,
+    ['TypeError'],
+  ],
+  ['in a loop', `localStorage.setItem('local', ''), setTimeout(() => { for (;;); })`, []],
+] as const)(
+  'a page %s does not keep its run from ending, and no other run ends with it',
+  async ([, script, errors], test) => {
+    const before = log.length
+    const other = await visit(await open(test))
+    const { signal } = new AbortController()
+    const browser: RunBrowser = new RunBrowser(() => browser.given(endpoint, undefined), signal, 'always', 300)
+    const context = await browser.open()
+    await (await visit({ context })).evaluate(script)
+    context.storageState({ indexedDB: true }).catch(() => {})
+    await vi.waitUntil(() => log.length - before >= errors.length, { timeout: 10_000, interval: 10 })
+    const unreadable = expect.stringMatching('^it was not told within 0.3 s: a page may be in a loop, or ')
+    expect(await browser.end(true)).toEqual({ unreadable })
+    expect(await other.innerText('p')).toBe('Shop')
+    expect(new Set(log.slice(before).map(({ error }) => error))).toEqual(new Set(errors))
+  },
+)
 
 test('nothing of one context is seen from another, side by side', async () => {
   expect(await checkIsolation(endpoint)).toEqual([])

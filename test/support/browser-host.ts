@@ -27,7 +27,7 @@ export async function browserProgram(test: Test, before = ''): Promise<string> {
 
 /** A host that is closed when the test ends, and what it has logged. */
 export async function openHost(test: Test, options: Partial<BrowserOptions> = {}) {
-  const log: { level: number; msg: string; milliseconds?: number; err?: { message: string } }[] = []
+  const log: { level: number; msg: string; milliseconds?: number; error?: string; err?: { message: string } }[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
   const path = options.cdpUrl ? undefined : (options.path ?? (await browserProgram(test)))
   const host = new BrowserHost({ cdpUrl: undefined, ...options, path }, logger)
