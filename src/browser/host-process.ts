@@ -9,7 +9,7 @@ import { flushCompileCache } from 'node:module'
 import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { BrowserServer, CDPSession, LaunchOptions } from 'playwright-core'
-import type { FromHost, ToHost } from './messages.ts'
+import { type FromHost, reasonMark, type ToHost } from './messages.ts'
 import { loadChromium } from './playwright.ts'
 
 type Start = Exclude<ToHost, { type: 'check' }>
@@ -96,7 +96,10 @@ async function serve(start: Start): Promise<CDPSession | undefined> {
 /** Playwright's message has the command and all that the browser has written. */
 function reason(text: string, { type }: Start): string {
   const written = [...text.matchAll(/^ *\[pid=\d+\]\[err\] (.+)$/gm)].map(([, line = '']) => line)
-  if (type === 'reach') return written.at(-1) ?? 'it did not answer in time'
+  if (type === 'reach') {
+    const told = written.find((line) => line.startsWith(reasonMark))
+    return told?.slice(reasonMark.length) ?? 'it did not answer as a browser does'
+  }
   const [first = ''] = text.split('\n')
   return [first, ...written.slice(0, 10)].join('\n').slice(0, 2000)
 }

@@ -1,5 +1,8 @@
 /** What a worker and its browser's host process tell each other. */
 
+/** What begins the one line of a remote browser's process that is told: what else it writes may quote the address. */
+export const reasonMark = 'No browser: '
+
 export type ToHost =
   | {
       type: 'launch'

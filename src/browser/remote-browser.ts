@@ -4,20 +4,23 @@
  * answer their dialogs: over the DevTools protocol it takes contexts that are not its own for the default one.
  */
 import { Socket } from 'node:net'
+import { reasonMark } from './messages.ts'
 
-/** The last line that is written is told to whoever needs a browser. */
+/** @param reason told to whoever needs a browser, and so without the address, which may have the token of a provider. */
 function fail(reason: string): never {
-  process.stderr.write(`${reason}\n`)
+  process.stderr.write(`${reasonMark}${reason}\n`)
   process.exit(1)
 }
 
 /** @param address of the browser, or of its page `/json/version`, which names it. */
 async function webSocketUrl(address: string): Promise<string> {
-  if (/^wss?:/.test(address)) return address
   const url = new URL(address)
+  // Node refuses them over HTTP, and leaves them out over WebSocket.
+  if (url.username || url.password) fail('it has a user name or a password, which are not sent')
+  if (/^wss?:/.test(address)) return address
   url.pathname = `${url.pathname.replace(/\/$/, '')}/json/version`
   const response = await fetch(url, { signal: AbortSignal.timeout(20_000) })
-  if (!response.ok) fail(`${response.status} ${response.statusText}`)
+  if (!response.ok) fail(`status ${response.status}`)
   const { webSocketDebuggerUrl } = (await response.json()) as { webSocketDebuggerUrl?: string }
   return webSocketDebuggerUrl ?? fail('/json/version names no webSocketDebuggerUrl')
 }
@@ -25,6 +28,13 @@ async function webSocketUrl(address: string): Promise<string> {
 /** Closing the browser is for whoever started it. */
 function isClosing(message: string): boolean {
   return message.includes('"Browser.close"') && JSON.parse(message).method === 'Browser.close'
+}
+
+/** Messages of errors may quote the address. */
+function codeOf(error: { name?: unknown; cause?: { code?: unknown } }): string {
+  const code = error.cause?.code
+  if (typeof code === 'string') return code
+  return error.name === 'TimeoutError' ? 'it did not answer in time' : 'it could not be asked'
 }
 
 /** Messages on Playwright's side end with a NUL: it writes to descriptor 3 and reads from 4. */
@@ -57,5 +67,5 @@ async function serve(address: string): Promise<void> {
 
 const { BROWSER_CDP_URL } = process.env
 if (BROWSER_CDP_URL) {
-  await serve(BROWSER_CDP_URL).catch((error) => fail(error.cause?.code ?? error.cause?.message ?? error.message))
+  await serve(BROWSER_CDP_URL).catch((error) => fail(codeOf(error)))
 }

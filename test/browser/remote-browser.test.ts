@@ -55,3 +55,15 @@ test('where no browser answers, a sentence says so', async (test) => {
     'No browser answers at BROWSER_CDP_URL (ECONNREFUSED): start it there, or set another address.',
   )
 })
+
+test.for([
+  ['http://user:canary@127.0.0.1/', 'it has a user name or a password, which are not sent'],
+  // A port that is never asked.
+  ['http://127.0.0.1:1/?token=canary', 'it could not be asked'],
+])('why no browser answers at %s is told without a word of the address', async ([cdpUrl = '', reason], test) => {
+  const { host, log } = await openHost(test, { cdpUrl })
+  await expect(host.take()).rejects.toThrow(
+    `No browser answers at BROWSER_CDP_URL (${reason}): start it there, or set another address.`,
+  )
+  expect(JSON.stringify(log)).not.toContain('canary')
+})
