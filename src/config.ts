@@ -170,7 +170,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
 }
 
 /** Variables of the service that no process may have which runs what others wrote: workflows, and pages of the web. */
-const secretVariables = ['DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS']
+const secretVariables = ['BROWSER_CDP_URL', 'DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS']
 
 export function environmentWithoutSecrets(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !secretVariables.includes(name)))

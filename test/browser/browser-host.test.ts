@@ -70,7 +70,9 @@ test('the address of a browser cannot be guessed, and is open to this machine al
 })
 
 test('neither the browser nor its process has the secrets of the service in its environment', async (test) => {
-  for (const name of ['ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS', 'DATABASE_URL']) vi.stubEnv(name, 'canary')
+  for (const name of ['ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS', 'DATABASE_URL', 'BROWSER_CDP_URL']) {
+    vi.stubEnv(name, 'canary')
+  }
   test.onTestFinished(() => void vi.unstubAllEnvs())
   const file = join(await newPlace(test), 'environment')
   const { host } = await openHost(test, { path: await browserProgram(test, `env >> ${file}`) })

@@ -215,9 +215,9 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
 
   test('gives the workflow its secrets, and shows them nowhere, nor any key of the service', async (test) => {
     const { domain, principal } = await openInstallation(test)
-    vi.stubEnv('ENCRYPTION_KEY', 'x')
-    vi.stubEnv('ENCRYPTION_KEY_PREVIOUS', 'x')
-    vi.stubEnv('DATABASE_URL', 'x')
+    for (const name of ['ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS', 'DATABASE_URL', 'BROWSER_CDP_URL']) {
+      vi.stubEnv(name, 'x')
+    }
     test.onTestFinished(() => void vi.unstubAllEnvs())
     await startWorker(test, domain)
     const password = 'canary "of" a pass/word'

@@ -30,7 +30,7 @@ export default defineWorkflow({
       length: password.length,
       reversed: [...kept].reverse().join(''),
       [password]: [password],
-      environment: Object.keys(process.env).filter((name) => /KEY|DATABASE/.test(name)),
+      environment: Object.keys(process.env).filter((name) => /KEY|DATABASE|CDP/.test(name)),
     }
   },
 })
