@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { ErrorObject, ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import { environmentWithoutSecrets } from '../config.ts'
 import type { Description } from './describe.ts'
 import { maskedAt, restoreSecrets, type Secrets, shownAt, takeSecrets } from './secrets.ts'
 import {
@@ -183,7 +184,8 @@ function below({ instancePath }: ErrorObject, member: string): string {
 export async function describeWorkflows(directory: string, secondsMax = loadSecondsMax): Promise<Workflow[]> {
   const module = fileURLToPath(new URL('./describe.ts', import.meta.url))
   // What a module prints is for people: standard output is for logs, and for the answers of commands.
-  const child = fork(module, [directory], { stdio: ['inherit', 2, 'inherit', 'ipc'] })
+  const env = environmentWithoutSecrets(process.env)
+  const child = fork(module, [directory], { env, stdio: ['inherit', 2, 'inherit', 'ipc'] })
   let timer: NodeJS.Timeout | undefined
   const description = await new Promise<Description>((resolve, reject) => {
     child.on('message', (message: object) => {

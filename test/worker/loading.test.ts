@@ -127,6 +127,16 @@ describe.concurrent('a folder of workflows', { timeout: 20_000 }, () => {
   })
 })
 
+test('a module finds no secret of the service in its environment when it is loaded', async (test) => {
+  const names = ['BROWSER_CDP_URL', 'DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS']
+  for (const name of names) vi.stubEnv(name, 'canary')
+  vi.stubEnv('SETTING_OF_A_WORKFLOW', 'canary')
+  test.onTestFinished(() => void vi.unstubAllEnvs())
+  const seen = "Object.keys(process.env).filter((name) => process.env[name] === 'canary').join()"
+  const folder = await writeModules(test, { 'a.mjs': moduleText('a', `title: ${seen}, run: () => null`) })
+  expect(await describeWorkflows(folder)).toMatchObject([{ title: 'SETTING_OF_A_WORKFLOW' }])
+})
+
 describe.concurrent('a worker', { timeout: 20_000 }, () => {
   const secret = "variables: { type: 'object', properties: { password: { type: 'string', writeOnly: true } } }"
 
