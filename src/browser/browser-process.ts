@@ -29,7 +29,7 @@ export class StartFailed extends Error {
 }
 
 export class BrowserProcess {
-  /** Resolves when the process has ended and its files are removed. */
+  /** Resolves when the process has ended and its files are removed, as far as they can be. */
   readonly ended: Promise<void>
   readonly #child: ChildProcess
   readonly #checks = new Map<number, () => void>()
@@ -38,20 +38,18 @@ export class BrowserProcess {
   /** @param onUncaught told the name of an error that the browser's process has survived. */
   constructor(onUncaught: (name: string) => void) {
     const directory = makeTemporaryDirectory()
-    this.#child = fork(fileURLToPath(new URL('./host-process.ts', import.meta.url)), {
+    this.#child = fork(fileURLToPath(new URL('./host-process.ts', import.meta.url)), [directory.path], {
       // The profile is there, and whatever else the browser makes.
       env: { ...environmentWithoutSecrets(process.env), TMPDIR: directory.path },
       execArgv: ['--max-semi-space-size=1'],
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     })
-    this.ended = new Promise((resolve) => {
-      const end = () => {
-        directory.remove()
-        resolve()
-      }
-      this.#child.once('exit', end)
-      this.#child.once('error', end)
+    const ended = new Promise<void>((resolve) => {
+      this.#child.once('exit', resolve)
+      this.#child.once('error', resolve)
     })
+    // What cannot be removed is no reason to end the worker.
+    this.ended = ended.then(() => directory.remove()).catch(() => {})
     this.#child.on('message', (message: FromHost) => {
       if (message.type === 'checked') this.#checks.get(message.id)?.()
       if (message.type === 'uncaught') onUncaught(message.name)

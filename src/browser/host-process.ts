@@ -4,13 +4,13 @@
  * to this process does.
  */
 import { randomBytes } from 'node:crypto'
-import { rmSync, statfsSync } from 'node:fs'
+import { statfsSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
-import { tmpdir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { BrowserServer, CDPSession, LaunchOptions } from 'playwright-core'
 import { type FromHost, reasonMark, type ToHost } from './messages.ts'
 import { loadChromium } from './playwright.ts'
+import { removeOwn } from './temporary-directory.ts'
 
 type Start = Exclude<ToHost, { type: 'check' }>
 
@@ -119,7 +119,7 @@ process.once('disconnect', () => {
 process.on('uncaughtException', (error: unknown) => {
   tell({ type: 'uncaught', name: error instanceof Error ? error.constructor.name : typeof error })
 })
-process.once('exit', () => rmSync(tmpdir(), { recursive: true, force: true, maxRetries: 5 }))
+process.once('exit', () => removeOwn(process.argv[2]))
 
 let session: Promise<CDPSession | undefined> | undefined
 process.on('message', async (message: ToHost) => {

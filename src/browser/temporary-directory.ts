@@ -1,12 +1,14 @@
 /** The directory of one browser's profile and other files, which is removed with it. */
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { lockFile } from './file-lock.ts'
 
 export interface TemporaryDirectory {
   path: string
-  remove(): void
+  /** @throws when something of it cannot be removed; whoever makes the next one tries again. */
+  remove(): Promise<void>
 }
 
 const prefix = 'execution-service-browser-'
@@ -19,11 +21,16 @@ export function makeTemporaryDirectory(): TemporaryDirectory {
   const lock = lockFile(join(path, lockName), 0)
   return {
     path,
-    remove() {
+    async remove() {
       lock?.release()
-      rmSync(path, { recursive: true, force: true, maxRetries: 5 })
+      await rm(path, { recursive: true, force: true, maxRetries: 5 })
     },
   }
+}
+
+/** For the process that the directory was made for: it removes nothing that was not made here. */
+export function removeOwn(path: string | undefined): void {
+  if (path && basename(path).startsWith(prefix)) rmSync(path, { recursive: true, force: true, maxRetries: 5 })
 }
 
 function removeStale(): void {

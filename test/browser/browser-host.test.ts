@@ -1,6 +1,8 @@
 /** The one browser of a worker: shared, started again when it died, ended when nobody uses it, and never left behind. */
-import { readdirSync, readFileSync, utimesSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, type TestContext, test, vi } from 'vitest'
 import {
   browserProgram,
@@ -101,6 +103,26 @@ test('a worker that was killed leaves no process of its browser, and no file', a
   child.kill('SIGKILL')
   await Promise.all(processes.map(gone))
   expect(files()).toEqual([])
+})
+
+test('a browser whose files cannot be removed is followed by the next all the same', async (test) => {
+  const directory = join(await ownTemporaryDirectory(test), 'loop')
+  mkdirSync(directory)
+  const { host } = await openHost(test)
+  vi.stubEnv('TMPDIR', directory)
+  await host.take()
+  vi.unstubAllEnvs()
+  renameSync(directory, `${directory} before`)
+  symlinkSync(directory, directory)
+  process.kill(hostProcessOf(), 'SIGKILL')
+  await host.take()
+})
+
+test('the process of a browser removes no directory that was not made for it', async (test) => {
+  const directory = await ownTemporaryDirectory(test)
+  const program = fileURLToPath(new URL('../../src/browser/host-process.ts', import.meta.url))
+  for (const words of [[], [directory]]) execFileSync(process.execPath, [program, ...words])
+  expect(existsSync(directory)).toBe(true)
 })
 
 test('what a worker leaves that was killed together with the process of its browser goes with the next', async (test) => {
