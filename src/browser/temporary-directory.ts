@@ -1,5 +1,5 @@
 /** The directory of one browser's profile and other files, which is removed with it. */
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -37,9 +37,11 @@ function removeStale(): void {
   for (const name of readdirSync(tmpdir()).filter((each) => each.startsWith(prefix))) {
     const path = join(tmpdir(), name)
     try {
-      const { uid, mtimeMs } = statSync(path)
+      // Not what a link leads to, which any user may put there: the lock would be written into that.
+      const found = lstatSync(path)
+      if (!found.isDirectory() || found.uid !== process.getuid?.()) continue
       // A young one may not have its lock yet.
-      if (uid !== process.getuid?.() || mtimeMs > Date.now() - 60_000) continue
+      if (found.mtimeMs > Date.now() - 60_000) continue
       const lock = lockFile(join(path, lockName), 0)
       if (!lock) continue
       lock.release()

@@ -1,9 +1,19 @@
 /** The one browser of a worker: shared, started again when it died, ended when nobody uses it, and never left behind. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, utimesSync } from 'node:fs'
+import {
+  existsSync,
+  lutimesSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  utimesSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, type TestContext, test, vi } from 'vitest'
+import { makeTemporaryDirectory } from '../../src/browser/temporary-directory.ts'
 import {
   browserProgram,
   contextCount,
@@ -84,6 +94,16 @@ test('neither the browser nor its process has the secrets of the service in its 
     expect(environment).toContain('PATH=')
     expect(environment).not.toContain('canary')
   }
+})
+
+test('what looks like a directory of a browser and leads elsewhere is not followed', async (test) => {
+  const [temporary, elsewhere] = [await ownTemporaryDirectory(test), await newPlace(test)]
+  const link = join(temporary, 'execution-service-browser-link')
+  symlinkSync(elsewhere, link)
+  for (const path of [link, elsewhere]) lutimesSync(path, 0, 0)
+  await makeTemporaryDirectory().remove()
+  expect(readdirSync(elsewhere)).toEqual([])
+  expect(existsSync(link)).toBe(true)
 })
 
 /** A process as a worker is one, with its browser, in files of the test's own. */
