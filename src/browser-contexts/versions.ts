@@ -117,6 +117,8 @@ export class ContextVersions {
       .executeTakeFirst()
     if (!context || !row) return undefined
     const state = await this.#open(this.#store.read, context, row.id)
+    // Removed since, by newer versions.
+    if (state === undefined) return undefined
     return this.replace(accountId, contextId, state, writer, number, actor)
   }
 
@@ -148,8 +150,10 @@ export class ContextVersions {
       if (found) await session.query.insertInto('browser_context_versions').values(row).execute()
       return found
     })
-    if (!context) return undefined
-    if ((await this.#open(this.#store.read, context, id)) !== state) {
+    const stored = context && (await this.#open(this.#store.read, context, id))
+    // Deleted, before it was written or since.
+    if (stored === undefined) return undefined
+    if (stored !== state) {
       throw new Error('A browser context was not stored as it was written.')
     }
     return { id, contextId }
@@ -190,10 +194,15 @@ export class ContextVersions {
     return { ...versionOf(row), isCurrent: true }
   }
 
-  async #open(session: Session, context: { id: string; account_id: string }, versionId: string): Promise<string> {
-    const versions = session.query.selectFrom('browser_context_versions').select('state')
-    const { state } = await versions.where('id', '=', versionId).executeTakeFirstOrThrow()
-    return this.#encryption.open(state, versionOwner(context.account_id, context.id, versionId))
+  /** What the version holds; `undefined` when it is gone. */
+  async #open(
+    { query }: Session,
+    context: { id: string; account_id: string },
+    versionId: string,
+  ): Promise<string | undefined> {
+    const versions = query.selectFrom('browser_context_versions').select('state').where('id', '=', versionId)
+    const row = await versions.executeTakeFirst()
+    return row && this.#encryption.open(row.state, versionOwner(context.account_id, context.id, versionId))
   }
 }
 

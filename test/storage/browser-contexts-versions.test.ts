@@ -1,6 +1,7 @@
 /** What browser contexts hold: whole versions or none, of use in their own place alone, and nowhere in plain bytes. */
 import { describe, expect, test, vi } from 'vitest'
 import { takeHold } from '../../src/browser-contexts/hold.ts'
+import { ContextVersions } from '../../src/browser-contexts/versions.ts'
 import type { RunStatus } from '../../src/runs/state.ts'
 import type { Session } from '../../src/storage/store.ts'
 import { found } from '../support/canaries.ts'
@@ -125,6 +126,38 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     expect(writes).toBe(2)
     expect(await rows()).toHaveLength(1)
     expect(await read()).toBe(stateWith('before'))
+  })
+
+  test('are not found when they go while they are written or read, and nothing fails', async (test) => {
+    const { domain, put, createContext, versions, accountId } = await open(test)
+    const { store, browserContexts } = domain
+    const deletedAfterNextWrite = async () => {
+      const id = await createContext()
+      const write = store.write
+      vi.spyOn(store, 'write').mockImplementationOnce(async (work) => {
+        const result = await write(work)
+        await browserContexts.delete(accountId, id)
+        return result
+      })
+      return id
+    }
+    expect(await put(empty, await deletedAfterNextWrite())).toBeUndefined()
+    expect(await versions.stage(accountId, await deletedAfterNextWrite(), empty, apiKey)).toBeUndefined()
+    // A store whose version is removed between two reads of it.
+    const id = await createContext()
+    await put(empty, id)
+    let reads = 0
+    const query = store.read.query.withPlugin({
+      transformQuery: ({ node }) => node,
+      transformResult: async ({ result }) => {
+        reads += 1
+        if (reads === 2) await browserContexts.delete(accountId, id)
+        return result
+      },
+    })
+    const reading = { ...store, read: { ...store.read, query } }
+    expect(await new ContextVersions(reading, domain.encryption, 5).restore(accountId, id, 1, apiKey)).toBeUndefined()
+    expect(reads).toBe(3)
   })
 
   describe('that a run writes', () => {
