@@ -1,8 +1,11 @@
 /** Creating, reading, listing, renaming and erasing browser contexts. What they hold is in versions.ts. */
+
+import { setTimeout as delay } from 'node:timers/promises'
 import { v7 as uuid } from 'uuid'
 import { type Actor, record } from '../audit-log/audit-log.ts'
 import type { Cursors } from '../storage/cursors.ts'
 import { type Store, StoreUnavailable } from '../storage/store.ts'
+import { eraseSome } from './erasure.ts'
 import { type ContextRow, contextsOf, findContext, isTaken } from './store.ts'
 
 /** `inUse` while a run holds it, `empty` before its first version. */
@@ -21,6 +24,9 @@ export interface BrowserContext {
   updatedAt: number
   lastUsedAt: number | null
 }
+
+/** For other processes' writes, which look for a free moment once a millisecond. */
+const pauseMilliseconds = 10
 
 export class BrowserContexts {
   readonly #store: Store
@@ -96,15 +102,20 @@ export class BrowserContexts {
     const deleted = await this.#store.write(async (session) => {
       const row = await findContext(session, accountId, id)
       if (!row) return false
-      const versions = session.query.deleteFrom('browser_context_versions')
-      await versions.where('browser_context_id', '=', row.id).execute()
-      await session.query.deleteFrom('browser_contexts').where('id', '=', row.id).execute()
       if (actor) await record(session, accountId, { action: 'browserContext.deleted', by: actor, subject: row })
-      return true
+      return { id: row.id, more: await eraseSome(session, row.id, Date.now()) }
     })
-    // The store's files too; while others read all the time, that has to wait for the next deletion.
-    if (deleted) await this.#store.scrub().catch(unlessUnavailable)
-    return deleted
+    // What cannot be done now is left to upkeep, and the store's files to the next deletion.
+    if (deleted) await this.#eraseRest(deleted).catch(unlessUnavailable)
+    return deleted !== false
+  }
+
+  async #eraseRest(deleted: { id: string; more: boolean }): Promise<void> {
+    for (let { more } = deleted; more; ) {
+      await delay(pauseMilliseconds)
+      more = await this.#store.write((session) => eraseSome(session, deleted.id, Date.now()))
+    }
+    await this.#store.scrub()
   }
 }
 

@@ -12,7 +12,7 @@ export interface Hold {
 }
 
 const holdSql = `UPDATE browser_contexts SET held_by_run_id = ?, fence = fence + 1, last_used_at = ?
-  WHERE id = ? AND held_by_run_id IS NULL RETURNING fence`
+  WHERE id = ? AND held_by_run_id IS NULL AND deleted_at IS NULL RETURNING fence`
 const useSql = 'UPDATE browser_contexts SET last_used_at = ? WHERE id = ?'
 const holderSql = 'SELECT held_by_run_id FROM browser_contexts WHERE id = ?'
 const letGoSql = `UPDATE browser_contexts SET held_by_run_id = NULL WHERE id = ? AND held_by_run_id = ? RETURNING id`

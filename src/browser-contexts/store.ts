@@ -12,6 +12,7 @@ export function contextsOf({ query }: Session, accountId: string) {
     .selectAll('browser_contexts')
     .select(['browser_context_versions.size_bytes', 'browser_context_versions.cookie_domains'])
     .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
 }
 
 export async function findContext(session: Session, accountId: string, id: string): Promise<ContextRow | undefined> {

@@ -39,13 +39,6 @@ export interface HeldBy {
   heldByRunId: string
 }
 
-/** A writer that has not finished by then is dead. */
-const unfinishedMilliseconds = 60 * 60 * 1000
-
-const anyUnfinishedSql = `SELECT 1 AS one FROM browser_context_versions
-  WHERE version IS NULL AND created_at <= ? LIMIT 1`
-const forgetUnfinishedSql = 'DELETE FROM browser_context_versions WHERE version IS NULL AND created_at <= ?'
-
 export class ContextVersions {
   readonly #store: Store
   readonly #encryption: Encryption
@@ -178,7 +171,7 @@ export class ContextVersions {
     const { query } = session
     const contexts = query.selectFrom('browser_contexts').selectAll().where('id', '=', contextId)
     const context = await contexts.executeTakeFirst()
-    if (!context) return undefined
+    if (!context || context.deleted_at !== null) return undefined
     const isHeldAsExpected = context.held_by_run_id === (hold?.runId ?? null) && (!hold || context.fence === hold.fence)
     if (!isHeldAsExpected) {
       await this.drop(session, staged)
@@ -217,15 +210,6 @@ async function recordVersion(session: Session, { id, account_id, name }: Context
   const details = { version: number, ...(restoredFrom !== null && { restoredFrom }) }
   const action = restoredFrom === null ? 'browserContext.stateReplaced' : 'browserContext.restored'
   await record(session, account_id, { action, by, subject: { id, name }, details })
-}
-
-/** Whether a writer has died and left what it wrote. */
-export async function anyUnfinishedVersions(session: Session, now: number): Promise<boolean> {
-  return (await session.all(anyUnfinishedSql, [now - unfinishedMilliseconds])).length > 0
-}
-
-export async function forgetUnfinishedVersions(session: Session, now: number): Promise<void> {
-  await session.all(forgetUnfinishedSql, [now - unfinishedMilliseconds])
 }
 
 /** Not the state, which may be large. */

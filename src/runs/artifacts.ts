@@ -1,4 +1,5 @@
 /** Files that runs make, such as a PDF or a screenshot: kept in the store for some days. */
+import { portionOf, type Unwanted } from '../storage/portion.ts'
 import type { Session, Store } from '../storage/store.ts'
 
 /** As the document's ArtifactMediaType has them. */
@@ -59,10 +60,9 @@ const othersSql = `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS byt
   WHERE run_id = ? AND name <> ?`
 const readSql = `SELECT ${columns}, content FROM artifacts WHERE run_id = ? AND name = ? AND created_at > ?
   AND run_id IN (SELECT id FROM runs WHERE account_id = ?)`
-const anyOldSql = 'SELECT 1 AS one FROM artifacts WHERE created_at <= ? LIMIT 1'
-/** Few at a time, because they are large and nothing else is written meanwhile. */
-const removeOldSql = `DELETE FROM artifacts WHERE (run_id, name) IN
-  (SELECT run_id, name FROM artifacts WHERE created_at <= ? ORDER BY created_at LIMIT 20)`
+const oldSql = `SELECT run_id, name, size_bytes FROM artifacts WHERE created_at <= ?
+  ORDER BY created_at, run_id, name LIMIT 100`
+const removeSql = 'DELETE FROM artifacts WHERE run_id = ? AND name = ?'
 
 const dayMilliseconds = 24 * 60 * 60 * 1000
 
@@ -100,14 +100,19 @@ export class RunArtifacts {
     return row && { ...this.#artifactOf(row), content: row.content }
   }
 
-  /** Whether there are any whose time is over. */
-  async anyOld(session: Session): Promise<boolean> {
-    return (await session.all(anyOldSql, [this.#oldest()])).length > 0
-  }
-
-  /** Removes some of those whose time is over. */
-  async removeOld(session: Session): Promise<void> {
-    await session.all(removeOldSql, [this.#oldest()])
+  /** Those whose time is over. */
+  get old(): Unwanted {
+    type Old = Pick<Row, 'run_id' | 'name' | 'size_bytes'>
+    const oldest = (session: Session) => session.all<Old>(oldSql, [this.#oldest()])
+    return {
+      next: async (session) => {
+        const [first] = await oldest(session)
+        return first && `${first.run_id}/${first.name}`
+      },
+      remove: async (session) => {
+        for (const { run_id, name } of portionOf(await oldest(session))) await session.all(removeSql, [run_id, name])
+      },
+    }
   }
 
   #oldest(): number {

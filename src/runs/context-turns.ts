@@ -24,7 +24,7 @@ const waitedForSql = `WITH RECURSIVE waited (id) AS (
       WHERE status = 'queued' AND waits_for_context = 1 AND browser_context_id > waited.id)
     FROM waited WHERE id IS NOT NULL)
   SELECT waited.id, browser_contexts.id IS NULL AS deleted FROM waited
-  LEFT JOIN browser_contexts ON browser_contexts.id = waited.id
+  LEFT JOIN browser_contexts ON browser_contexts.id = waited.id AND deleted_at IS NULL
   WHERE waited.id IS NOT NULL AND held_by_run_id IS NULL LIMIT 100`
 
 interface Waiting {

@@ -1,10 +1,11 @@
 /** What time alone does: delays end, unstarted runs expire, leases of lost workers run out, the dead are forgotten. */
-import { anyUnfinishedVersions, forgetUnfinishedVersions } from '../browser-contexts/versions.ts'
+import { unfinishedErasures, unfinishedVersions } from '../browser-contexts/erasure.ts'
 import type { Session, Store } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { anyFreeContextWaitedFor, passOnFreeContexts } from './context-turns.ts'
 import { settleRow } from './queue.ts'
+import { Removal } from './removal.ts'
 import { appendEvent } from './store.ts'
 import { anyLongDeadWorkers, forgetLongDeadWorkers } from './workers.ts'
 
@@ -24,9 +25,12 @@ const noRetry = { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 }
 /** Looks this often, and sooner when a delay ends sooner. */
 const intervalMilliseconds = 1000
 
+/** Looks again so soon while there is more to remove: as long as removing a portion takes, so that others write meanwhile. */
+const removalMilliseconds = 100
+
 export class Upkeep {
   readonly #store: Store
-  readonly #artifacts: RunArtifacts
+  readonly #removals: readonly Removal[]
   readonly #now: () => number
   readonly #onError: (error: unknown) => void
   #timer: NodeJS.Timeout | undefined
@@ -35,7 +39,8 @@ export class Upkeep {
 
   constructor(store: Store, artifacts: RunArtifacts, onError: (error: unknown) => void, now: () => number = Date.now) {
     this.#store = store
-    this.#artifacts = artifacts
+    const unwanted = [artifacts.old, unfinishedVersions(now), unfinishedErasures(now)]
+    this.#removals = unwanted.map((each) => new Removal(store, each))
     this.#onError = onError
     this.#now = now
   }
@@ -69,8 +74,18 @@ export class Upkeep {
       this.#store.ring('queue')
       this.#store.ring('runs')
     }
+    const interval = (await this.#removeSome()) ? removalMilliseconds : intervalMilliseconds
     const next = await this.#nextDelay()
-    return next === null ? intervalMilliseconds : Math.min(intervalMilliseconds, Math.max(1, next - this.#now()))
+    return next === null ? interval : Math.min(interval, Math.max(1, next - this.#now()))
+  }
+
+  /** In transactions of its own, since they take a while; returns whether there is more. */
+  async #removeSome(): Promise<boolean> {
+    let more = false
+    for (const removal of this.#removals) {
+      if (await removal.once()) more = true
+    }
+    return more
   }
 
   async #anythingDue(now: number): Promise<boolean> {
@@ -81,8 +96,7 @@ export class Upkeep {
     }
     const { read } = this.#store
     if (await anyFreeContextWaitedFor(read)) return true
-    if (await anyUnfinishedVersions(read, now)) return true
-    return (await this.#artifacts.anyOld(read)) || anyLongDeadWorkers(read, now)
+    return anyLongDeadWorkers(read, now)
   }
 
   async #nextDelay(): Promise<number | null> {
@@ -103,8 +117,6 @@ export class Upkeep {
     await session.all(endDelaysSql, [now])
     await session.all(forgetKeysSql, [now])
     await passOnFreeContexts(session)
-    await forgetUnfinishedVersions(session, now)
-    await this.#artifacts.removeOld(session)
     await forgetLongDeadWorkers(session, now)
   }
 }

@@ -164,6 +164,8 @@ export interface BrowserContextsTable {
   /** Grows each time a run takes hold of it: the token without which a run's version does not count. */
   fence: Generated<number>
   last_used_at: Milliseconds | null
+  /** Set while its versions are being erased; it is gone for everyone then. */
+  deleted_at: Milliseconds | null
 }
 
 export type BrowserContextsRow = Selectable<BrowserContextsTable>

@@ -1,5 +1,5 @@
 /** Files that runs make: kept by name within their limits, for their account and their time alone. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { ArtifactRefused, artifactBytesMax } from '../../src/runs/artifacts.ts'
 import { claimOne, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
 import { newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
@@ -105,6 +105,30 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     expect(await listed()).toEqual([])
     await domain.upkeep.once()
     expect(await kept()).toBe(0)
+  })
+
+  test('are removed a few megabytes at a time when their time is over, by one process', async (test) => {
+    const { clock, domain, keep } = await openRunning(test, kind)
+    for (let index = 0; index < 5; index += 1)
+      await keep(`${index}`, Buffer.alloc(index === 0 ? 10 : artifactBytesMax / 3))
+    clock.advance(30 * 24 * 60 * 60)
+    const other = await openDomain(test, { kind, place: domain.place, now: clock.now })
+    const write = vi.spyOn(domain.store, 'write')
+    const kept = async () =>
+      (await domain.store.read.all<{ name: string }>('SELECT name FROM artifacts ORDER BY name', [])).map(
+        ({ name }) => name,
+      )
+    // Looks again soon while there is more.
+    expect(await domain.upkeep.once()).toBe(100)
+    expect(await kept()).toEqual(['2', '3', '4'])
+    expect(await other.upkeep.once()).toBe(100)
+    expect(await kept()).toEqual(['3', '4'])
+    write.mockClear()
+    expect(await domain.upkeep.once()).toBe(1000)
+    expect(write).not.toHaveBeenCalled()
+    expect(await other.upkeep.once()).toBe(100)
+    expect(await other.upkeep.once()).toBe(1000)
+    expect(await kept()).toEqual([])
   })
 
   test('are not given to another account', async (test) => {

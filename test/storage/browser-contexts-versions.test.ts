@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { takeHold } from '../../src/browser-contexts/hold.ts'
 import { ContextVersions } from '../../src/browser-contexts/versions.ts'
 import type { RunStatus } from '../../src/runs/state.ts'
-import type { Session } from '../../src/storage/store.ts'
+import { type Session, StoreUnavailable } from '../../src/storage/store.ts'
 import { found } from '../support/canaries.ts'
 import { claimAll, claimOne, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
 import { openWithContext, stateWith } from '../support/contexts.ts'
@@ -160,6 +160,37 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     expect(reads).toBe(3)
   })
 
+  test('are erased a few megabytes at a time, while their context is gone at once, also when that is cut off', async (test) => {
+    const { domain, put, queue, rows, read, context, versions, accountId, contextId } = await open(test)
+    const { store, browserContexts } = domain
+    const name = (await context())?.name ?? ''
+    for (let index = 0; index < 3; index += 1) await put(stateWith('x'.repeat(1.5 * 1024 * 1024)))
+    const run = await queue()
+    const write = store.write
+    const writes = vi.spyOn(store, 'write').mockImplementation((work) => {
+      if (writes.mock.calls.length > 1) throw new StoreUnavailable('The process dies.')
+      return write(work)
+    })
+    expect(await browserContexts.delete(accountId, contextId)).toBe(true)
+    writes.mockRestore()
+    expect(await rows()).toMatchObject([{ version: 1 }, { version: 2 }])
+    expect([await context(), await read(), await put(empty), await versions.list(accountId, contextId)]).toEqual(
+      Array(4).fill(undefined),
+    )
+    expect(await browserContexts.list(accountId, { limit: 10 })).toMatchObject({ contexts: [] })
+    expect(await browserContexts.delete(accountId, contextId)).toBe(false)
+    expect(await browserContexts.create(accountId, name)).toBeDefined()
+    expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: run.id, hold: null }])
+    const later = await openDomain(test, { kind, place: domain.place, now: () => Date.now() + 61_000 })
+    await domain.upkeep.once()
+    expect(await rows()).toHaveLength(2)
+    expect(await later.upkeep.once()).toBe(100)
+    expect(await rows()).toHaveLength(1)
+    await later.upkeep.once()
+    expect(await rows()).toEqual([])
+    expect(await store.read.all('SELECT name FROM browser_contexts', [])).toEqual([{ name }])
+  })
+
   describe('that a run writes', () => {
     /** A run that has written a version, and what makes it count at the run's end. */
     async function openWriting(test: Parameters<typeof open>[0], options: Parameters<typeof open>[1] = {}) {
@@ -257,6 +288,19 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
       await domain.browserContexts.delete(accountId, contextId)
       expect(await rows()).toEqual([])
       expect(found(await contents(), canaries)).toEqual([])
+    })
+
+    test('are in no file of the store when their context was deleted, not even encrypted', async (test) => {
+      const { domain, put, rows, accountId, contextId } = await open(test)
+      for (const value of ['short', 'x'.repeat(20_000)]) await put(stateWith(value))
+      const sealed = (await rows()).map(({ state }) => Buffer.from(state.subarray(0, 100)))
+      const left = async () => {
+        const contents = await kind.contents(domain.place)
+        return sealed.map((bytes) => contents.includes(bytes))
+      }
+      expect(await left()).toEqual([true, true])
+      await domain.browserContexts.delete(accountId, contextId)
+      expect(await left()).toEqual([false, false])
     })
 
     test('do not open when they were changed, cut short, or moved to another version, context or account', async (test) => {
