@@ -123,7 +123,7 @@ export interface components {
             heldByRunId: components["schemas"]["Uuid"] | null;
             /** @description Counts what was stored in it; 0 while it is `empty`. */
             version: number;
-            /** @description The domains that its cookies belong to, sorted; those of subdomains too have a leading dot. */
+            /** @description The first 100 of the domains that its cookies belong to, sorted; those of subdomains too have a leading dot. */
             cookieDomains: string[];
             /** @description The size of its storage state as JSON. */
             sizeBytes: number;

@@ -6,6 +6,12 @@ export const stateBytesMax = 5 * 1024 * 1024
 /** What a browser context without a version holds. */
 export const emptyState = JSON.stringify({ cookies: [], origins: [] })
 
+/** As the document has it; no host's name is longer (RFC 1035, section 2.3.4). */
+export const domainLengthMax = 253
+
+/** How many are told of a state, as the document has it. */
+const domainsToldMax = 100
+
 /** As much of a storage state as the service looks at. */
 export interface StorageState {
   cookies: readonly { domain: string; value: string }[]
@@ -15,14 +21,20 @@ export interface StorageState {
 /** What is told of a storage state without opening it. */
 export interface StateSummary {
   sizeBytes: number
-  /** Sorted, each once. */
+  /** Sorted, each once; the first of them. */
   cookieDomains: string[]
 }
 
 export function summaryOf(text: string): StateSummary {
   const { cookies } = JSON.parse(text) as StorageState
   const domains = new Set(cookies.map(({ domain }) => domain))
-  return { sizeBytes: Buffer.byteLength(text), cookieDomains: [...domains].sort() }
+  return { sizeBytes: Buffer.byteLength(text), cookieDomains: [...domains].sort().slice(0, domainsToldMax) }
+}
+
+/** How long the longest domain of its cookies is. @throws when one has none. */
+export function longestDomain(text: string): number {
+  const { cookies } = JSON.parse(text) as StorageState
+  return cookies.reduce((length, { domain }) => Math.max(length, [...domain].length), 0)
 }
 
 /** Shorter ones are words like `true` or `en`, which would be masked all over the log and protect nothing. */

@@ -3,7 +3,7 @@
  * in nothing that is told of the run.
  */
 import { type BrowserHost, BrowserMissing } from '../browser/browser-host.ts'
-import { cookieValues, stateBytesMax } from '../browser-contexts/storage-state.ts'
+import { cookieValues, domainLengthMax, longestDomain, stateBytesMax } from '../browser-contexts/storage-state.ts'
 import type { ContextVersions, Staged } from '../browser-contexts/versions.ts'
 import type { Claim, Report } from '../runs/queue.ts'
 import type { Outcome, RunStatus } from '../runs/state.ts'
@@ -84,6 +84,9 @@ export class AttemptBrowser {
     if (!state || !('json' in state)) return
     try {
       this.#mask(state.json)
+      const length = longestDomain(state.json)
+      if (length <= domainLengthMax) return
+      this.#state = { unreadable: `the domain of a cookie has ${length} characters; it may have ${domainLengthMax}.` }
     } catch {
       // A workflow can change everything in its process, Playwright's functions too.
       this.#state = { unreadable: 'it is not as Playwright writes it.' }

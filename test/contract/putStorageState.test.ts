@@ -69,6 +69,11 @@ describeOperation(
         ['no origins', { cookies: [] }, '/origins'],
         ['a list', [], ''],
         ['a cookie without a domain', { cookies: [{ ...cookie, domain: '' }], origins: [] }, '/cookies/0/domain'],
+        [
+          'a cookie of a domain of 254 characters',
+          { cookies: [{ ...cookie, domain: 'x'.repeat(254) }], origins: [] },
+          '/cookies/0/domain',
+        ],
         ['a cookie without a value', { cookies: [{ ...cookie, value: null }], origins: [] }, '/cookies/0/value'],
         ['another sameSite', { cookies: [{ ...cookie, sameSite: 'lax' }], origins: [] }, '/cookies/0/sameSite'],
         ['an expiry before 1970', { cookies: [{ ...cookie, expires: -2 }], origins: [] }, '/cookies/0/expires'],

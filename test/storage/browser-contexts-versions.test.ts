@@ -1,18 +1,28 @@
 /** What browser contexts hold: whole versions or none, of use in their own place alone, and nowhere in plain bytes. */
 import { describe, expect, test, vi } from 'vitest'
+import type { BrowserHost } from '../../src/browser/browser-host.ts'
 import { takeHold } from '../../src/browser-contexts/hold.ts'
 import { ContextVersions } from '../../src/browser-contexts/versions.ts'
+import type { Claim } from '../../src/runs/queue.ts'
 import type { RunStatus } from '../../src/runs/state.ts'
 import { type Session, StoreUnavailable } from '../../src/storage/store.ts'
+import { AttemptBrowser } from '../../src/worker/attempt-browser.ts'
 import { found } from '../support/canaries.ts'
 import { claimAll, claimOne, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
 import { openWithContext, stateWith } from '../support/contexts.ts'
-import { newAccount, openDomain } from '../support/store.ts'
+import { type Domain, newAccount, openDomain } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
 
 const apiKey = { apiKeyId: 'a key' }
 const succeeded = { kind: 'succeeded', output: null } as const
 const empty = '{"cookies":[],"origins":[]}'
+
+/** The browser of an attempt whose workflow has ended and left this state. */
+function attemptBrowser({ contextVersions: versions }: Domain, claim: Claim, json: string): AttemptBrowser {
+  const browser = new AttemptBrowser({ host: {} as BrowserHost, versions }, claim, {})
+  browser.take({ json })
+  return browser
+}
 
 describe.each(stores)('versions of a browser context ($name)', (kind) => {
   async function open(
@@ -262,6 +272,35 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
         status: 'succeeded',
         browserContextId: contextId,
       })
+    })
+
+    test('are told to be missing by a run whose context is deleted as it saves, which succeeds all the same', async (test) => {
+      const { domain, run, accountId, contextId } = await openWriting(test)
+      const { store, browserContexts } = domain
+      const browser = attemptBrowser(domain, await claimOne(domain), stateWith('after'))
+      const write = store.write
+      vi.spyOn(store, 'write').mockImplementationOnce(async (work) => {
+        const result = await write(work)
+        await browserContexts.delete(accountId, contextId)
+        return result
+      })
+      const message = 'The browser context was deleted while the run used it: nothing was saved.'
+      const saved = await browser.save(succeeded)
+      expect(saved).toMatchObject({ outcome: succeeded, reports: [{ data: { level: 'warn', message } }] })
+      expect(await saved.alongside({} as Session, 'succeeded')).toEqual([])
+      expect(run.browserContextId).toBe(contextId)
+    })
+
+    test('have domains as long as the document lets them be, or are not saved', async (test) => {
+      const { domain, rows } = await openWriting(test)
+      const claim = await claimOne(domain)
+      const longest = await attemptBrowser(domain, claim, stateWith('', 'x'.repeat(253))).save(succeeded)
+      expect(longest.outcome).toEqual(succeeded)
+      const message =
+        'What the browser held could not be read: the domain of a cookie has 254 characters; it may have 253.'
+      const refused = await attemptBrowser(domain, claim, stateWith('', 'x'.repeat(254))).save(succeeded)
+      expect(refused.outcome).toMatchObject({ kind: 'failed', reason: 'contextNotSaved', error: { message } })
+      expect(await rows()).toHaveLength(2)
     })
 
     test('count once, and leave the context to the next run', async (test) => {

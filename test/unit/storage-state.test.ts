@@ -21,6 +21,12 @@ test('domains are told once, in order, and subdomains apart from the domain itse
   expect(summaryOf(text).cookieDomains).toEqual(['.a.example', 'a.example', 'b.example'])
 })
 
+test('of many domains the first 100 are told', () => {
+  const domains = Array.from({ length: 150 }, (_, index) => `${String(index).padStart(3, '0')}.example`)
+  const text = state(...domains.toReversed().map((domain): [string, string] => [domain, 'value']))
+  expect(summaryOf(text).cookieDomains).toEqual(domains.slice(0, 100))
+})
+
 test('the size is that of the bytes in UTF-8', () => {
   const text = state(['ü.example', '💡'])
   expect(summaryOf(text).sizeBytes).toBe(Buffer.from(text).length)
