@@ -1,46 +1,17 @@
 /** What browser contexts hold: whole versions or none, of use in their own place alone, and nowhere in plain bytes. */
 import { describe, expect, test, vi } from 'vitest'
-import type { BrowserHost } from '../../src/browser/browser-host.ts'
 import { takeHold } from '../../src/browser-contexts/hold.ts'
 import { ContextVersions } from '../../src/browser-contexts/versions.ts'
-import type { Claim } from '../../src/runs/queue.ts'
-import type { RunStatus } from '../../src/runs/state.ts'
-import { type Session, StoreUnavailable } from '../../src/storage/store.ts'
-import { AttemptBrowser } from '../../src/worker/attempt-browser.ts'
 import { found } from '../support/canaries.ts'
-import { claimAll, claimOne, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
-import { openWithContext, stateWith } from '../support/contexts.ts'
-import { type Domain, newAccount, openDomain } from '../support/store.ts'
+import { openWithVersions, stateWith } from '../support/contexts.ts'
+import { type DomainOptions, newAccount, openDomain, type Test } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
 
 const apiKey = { apiKeyId: 'a key' }
-const succeeded = { kind: 'succeeded', output: null } as const
 const empty = '{"cookies":[],"origins":[]}'
 
-/** The browser of an attempt whose workflow has ended and left this state. */
-function attemptBrowser({ contextVersions: versions }: Domain, claim: Claim, json: string): AttemptBrowser {
-  const browser = new AttemptBrowser({ host: {} as BrowserHost, versions }, claim, {})
-  browser.take({ json })
-  return browser
-}
-
 describe.each(stores)('versions of a browser context ($name)', (kind) => {
-  async function open(
-    test: Parameters<typeof openWithContext>[0],
-    options: { versionsKept?: number; now?: () => number } = {},
-  ) {
-    const opened = await openWithContext(test, { kind, ...options })
-    const { domain, accountId, contextId } = opened
-    const { contextVersions: versions } = domain
-    const rows = () => domain.store.read.query.selectFrom('browser_context_versions').selectAll().execute()
-    return {
-      ...opened,
-      versions,
-      rows,
-      read: (id = contextId) => versions.read(accountId, id),
-      put: (state: string, id = contextId) => versions.replace(accountId, id, state, apiKey),
-    }
-  }
+  const open = (test: Test, options: DomainOptions = {}) => openWithVersions(test, { kind, ...options })
 
   test('are read as they were written, and told of without being opened', async (test) => {
     const { read, put, context, versions, accountId, contextId } = await open(test)
@@ -168,149 +139,6 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     const reading = { ...store, read: { ...store.read, query } }
     expect(await new ContextVersions(reading, domain.encryption, 5).restore(accountId, id, 1, apiKey)).toBeUndefined()
     expect(reads).toBe(3)
-  })
-
-  test('are erased a few megabytes at a time, while their context is gone at once, also when that is cut off', async (test) => {
-    const { domain, put, queue, rows, read, context, versions, accountId, contextId } = await open(test)
-    const { store, browserContexts } = domain
-    const name = (await context())?.name ?? ''
-    for (let index = 0; index < 3; index += 1) await put(stateWith('x'.repeat(1.5 * 1024 * 1024)))
-    const run = await queue()
-    const write = store.write
-    const writes = vi.spyOn(store, 'write').mockImplementation((work) => {
-      if (writes.mock.calls.length > 1) throw new StoreUnavailable('The process dies.')
-      return write(work)
-    })
-    expect(await browserContexts.delete(accountId, contextId)).toBe(true)
-    writes.mockRestore()
-    expect(await rows()).toMatchObject([{ version: 1 }, { version: 2 }])
-    expect([await context(), await read(), await put(empty), await versions.list(accountId, contextId)]).toEqual(
-      Array(4).fill(undefined),
-    )
-    expect(await browserContexts.list(accountId, { limit: 10 })).toMatchObject({ contexts: [] })
-    expect(await browserContexts.delete(accountId, contextId)).toBe(false)
-    expect(await browserContexts.create(accountId, name)).toBeDefined()
-    expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: run.id, hold: null }])
-    const later = await openDomain(test, { kind, place: domain.place, now: () => Date.now() + 61_000 })
-    await domain.upkeep.once()
-    expect(await rows()).toHaveLength(2)
-    expect(await later.upkeep.once()).toBe(100)
-    expect(await rows()).toHaveLength(1)
-    await later.upkeep.once()
-    expect(await rows()).toEqual([])
-    expect(await store.read.all('SELECT name FROM browser_contexts', [])).toEqual([{ name }])
-  })
-
-  describe('that a run writes', () => {
-    /** A run that has written a version, and what makes it count at the run's end. */
-    async function openWriting(test: Parameters<typeof open>[0], options: Parameters<typeof open>[1] = {}) {
-      const opened = await open(test, options)
-      const { domain, versions, accountId, contextId } = opened
-      await opened.put(stateWith('before'))
-      const run = await opened.queue()
-      const writeAs = async (claim: Awaited<ReturnType<typeof claimOne>>, value: string) => {
-        const staged = await versions.stage(accountId, contextId, stateWith(value), { runId: claim.runId })
-        if (!staged || !claim.hold) throw new Error('The run has no hold.')
-        const { hold } = claim
-        const counted: boolean[] = []
-        const alongside = async (session: Session, _: RunStatus) => {
-          counted.push(await versions.countFor(session, staged, hold))
-          return []
-        }
-        const settle = () => domain.queue.settle(claim, succeeded, noRetry, [], alongside)
-        return { staged, hold, counted, settle }
-      }
-      return { ...opened, run, writeAs }
-    }
-
-    test('count with the end of the run, and not before', async (test) => {
-      const { domain, run, writeAs, read, versions, accountId, contextId } = await openWriting(test)
-      const { settle, counted } = await writeAs(await claimOne(domain), 'after')
-      expect(await read()).toBe(stateWith('before'))
-      expect(await settle()).toBe(true)
-      expect(counted).toEqual([true])
-      expect(await read()).toBe(stateWith('after'))
-      const listed = [
-        { number: 2, runId: run.id, isCurrent: true },
-        { number: 1, runId: null },
-      ]
-      expect(await versions.list(accountId, contextId)).toMatchObject(listed)
-    })
-
-    test('count never when the run was lost meanwhile, also when the same run has another attempt', async (test) => {
-      const clock = stoppedClock()
-      const { domain, writeAs, read, context, rows, run } = await openWriting(test, { now: clock.now })
-      const paused = await writeAs(await claimOne(domain, 'paused'), 'of the paused one')
-      clock.advance(leaseSeconds + 1)
-      await domain.upkeep.once()
-      const taker = await writeAs(await claimOne(domain, 'taker'), 'of the other')
-      expect([paused.hold, taker.hold]).toMatchObject([
-        { runId: run.id, fence: 1 },
-        { runId: run.id, fence: 2 },
-      ])
-      expect(await paused.settle()).toBe(false)
-      expect(paused.counted).toEqual([])
-      // The token alone fences it off, should its attempt be taken for the one that goes on.
-      const { contextVersions } = domain
-      const late = domain.store.write((session) => contextVersions.countFor(session, paused.staged, paused.hold))
-      expect(await late).toBe(false)
-      expect(await read()).toBe(stateWith('before'))
-      expect(await context()).toMatchObject({ version: 1, heldByRunId: run.id })
-      expect(await taker.settle()).toBe(true)
-      expect(await read()).toBe(stateWith('of the other'))
-      expect(await rows()).toHaveLength(2)
-    })
-
-    test('are gone with a context that was deleted meanwhile, and the run ends as it would', async (test) => {
-      const { domain, writeAs, rows, run, accountId, contextId } = await openWriting(test)
-      const { settle, counted } = await writeAs(await claimOne(domain), 'after')
-      expect(await domain.browserContexts.delete(accountId, contextId)).toBe(true)
-      expect(await settle()).toBe(true)
-      expect(counted).toEqual([false])
-      expect(await rows()).toEqual([])
-      expect(await domain.runs.get(accountId, run.id)).toMatchObject({
-        status: 'succeeded',
-        browserContextId: contextId,
-      })
-    })
-
-    test('are told to be missing by a run whose context is deleted as it saves, which succeeds all the same', async (test) => {
-      const { domain, run, accountId, contextId } = await openWriting(test)
-      const { store, browserContexts } = domain
-      const browser = attemptBrowser(domain, await claimOne(domain), stateWith('after'))
-      const write = store.write
-      vi.spyOn(store, 'write').mockImplementationOnce(async (work) => {
-        const result = await write(work)
-        await browserContexts.delete(accountId, contextId)
-        return result
-      })
-      const message = 'The browser context was deleted while the run used it: nothing was saved.'
-      const saved = await browser.save(succeeded)
-      expect(saved).toMatchObject({ outcome: succeeded, reports: [{ data: { level: 'warn', message } }] })
-      expect(await saved.alongside({} as Session, 'succeeded')).toEqual([])
-      expect(run.browserContextId).toBe(contextId)
-    })
-
-    test('have domains as long as the document lets them be, or are not saved', async (test) => {
-      const { domain, rows } = await openWriting(test)
-      const claim = await claimOne(domain)
-      const longest = await attemptBrowser(domain, claim, stateWith('', 'x'.repeat(253))).save(succeeded)
-      expect(longest.outcome).toEqual(succeeded)
-      const message =
-        'What the browser held could not be read: the domain of a cookie has 254 characters; it may have 253.'
-      const refused = await attemptBrowser(domain, claim, stateWith('', 'x'.repeat(254))).save(succeeded)
-      expect(refused.outcome).toMatchObject({ kind: 'failed', reason: 'contextNotSaved', error: { message } })
-      expect(await rows()).toHaveLength(2)
-    })
-
-    test('count once, and leave the context to the next run', async (test) => {
-      const { domain, writeAs, queue, context } = await openWriting(test)
-      const { settle } = await writeAs(await claimOne(domain), 'after')
-      const next = await queue()
-      expect([await settle(), await settle()]).toEqual([true, false])
-      expect(await context()).toMatchObject({ version: 2, heldByRunId: null })
-      expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: next.id, hold: { fence: 2 } }])
-    })
   })
 
   describe('at rest', () => {

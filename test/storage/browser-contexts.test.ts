@@ -1,5 +1,8 @@
-/** Browser contexts: names are unique in an account, and an account sees its own alone. */
-import { describe, expect, test } from 'vitest'
+/** Browser contexts: names are unique in an account, and an account sees its own alone; one that is deleted is gone. */
+import { describe, expect, test, vi } from 'vitest'
+import { StoreUnavailable } from '../../src/storage/store.ts'
+import { claimAll } from '../support/claims.ts'
+import { openWithVersions, stateWith } from '../support/contexts.ts'
 import { newAccount, openDomain } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
 
@@ -98,5 +101,41 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     expect(await domain.browserContexts.delete(theirs.accountId, id)).toBe(false)
     expect(await domain.browserContexts.list(theirs.accountId, { limit: 10 })).toMatchObject({ contexts: [] })
     expect(await domain.browserContexts.get(mine.accountId, id)).toEqual(context)
+  })
+
+  test('are erased a few megabytes at a time, while their context is gone at once, also when that is cut off', async (test) => {
+    const { domain, put, queue, rows, read, context, versions, accountId, contextId } = await openWithVersions(test, {
+      kind,
+    })
+    const { store, browserContexts } = domain
+    const name = (await context())?.name ?? ''
+    for (let index = 0; index < 3; index += 1) await put(stateWith('x'.repeat(1.5 * 1024 * 1024)))
+    const run = await queue()
+    const write = store.write
+    const writes = vi.spyOn(store, 'write').mockImplementation((work) => {
+      if (writes.mock.calls.length > 1) throw new StoreUnavailable('The process dies.')
+      return write(work)
+    })
+    expect(await browserContexts.delete(accountId, contextId)).toBe(true)
+    writes.mockRestore()
+    expect(await rows()).toMatchObject([{ version: 1 }, { version: 2 }])
+    expect([
+      await context(),
+      await read(),
+      await put(stateWith('')),
+      await versions.list(accountId, contextId),
+    ]).toEqual(Array(4).fill(undefined))
+    expect(await browserContexts.list(accountId, { limit: 10 })).toMatchObject({ contexts: [] })
+    expect(await browserContexts.delete(accountId, contextId)).toBe(false)
+    expect(await browserContexts.create(accountId, name)).toBeDefined()
+    expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: run.id, hold: null }])
+    const later = await openDomain(test, { kind, place: domain.place, now: () => Date.now() + 61_000 })
+    await domain.upkeep.once()
+    expect(await rows()).toHaveLength(2)
+    expect(await later.upkeep.once()).toBe(100)
+    expect(await rows()).toHaveLength(1)
+    await later.upkeep.once()
+    expect(await rows()).toEqual([])
+    expect(await store.read.all('SELECT name FROM browser_contexts', [])).toEqual([{ name }])
   })
 })

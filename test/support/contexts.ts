@@ -39,3 +39,18 @@ export function stateWith(value: string, domain = 'shop.example.com'): string {
   const origins = [{ origin: `https://${domain}`, localStorage }]
   return JSON.stringify({ cookies: [{ name: 'session', value, domain, ...rest }], origins })
 }
+
+/** What browser contexts hold, with what writes versions as a caller and reads them, as they are stored too. */
+export async function openWithVersions(test: Test, options: DomainOptions = {}) {
+  const opened = await openWithContext(test, options)
+  const { domain, accountId, contextId } = opened
+  const { contextVersions: versions } = domain
+  const rows = () => domain.store.read.query.selectFrom('browser_context_versions').selectAll().execute()
+  return {
+    ...opened,
+    versions,
+    rows,
+    read: (id = contextId) => versions.read(accountId, id),
+    put: (state: string, id = contextId) => versions.replace(accountId, id, state, { apiKeyId: 'a key' }),
+  }
+}
