@@ -42,8 +42,10 @@ export class NoSuchBrowserContext extends Error {}
  * What tells a request from another one with the same idempotency key. To be taken before defaults and earlier secrets
  * are filled in: the same request is the same under a newer schema.
  */
-export function identityOf({ idempotencyKey: _, ...request }: QueueRequest): string {
-  return JSON.stringify(request, inOrder)
+export function identityOf({ idempotencyKey: _, browserContext, ...request }: QueueRequest): string {
+  // A UUID means the same in capitals (RFC 9562, section 4).
+  const context = browserContext && { ...browserContext, id: browserContext.id.toLowerCase() }
+  return JSON.stringify({ ...request, browserContext: context }, inOrder)
 }
 
 /** Keyed, so that a stolen database does not let anyone guess secret variables from it. */

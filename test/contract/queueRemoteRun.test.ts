@@ -9,13 +9,18 @@ import {
   refusesOtherMediaTypes,
   refusesWhatIsNotDocumented,
 } from './alike-requests.ts'
+import {
+  knowsNoOtherBrowserContexts,
+  refusesBrowserContexts,
+  takesBrowserContexts,
+  tellsRequestsApartByBrowserContext,
+} from './browser-context-of-run.ts'
 import { expectProblem } from './document.ts'
 import { describeOperation } from './operation.ts'
-import { createContext, holdContext, queueRun, send } from './requests.ts'
+import { send } from './requests.ts'
 
 const path = { workflowId: 'greet' }
 const body = { variableData: { name: 'Ada' } }
-const print = { path: { workflowId: 'print' }, body: { variableData: {} } }
 const later = 'delaySeconds=3600'
 
 describeOperation(
@@ -123,32 +128,7 @@ describeOperation(
         expect(new Set(ids).size).toBe(2)
       })
 
-      test('takes a browser context, which is changed when the run succeeds unless it is said otherwise', async () => {
-        const account = await subject.service.createAccount()
-        const id = await createContext(subject.service, account)
-        const queue = (query: string) => subject.called(account.key, { ...print, query: `${later}&${query}` })
-        const named = await queue(`browserContextId=${id.toUpperCase()}`)
-        expect(named.body).toMatchObject({ browserContextId: id, persistContext: 'onSuccess', artifacts: [] })
-        const read = await send(subject.service, 'getRun', account.key, { path: { runId: named.body.id } })
-        expect(read.body).toEqual(named.body)
-        for (const persistContext of ['never', 'onSuccess', 'always']) {
-          const { body } = await queue(`browserContextId=${id}&persistContext=${persistContext}`)
-          expect(body).toMatchObject({ browserContextId: id, persistContext })
-        }
-        const without = await queue('persistContext=always')
-        expect(without.body).toMatchObject({ browserContextId: null, persistContext: null })
-      })
-
-      test('says that a run waits for its browser context while another run holds it', async () => {
-        const account = await subject.service.createAccount()
-        const id = await createContext(subject.service, account)
-        holdContext(subject.service, id, await queueRun(subject.service, account))
-        const answer = await subject.called(account.key, { ...print, query: `browserContextId=${id}` })
-        expect(answer.body).toMatchObject({ status: 'queued', waitingFor: 'browserContext' })
-        const read = await send(subject.service, 'getRun', account.key, { path: { runId: answer.body.id } })
-        expect(read.body).toEqual(answer.body)
-        holdContext(subject.service, id, null)
-      })
+      takesBrowserContexts(subject)
 
       test.each([
         ['wait=0', 'wait=0'],
@@ -173,35 +153,7 @@ describeOperation(
     400(subject) {
       refusesWhatIsNotDocumented(subject)
 
-      test('refuses a browser context for a workflow that uses no browser', async () => {
-        const { account } = await subject.caller()
-        const id = await createContext(subject.service, account)
-        const errors = [
-          { parameter: 'browserContextId', detail: 'is for workflows that use a browser, and this one uses none' },
-        ]
-        const answer = await subject.called(account.key, { path, body, query: `browserContextId=${id}` })
-        expectProblem(subject.operation, answer, {
-          kind: 'invalid-request',
-          title: 'Invalid request',
-          status: 400,
-          errors,
-        })
-      })
-
-      test.each([
-        ['browserContextId', 'browserContextId=1'],
-        ['persistContext', `browserContextId=${crypto.randomUUID()}&persistContext=sometimes`],
-      ])('refuses a wrong %s', async (name, query) => {
-        const { key } = await subject.service.createAccount()
-        const answer = await subject.called(key, { ...print, query })
-        const errors: unknown = expect.arrayContaining([{ parameter: name, detail: expect.any(String) }])
-        expectProblem(subject.operation, answer, {
-          kind: 'invalid-request',
-          title: 'Invalid request',
-          status: 400,
-          errors,
-        })
-      })
+      refusesBrowserContexts(subject)
 
       test.each([
         ['no variableData', {}, [{ pointer: '/variableData', detail: 'is required' }]],
@@ -248,27 +200,7 @@ describeOperation(
     401: refusesBadCredentials,
     403: refusesOtherScopes,
     404(subject) {
-      test.each(['unknown', 'foreign', 'deleted'])('does not know a browser context that is %s', async (which) => {
-        const { account } = await subject.caller()
-        const owner = which === 'foreign' ? await subject.service.createAccount() : account
-        const id = await createContext(subject.service, owner)
-        if (which === 'deleted') {
-          const gone = { path: { browserContextId: id } }
-          await send(subject.service, 'deleteBrowserContext', owner.key, gone).expect(204)
-        }
-        const query = `browserContextId=${which === 'unknown' ? crypto.randomUUID() : id}`
-        const headers = { 'Idempotency-Key': 'once' }
-        expectProblem(subject.operation, await subject.called(account.key, { ...print, query, headers }), {
-          kind: 'not-found',
-          title: 'Not found',
-          status: 404,
-          detail: 'No such browser context in this account.',
-          errors: [{ parameter: 'browserContextId', detail: 'names no browser context of this account' }],
-        })
-        expect((await send(subject.service, 'listRuns', account.key)).body.data).toEqual([])
-        // Neither is the key used up.
-        await send(subject.service, 'queueRemoteRun', account.key, { path, body, headers }).expect(202)
-      })
+      knowsNoOtherBrowserContexts(subject)
 
       test.each(['no-such-workflow', 'GREET', 'constructor', '__proto__'])(
         'does not know the workflow %s',
@@ -283,29 +215,7 @@ describeOperation(
     },
     406: refusesOtherMediaTypes,
     409(subject) {
-      test.each(['persistContext=never', 'other'])(
-        'refuses an Idempotency-Key that was used before, with another browser context or another use of it (%s)',
-        async (change) => {
-          const account = await subject.service.createAccount()
-          const [one, other] = [
-            await createContext(subject.service, account),
-            await createContext(subject.service, account),
-          ]
-          const headers = { 'Idempotency-Key': 'once' }
-          const query = (id: string) => `${later}&browserContextId=${id}`
-          await send(subject.service, 'queueRemoteRun', account.key, { ...print, query: query(one), headers }).expect(
-            202,
-          )
-          const changed = change === 'other' ? query(other) : `${query(one)}&${change}`
-          const answer = await subject.called(account.key, { ...print, query: changed, headers })
-          expectProblem(subject.operation, answer, {
-            kind: 'idempotency-conflict',
-            title: 'Idempotency key reused',
-            status: 409,
-            errors: [{ header: 'Idempotency-Key', detail: 'was used with another request' }],
-          })
-        },
-      )
+      tellsRequestsApartByBrowserContext(subject)
 
       test.each([
         ['other variables', { body: { variableData: { name: 'Grace' } } }],
