@@ -2,57 +2,16 @@
  * What workers do with runs: claim them under a lease, report on them, end attempts. Every report names the attempt,
  * which is the fencing token: a worker that was paused past its lease changes nothing any more.
  */
-import type { Hold } from '../browser-contexts/hold.ts'
 import type { Session, Store } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
 import { type NewArtifact, putArtifact } from './artifacts.ts'
+import { bestOf, type Claim, type Claimable, type Lease, take } from './claim.ts'
 import { holdFor, passOnContext } from './context-turns.ts'
-import type { PersistContext, RunEvent } from './run.ts'
+import type { RunEvent } from './run.ts'
 import { type Next, nextAfter, type Outcome, type RunStatus } from './state.ts'
-import { appendEvent, countRunning, forgetSteps } from './store.ts'
-
-/** A workflow as a worker has it; the queue gives out no run of any other. */
-export interface Claimable {
-  id: string
-  version: string
-  concurrencyLimit: number | null
-  retry: { maxAttempts: number; backoffSeconds: number; backoffFactor: number }
-}
-
-/** A worker's hold on one attempt of a run. */
-export interface Lease {
-  runId: string
-  workerId: string
-  /** The attempt's number, and the fencing token. */
-  attempt: number
-}
-
-export interface Claim extends Lease {
-  accountId: string
-  workflowId: string
-  variables: Record<string, unknown>
-  secrets: Uint8Array | null
-  /** Values of the steps that earlier attempts finished, encrypted. */
-  steps: { name: string; value: Uint8Array }[]
-  browserContextId: string | null
-  persistContext: PersistContext
-  /** What the run may change its browser context under; `null` when it may not. */
-  hold: Hold | null
-}
+import { appendEvent, forgetSteps } from './store.ts'
 
 export type Report = Omit<RunEvent, 'sequence'>
-
-/** One that has not started in time is not started any more, even before it is marked as expired. */
-const headSql = `SELECT id, priority, browser_context_id, persist_context FROM runs
-  WHERE status = 'queued' AND delayed = 0 AND waits_for_context = 0 AND workflow_id = ?
-  AND (expires_at IS NULL OR expires_at > ? OR attempts > 0) ORDER BY priority DESC, id LIMIT 1`
-
-/** In one transaction. */
-const passedOverMax = 100
-
-const claimSql = `UPDATE runs SET status = 'running', reason = NULL, attempts = attempts + 1, workflow_version = ?,
-  started_at = COALESCE(started_at, ?), worker_id = ?, lease_expires_at = ?
-  WHERE id = ? RETURNING *`
 
 const renewSql = `UPDATE runs SET lease_expires_at = ? WHERE status = 'running' AND worker_id = ?
   RETURNING id, attempts`
@@ -61,6 +20,9 @@ const cancelRequestedSql = `SELECT id, attempts FROM runs
   WHERE status = 'running' AND cancel_requested = 1 AND worker_id = ?`
 
 const heldSql = `SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND status = 'running'`
+
+/** In one transaction. */
+const passedOverMax = 100
 
 export class RunQueue {
   readonly #store: Store
@@ -79,7 +41,7 @@ export class RunQueue {
     leaseSeconds: number,
   ): Promise<Claim[]> {
     // Most wake-ups find nothing; reading first spares them a write transaction.
-    if (!(await this.#best(this.#store.read, workflows))) return []
+    if (!(await bestOf(this.#store.read, workflows, this.#now()))) return []
     let more = true
     const claims: Claim[] = []
     // Each passed-over run is one statement: others write between two batches of them.
@@ -88,10 +50,12 @@ export class RunQueue {
       const claimed = this.#store.write(async (session) => {
         const taken: Claim[] = []
         for (let passedOver = 0; claims.length + taken.length < slots; ) {
-          const best = await this.#best(session, workflows)
+          const at = this.#now()
+          const best = await bestOf(session, workflows, at)
           if (!best) break
-          const hold = await holdFor(session, best, this.#now())
-          if (hold !== 'wait') taken.push(await this.#take(session, { ...best, hold }, workerId, leaseSeconds))
+          const hold = await holdFor(session, best, at)
+          if (hold !== 'wait')
+            taken.push(await take(session, { ...best, hold }, { workerId, at, until: at + leaseSeconds * 1000 }))
           else if (++passedOver === passedOverMax) {
             more = true
             break
@@ -177,61 +141,6 @@ export class RunQueue {
     if (held) this.#store.ring('runs')
     return held
   }
-
-  /**
-   * The run to start next. One look-up in the index of ready runs for each workflow below its limit: a single query
-   * over all of them would read past every run of a workflow that is at its limit.
-   */
-  async #best(session: Session, workflows: readonly Claimable[]) {
-    const limited = workflows.some((workflow) => workflow.concurrencyLimit !== null)
-    const running = limited ? await countRunning(session) : undefined
-    let best: (Head & { workflow: Claimable }) | undefined
-    for (const workflow of workflows) {
-      if (workflow.concurrencyLimit !== null && (running?.get(workflow.id) ?? 0) >= workflow.concurrencyLimit) continue
-      const [head] = await session.all<Head>(headSql, [workflow.id, this.#now()])
-      if (!head) continue
-      const before = !best || head.priority > best.priority || (head.priority === best.priority && head.id < best.id)
-      if (before) best = { ...head, workflow }
-    }
-    return best
-  }
-
-  async #take(
-    session: Session,
-    { id, workflow, hold }: { id: string; workflow: Claimable; hold: Hold | null },
-    workerId: string,
-    leaseSeconds: number,
-  ): Promise<Claim> {
-    const at = this.#now()
-    const [row] = await session.all<RunsTable>(claimSql, [workflow.version, at, workerId, at + leaseSeconds * 1000, id])
-    if (!row) throw new Error(`Run ${id} vanished while it was claimed.`)
-    await appendEvent(session, id, {
-      at,
-      type: 'status',
-      data: { status: 'running', attempt: row.attempts, reason: null },
-    })
-    const steps = row.attempts === 1 ? [] : await stepsOf(session, id)
-    return {
-      runId: id,
-      workerId,
-      attempt: row.attempts,
-      accountId: row.account_id,
-      workflowId: row.workflow_id,
-      variables: JSON.parse(row.variables),
-      secrets: row.secrets,
-      steps,
-      browserContextId: row.browser_context_id,
-      persistContext: (row.persist_context as PersistContext | null) ?? 'never',
-      hold,
-    }
-  }
-}
-
-interface Head {
-  id: string
-  priority: number
-  browser_context_id: string | null
-  persist_context: string | null
 }
 
 /** Adds the events; the last progress among them becomes the run's. */
@@ -242,10 +151,6 @@ async function record(session: Session, { runId }: Lease, reports: readonly Repo
   const { percent, message } = progress.data
   const update = session.query.updateTable('runs').set({ progress: JSON.stringify({ percent, message }) })
   await update.where('id', '=', runId).execute()
-}
-
-async function stepsOf({ query }: Session, runId: string) {
-  return query.selectFrom('run_steps').select(['name', 'value']).where('run_id', '=', runId).execute()
 }
 
 function nextOf({ cancel_requested, failures, losses }: RunsTable, outcome: Outcome, retry: Claimable['retry']): Next {

@@ -1,6 +1,7 @@
 /** One attempt of a run, from its claim to its outcome. */
 import { ArtifactRefused, type NewArtifact } from '../runs/artifacts.ts'
-import type { Claim, Claimable, Report, RunQueue } from '../runs/queue.ts'
+import type { Claim, Claimable } from '../runs/claim.ts'
+import type { Report, RunQueue } from '../runs/queue.ts'
 import { secretsOwner, stepOwner } from '../runs/sealed.ts'
 import type { Outcome, RunStatus } from '../runs/state.ts'
 import type { Encryption } from '../storage/encryption.ts'

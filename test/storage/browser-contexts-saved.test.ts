@@ -1,7 +1,7 @@
 /** What runs leave in their browser context: it counts with their end, under their own hold, or not at all. */
 import { describe, expect, test, vi } from 'vitest'
 import type { BrowserHost } from '../../src/browser/browser-host.ts'
-import type { Claim } from '../../src/runs/queue.ts'
+import type { Claim } from '../../src/runs/claim.ts'
 import type { RunStatus } from '../../src/runs/state.ts'
 import type { Session } from '../../src/storage/store.ts'
 import { AttemptBrowser } from '../../src/worker/attempt-browser.ts'

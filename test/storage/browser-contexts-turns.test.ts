@@ -1,6 +1,6 @@
 /** Runs that change one browser context take turns: one holds it at a time, the others wait and say so. */
 import { describe, expect, test, vi } from 'vitest'
-import type { Claim } from '../../src/runs/queue.ts'
+import type { Claim } from '../../src/runs/claim.ts'
 import type { Outcome } from '../../src/runs/state.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 import { claimAll, claimOne, failed, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'

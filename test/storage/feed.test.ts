@@ -1,7 +1,7 @@
 /** Following a run, every event once and in order, and waiting for its end; following whatever happens to an account's. */
 import { describe, expect, test, vi } from 'vitest'
+import type { Claim } from '../../src/runs/claim.ts'
 import { RunFeed } from '../../src/runs/feed.ts'
-import type { Claim } from '../../src/runs/queue.ts'
 import type { RunEvent } from '../../src/runs/run.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'

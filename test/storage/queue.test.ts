@@ -1,6 +1,6 @@
 /** What workers may rely on: the order of claims, limits, leases with their fencing token, retries. */
 import { describe, expect, test } from 'vitest'
-import type { Claim } from '../../src/runs/queue.ts'
+import type { Claim } from '../../src/runs/claim.ts'
 import { lossesMax } from '../../src/runs/state.ts'
 import { eventsAfter } from '../../src/runs/store.ts'
 import { claimAll, claimOne, failed, leaseSeconds, noRetry, statusesOf, stoppedClock } from '../support/claims.ts'

@@ -1,5 +1,6 @@
 /** What a worker does with the queue, for tests that are one; and a clock that they move. */
-import type { Claim, RunQueue } from '../../src/runs/queue.ts'
+import type { Claim } from '../../src/runs/claim.ts'
+import type { RunQueue } from '../../src/runs/queue.ts'
 import { eventsAfter } from '../../src/runs/store.ts'
 import type { Domain } from './store.ts'
 
