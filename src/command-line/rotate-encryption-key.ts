@@ -46,6 +46,7 @@ function said(config: Config, { values }: Resealed): string {
   return [
     'Nothing was encrypted with an older key. To change the key: make one with `openssl rand -base64 32`, start all',
     'processes anew with it as ENCRYPTION_KEY and with the present one in ENCRYPTION_KEY_PREVIOUS, and call this again.',
+    'To start them one after the other, do so first with the new key in ENCRYPTION_KEY_PREVIOUS.',
   ].join('\n')
 }
 

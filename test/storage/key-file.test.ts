@@ -1,8 +1,18 @@
 /** The file of the keys: made once for its owner alone, the same for every process, and read again when it changes. */
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { addKey, KeyFile, keyFilePath, makeKeyFile } from '../../src/storage/keys/key-file.ts'
 import { noticeMilliseconds } from '../../src/storage/keys/key-ring.ts'
@@ -83,6 +93,37 @@ test('gets a new key in front of those before it, is whole at any moment, and le
   expect([lines.length, lines.at(-1), new Set(lines).size]).toEqual([3, first, 3])
   expect(readdirSync(join(path, '..'))).toEqual(['encryption.key'])
   expect(modeOf(path)).toBe(0o600)
+})
+
+describe.skipIf(process.getuid?.() !== 0)('of another user', () => {
+  const nobody = 65_534
+
+  test('stays theirs when root adds a key, and is one that they can read', async (test) => {
+    const path = await newKeyFile(test)
+    chownSync(path, nobody, nobody)
+    addKey(path)
+    const { uid, gid } = statSync(path)
+    expect([uid, gid, modeOf(path), linesOf(path).length]).toEqual([nobody, nobody, 0o600, 2])
+  })
+
+  test('is refused in one sentence, and left as it is, by who could not give it back', async (test) => {
+    const path = await newKeyFile(test)
+    const directory = join(path, '..')
+    const before = readFileSync(path, 'utf8')
+    chmodSync(join(directory, '..'), 0o755)
+    chmodSync(directory, 0o777)
+    chmodSync(path, 0o644)
+    const module = new URL('../../src/storage/keys/key-file.ts', import.meta.url)
+    const program = `import { addKey } from '${module}'; try { addKey('${path}') } catch (error) { console.log(error.message) }`
+    const as = { uid: nobody, gid: nobody, cwd: '/', encoding: 'utf8' } as const
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], as)
+    expect(stderr).toBe('')
+    expect(stdout.trim()).toBe(
+      `${path} belongs to another user (0): call this as that user, or as root. Nothing was changed.`,
+    )
+    expect(readFileSync(path, 'utf8')).toBe(before)
+    expect(readdirSync(directory)).toEqual(['encryption.key'])
+  })
 })
 
 test('gets every key that processes add at the same time', async (test) => {

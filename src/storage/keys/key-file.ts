@@ -1,6 +1,7 @@
 /** The keys in a file of the data directory: a line for each in base64, the current one first. */
 import { randomBytes } from 'node:crypto'
 import {
+  chownSync,
   closeSync,
   existsSync,
   fsyncSync,
@@ -122,8 +123,29 @@ function replace(path: string, keys: readonly Buffer[]): void {
   // A process that was killed may have left one.
   rmSync(draft, { force: true })
   write(draft, keys)
+  try {
+    keepOwner(path, draft)
+  } catch (error) {
+    rmSync(draft)
+    throw error
+  }
   renameSync(draft, path)
   syncDirectory(path)
+}
+
+/** Who rotates may be another user than the service, root for instance; the service has to read the new file too. */
+function keepOwner(path: string, draft: string): void {
+  const [before, after] = [statSync(path), statSync(draft)]
+  if (before.uid === after.uid && before.gid === after.gid) return
+  try {
+    chownSync(draft, before.uid, before.gid)
+  } catch {
+    // Its group may not read it anyway.
+    if (before.uid === after.uid) return
+    throw new KeyFileRefused(
+      `${path} belongs to another user (${before.uid}): call this as that user, or as root. Nothing was changed.`,
+    )
+  }
 }
 
 function write(path: string, keys: readonly Buffer[]): void {
