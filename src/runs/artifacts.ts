@@ -30,6 +30,8 @@ export const artifactBytesMax = 10 * 1024 * 1024
 /** Of one run. */
 export const artifactsMax = 20
 export const artifactBytesOfRunMax = 50 * 1024 * 1024
+/** How often one attempt may write one: what is replaced counts for no other limit, and each write has to reach the disk. */
+export const artifactWritesMax = 100
 
 /** As the document's ArtifactName has it: safe as a file's name and in a URL. */
 export const artifactNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/

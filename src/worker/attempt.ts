@@ -1,5 +1,5 @@
 /** One attempt of a run, from its claim to its outcome. */
-import { ArtifactRefused, type NewArtifact } from '../runs/artifacts.ts'
+import { ArtifactRefused, artifactWritesMax, type NewArtifact } from '../runs/artifacts.ts'
 import type { Claim, Claimable } from '../runs/claim.ts'
 import type { Report, RunQueue } from '../runs/queue.ts'
 import { secretsOwner, stepOwner } from '../runs/sealed.ts'
@@ -41,6 +41,7 @@ export class Attempt {
   readonly #browser: AttemptBrowser
   readonly #timers: NodeJS.Timeout[] = []
   #spoken: Spoken | undefined
+  #artifactWrites = 0
   #interruption: Interruption | undefined
   #end: (outcome: Outcome | 'lost') => void = () => {}
   /** Whether the executor may serve another attempt. */
@@ -155,6 +156,11 @@ export class Attempt {
   }
 
   async #keepArtifact({ id, name, mediaType, content, at }: Extract<Heard, { type: 'artifact' }>): Promise<void> {
+    this.#artifactWrites += 1
+    if (this.#artifactWrites > artifactWritesMax) {
+      const refused = `An attempt may write artifacts ${artifactWritesMax} times, also where one replaces another.`
+      return this.#spoken?.answer({ type: 'artifactKept', id, refused })
+    }
     const { queue } = this.#parts
     const bytes = Buffer.from(content, 'base64')
     const artifact = { name: this.#redact(name), mediaType: mediaType as NewArtifact['mediaType'], content: bytes }

@@ -32,7 +32,8 @@ export interface RunContext<Variables> {
   /**
    * Keeps a file with the run for its caller to download, such as a PDF or a screenshot; resolves once it is stored. One
    * of the same name is replaced. The name is that of a file, from letters, digits, dots, underscores and hyphens. A run
-   * may have 20, of 10 MiB each and 50 MiB together; they are removed after some days.
+   * may have 20, of 10 MiB each and 50 MiB together; an attempt may write one 100 times, replaced ones included. They
+   * are removed after some days.
    */
   artifact(name: string, content: Uint8Array | string, options?: { mediaType?: ArtifactMediaType }): Promise<void>
   /** Aborted when the run is cancelled, out of time, or its worker is stopping; the process ends a few seconds later. */

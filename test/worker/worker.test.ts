@@ -1,9 +1,18 @@
 /** What a worker makes of runs: it executes them, tells what they say, and keeps them apart. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
+import { describeWorkflows } from '../../src/workflows/workflows.ts'
 import { gone } from '../support/processes.ts'
-import { queueRun } from '../support/store.ts'
-import { finished, history, openInstallation, started, startWorker } from '../support/worker.ts'
+import { newAccount, openDomain, queueRun } from '../support/store.ts'
+import {
+  finished,
+  history,
+  moduleText,
+  openInstallation,
+  started,
+  startWorker,
+  writeModules,
+} from '../support/worker.ts'
 
 describe.concurrent('a worker', { timeout: 30_000 }, () => {
   test('executes a run, and tells what it says in the order in which it is said', async (test) => {
@@ -211,6 +220,18 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
       expect(left).not.toContain(String(pid))
       for (const each of new Set(left.filter(Boolean))) await gone(Number(each))
     })
+  })
+
+  test('keeps no more than 100 artifacts of an attempt, also where one replaces another', async (test) => {
+    const writes = "await Promise.allSettled(Array.from({ length: 101 }, (_, index) => artifact('a', `${index}`)))"
+    const members = `run: async ({ artifact }) => (${writes}).flatMap(({ reason }) => reason ? [reason.message] : [])`
+    const workflowsDirectory = await writeModules(test, { 'write.js': moduleText('write', members) })
+    const domain = await openDomain(test, { workflows: await describeWorkflows(workflowsDirectory) })
+    const { principal } = await newAccount(domain)
+    await startWorker(test, domain, { workflowsDirectory })
+    const run = await finished(domain, await queueRun(domain, principal, { workflowId: 'write' }))
+    expect(run.output).toEqual(['An attempt may write artifacts 100 times, also where one replaces another.'])
+    expect(run.artifacts).toMatchObject([{ name: 'a', sizeBytes: 2 }])
   })
 
   test('gives the workflow its secrets, and shows them nowhere, nor any key of the service', async (test) => {
