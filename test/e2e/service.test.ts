@@ -142,12 +142,6 @@ describe.concurrent('the service', { timeout: 40_000 }, () => {
   test.each<[what: string, changes: Record<string, string>, sentence: string | RegExp]>([
     ['a port that is no number', { EXECUTION_PORT: 'http' }, /^EXECUTION_PORT is "http": set it to a whole number/],
     [
-      'one port for two surfaces',
-      { EXECUTION_PORT: '3001', BROWSER_CONTEXT_PORT: '3001' },
-      'EXECUTION_PORT and BROWSER_CONTEXT_PORT are both 3001: set them to different ports.',
-    ],
-    ['a database that it does not have', { DATABASE_URL: 'postgres://x' }, /^DATABASE_URL is set, but .*: unset it/],
-    [
       'a directory of workflows that is not there',
       { WORKFLOWS_DIR: '/nonexistent' },
       /^WORKFLOWS_DIR \(\/nonexistent\) /,

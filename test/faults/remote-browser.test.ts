@@ -32,7 +32,7 @@ test('runs share a browser elsewhere, see nothing of each other or of its owner,
   const mine = await openBrowser(another, undefined)
   expect(await mine.context.cookies('https://isolation.test/')).toEqual([])
 
-  const { child } = await startSpeaker(test, new URL('./executor-process.ts', import.meta.url), endpoint.url)
+  const { child } = await startSpeaker(test, new URL('../browser/executor-process.ts', import.meta.url), endpoint.url)
   expect(await contexts()).toBe(2)
   child.kill('SIGKILL')
   await became(1)

@@ -75,12 +75,9 @@ describe.concurrent('a run with a browser', { timeout: 60_000 }, () => {
     const other = await queueRun(site.domain, site.principal, { workflowId: 'talk' })
     for (const run of [idle, other]) expect(await finished(site.domain, run)).toMatchObject({ status: 'succeeded' })
     // And what does not say that it uses one is not given any.
-    const given = await finished(
-      site.domain,
-      await queueRun(site.domain, site.principal, { workflowId: 'look-around' }),
-    )
-    expect(given.output).toEqual(expect.arrayContaining(['variables', 'artifact', 'signal']))
-    expect(given.output).not.toContain('browser')
+    const forgetful = await queueRun(site.domain, site.principal, { workflowId: 'forgetful' })
+    const message = 'This workflow uses no browser: set `browser: true` in its definition to get one.'
+    expect(await finished(site.domain, forgetful)).toMatchObject({ status: 'failed', error: { message } })
   })
 
   test('fails with a sentence when what is stored of its context does not open, or was deleted', async (test) => {

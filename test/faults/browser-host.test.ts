@@ -109,7 +109,7 @@ test('what looks like a directory of a browser and leads elsewhere is not follow
 /** A process as a worker is one, with its browser, in files of the test's own. */
 async function startWorker(test: TestContext) {
   const temporary = await ownTemporaryDirectory(test)
-  const module = new URL('./worker-process.ts', import.meta.url)
+  const module = new URL('../browser/worker-process.ts', import.meta.url)
   const { child, pid, word: url } = await startSpeaker(test, module, await browserProgram(test))
   const host = hostProcessOf(pid)
   const files = () => readdirSync(temporary).filter((name) => name.startsWith('execution-service-browser-'))

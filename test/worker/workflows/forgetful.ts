@@ -1,0 +1,14 @@
+/** Asks for a browser that it has not said to use, as JavaScript lets it. */
+import { type BrowserRunContext, defineWorkflow } from 'execution-service/workflow'
+
+export default defineWorkflow({
+  id: 'forgetful',
+  version: '1.0.0',
+  title: 'Forget to say that it uses a browser',
+  variables: { type: 'object' },
+  output: {},
+  async run(context) {
+    await (context as BrowserRunContext<object>).browser()
+    return null
+  },
+})
