@@ -722,7 +722,8 @@ export interface components {
          * @description When the browser's cookies and storage become the browser context's new version: `never`, when the run
          *     succeeds (`onSuccess`), or whenever its workflow came to an end (`always`): also with an error, and also when it
          *     was cancelled or out of time and ended before its process had to be. Unless it is `never`, the run holds the
-         *     browser context while it runs, and waits as long as another one does. Means nothing without `browserContextId`.
+         *     browser context while it runs, and waits as long as another one does. A browser that holds at the end what it
+         *     held at the start makes no new version. Means nothing without `browserContextId`.
          */
         PersistContext: "never" | "onSuccess" | "always";
         /** @description Names the artifact within its run. */
@@ -806,7 +807,8 @@ export interface operations {
                  * @description When the browser's cookies and storage become the browser context's new version: `never`, when the run
                  *     succeeds (`onSuccess`), or whenever its workflow came to an end (`always`): also with an error, and also when it
                  *     was cancelled or out of time and ended before its process had to be. Unless it is `never`, the run holds the
-                 *     browser context while it runs, and waits as long as another one does. Means nothing without `browserContextId`.
+                 *     browser context while it runs, and waits as long as another one does. A browser that holds at the end what it
+                 *     held at the start makes no new version. Means nothing without `browserContextId`.
                  */
                 persistContext?: components["parameters"]["PersistContext"];
             };

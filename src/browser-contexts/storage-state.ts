@@ -37,6 +37,36 @@ export function longestDomain(text: string): number {
   return cookies.reduce((length, { domain }) => Math.max(length, [...domain].length), 0)
 }
 
+/** Whether two states hold the same: the order in which a browser tells them means nothing. */
+export function isSameState(a: string, b: string): boolean {
+  return a === b || inOrder(a) === inOrder(b)
+}
+
+type Named = { name?: string; domain?: string; path?: string; origin?: string }
+
+function inOrder(text: string): string {
+  const { cookies, origins, ...others } = JSON.parse(text) as { cookies: Named[]; origins: Origin[] }
+  const sorted = <Item extends Named>(items: Item[]) => items.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+  const ordered = origins.map(({ localStorage, indexedDB, ...origin }) => ({
+    ...origin,
+    localStorage: sorted(localStorage),
+    // Playwright tells that there is none by an empty list, or by nothing.
+    indexedDB: indexedDB?.length ? indexedDB : undefined,
+  }))
+  return JSON.stringify({ cookies: sorted(cookies), origins: sorted(ordered), ...others }, membersInOrder)
+}
+
+type Origin = Named & { localStorage: Named[]; indexedDB?: unknown[] }
+
+function keyOf({ name, domain, path, origin }: Named): string {
+  return JSON.stringify([origin, domain, path, name])
+}
+
+function membersInOrder(_: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
 /** Shorter ones are words like `true` or `en`, which would be masked all over the log and protect nothing. */
 const maskedLengthMin = 8
 

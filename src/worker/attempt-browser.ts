@@ -3,7 +3,13 @@
  * in nothing that is told of the run.
  */
 import { type BrowserHost, BrowserMissing } from '../browser/browser-host.ts'
-import { cookieValues, domainLengthMax, longestDomain, stateBytesMax } from '../browser-contexts/storage-state.ts'
+import {
+  cookieValues,
+  domainLengthMax,
+  isSameState,
+  longestDomain,
+  stateBytesMax,
+} from '../browser-contexts/storage-state.ts'
 import type { ContextVersions, Staged } from '../browser-contexts/versions.ts'
 import type { Claim } from '../runs/claim.ts'
 import type { Report } from '../runs/queue.ts'
@@ -33,6 +39,8 @@ export class AttemptBrowser {
   readonly #secrets: Secrets
   readonly #cookies = new Set<string>()
   #state: TakenState
+  /** What the browser context held when the browser was opened with it. */
+  #given: string | undefined
   #taken = false
   #released = false
   /** Masks secrets and cookies; for what is told of the run beside its output. */
@@ -58,6 +66,7 @@ export class AttemptBrowser {
       const endpoint = await this.#parts.host.take()
       if (this.#released) this.#parts.host.release()
       this.#taken = !this.#released
+      this.#given = storageState
       return { type: 'browser', endpoint, storageState }
     } catch (error) {
       const known = error instanceof BrowserMissing
@@ -108,6 +117,8 @@ export class AttemptBrowser {
     const problem = problemOf(this.#state)
     if (problem !== undefined) return succeeded ? unchanged(notSaved(problem)) : unchanged(outcome, warning(problem))
     const { json } = this.#state as { json: string }
+    // A run that only looks leaves the earlier versions where they are.
+    if (this.#given !== undefined && isSameState(this.#given, json)) return unchanged(outcome)
     const staged = await this.#parts.versions.stage(accountId, hold.contextId, json, { runId })
     if (!staged) return unchanged(outcome, warning(wasDeleted))
     const alongside = async (session: Session, next: RunStatus) => {

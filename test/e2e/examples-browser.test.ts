@@ -32,7 +32,9 @@ async function newCustomer() {
   const run = async (workflowId: string, variables: object = {}, query: object = { browserContextId }) =>
     (await queue(client, workflowId, { url: site.url, ...variables }, query, { Prefer: 'wait=30' })).run
   const storageState = () => contexts.getStorageState({ params: { path: { browserContextId } } })
-  return { client, run, storageState }
+  const version = async () =>
+    (await contexts.getBrowserContext({ params: { path: { browserContextId } } })).data?.version
+  return { client, run, storageState, version }
 }
 
 const noSession =
@@ -40,7 +42,7 @@ const noSession =
   'then this again.'
 
 test('one run signs in, and those after it do not, as long as the session lasts; nothing tells its cookie', async () => {
-  const { client, run, storageState } = await newCustomer()
+  const { client, run, storageState, version } = await newCustomer()
   const signedIn = await run('shop-sign-in', { userName: 'ada', password })
   expect(signedIn).toMatchObject({ status: 'succeeded', error: null })
   const { orders } = signedIn.output as { orders: object[] }
@@ -49,6 +51,8 @@ test('one run signs in, and those after it do not, as long as the session lasts;
   const read = await run('shop-orders')
   expect(read).toMatchObject({ status: 'succeeded', output: { orders } })
   expect(site.signIns()).toBe(1)
+  // The second has changed nothing, and made no version that would push an earlier one out.
+  expect(await version()).toBe(1)
 
   const { data } = await storageState()
   const session = data?.cookies.find(({ name }) => name === 'session')?.value ?? ''

@@ -1,7 +1,13 @@
 /** What is told of a storage state, and which of its values no log may show. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { cookieValues, emptyState, stateBytesMax, summaryOf } from '../../src/browser-contexts/storage-state.ts'
+import {
+  cookieValues,
+  emptyState,
+  isSameState,
+  stateBytesMax,
+  summaryOf,
+} from '../../src/browser-contexts/storage-state.ts'
 import { operationOf } from '../contract/document.ts'
 
 const written = readFileSync('test/contract/storage-state.json', 'utf8')
@@ -40,4 +46,25 @@ test('the values of cookies are to be masked, but for those that are ordinary wo
 
 test('what may be stored is what the document says of a request', () => {
   expect(operationOf('putStorageState').bodyBytesMax).toBe(stateBytesMax)
+})
+
+test('states are the same in whatever order a browser tells what it holds, and others are not', () => {
+  const [ada, bob] = ['a', 'b'].map((name) => ({ name, value: '1', domain: 'a.example', path: '/' }))
+  const items = [
+    { name: 'x', value: '1' },
+    { name: 'y', value: '2' },
+  ]
+  const stored = (origin: string, more: object = {}) => ({ origin, localStorage: items, ...more })
+  const text = (value: object) => JSON.stringify(value)
+  const one = text({ cookies: [ada, bob], origins: [stored('https://a'), stored('https://b')] })
+  const backwards = { origin: 'https://b', indexedDB: [], localStorage: [...items].reverse() }
+  expect(isSameState(one, text({ origins: [backwards, stored('https://a')], cookies: [bob, ada] }))).toBe(true)
+  for (const other of [
+    { cookies: [ada], origins: [stored('https://a'), stored('https://b')] },
+    { cookies: [ada, { ...bob, value: '2' }], origins: [stored('https://a'), stored('https://b')] },
+    { cookies: [ada, bob], origins: [stored('https://a'), stored('https://b', { indexedDB: [{ name: 'db' }] })] },
+    { cookies: [ada, bob], origins: [stored('https://a'), { ...stored('https://b'), localStorage: [items[0]] }] },
+  ]) {
+    expect(isSameState(one, text(other))).toBe(false)
+  }
 })
