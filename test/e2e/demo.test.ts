@@ -32,7 +32,8 @@ async function startDemo(words: string[], environment: Record<string, string> = 
   const temporary = await temporaryDirectory()
   const mark = randomUUID()
   const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
-  const own = { PATH: process.env.PATH ?? '', TMPDIR: temporary, NODE_COMPILE_CACHE: tmpdir(), DEMO_MARK: mark }
+  const { NODE_COMPILE_CACHE = tmpdir() } = process.env
+  const own = { PATH: process.env.PATH ?? '', TMPDIR: temporary, NODE_COMPILE_CACHE, DEMO_MARK: mark }
   const env = { ...own, ...ports, ...environment }
   // Not in the project's directory: it works from everywhere.
   const child = spawn(process.execPath, [demoModule, ...words], { env, cwd: tmpdir() })

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { AxeResults, RunOptions } from 'axe-core'
 import type { Page } from 'playwright-core'
+import type { ShownPage } from './dashboard-pages.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -31,6 +32,38 @@ export async function violations(page: Page, rules?: readonly string[]): Promise
       [id, target.join(' '), html.slice(0, 200), help, failureSummary].join(' | ').replace(/\s+/g, ' '),
     ),
   )
+}
+
+/** Rules that depend on more than the document: on what is shown, where, and in which colors. */
+const ofLook = ['color-contrast', 'target-size', 'scrollable-region-focusable', 'link-name', 'button-name', 'label']
+
+/** The second look is at all that may differ from the first. */
+const looks: { look: string; colorScheme: 'light' | 'dark'; width: number; rules?: string[] }[] = [
+  { look: 'light and wide', colorScheme: 'light', width: 1280 },
+  // WCAG 2.2, 1.4.10: what 1280 pixels at 400 % leave; a phone has more.
+  { look: 'dark, at the least width', colorScheme: 'dark', width: 320, rules: ofLook },
+]
+
+/** What is wrong with the page, in any look. */
+async function faults(page: Page, { name, open }: ShownPage): Promise<string[]> {
+  const found: string[] = []
+  await open(page)
+  for (const { look, colorScheme, width, rules } of looks) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    await page.setViewportSize({ width, height: 800 })
+    await page.evaluate(() => Promise.all(document.getAnimations().map((animation) => animation.finished)))
+    found.push(...(await violations(page, rules)).map((line) => `${name}, ${look}: ${line}`))
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+    if (wide > 0) found.push(`${name}, ${look}: is ${wide} px wider than the window`)
+  }
+  return found
+}
+
+/** What is wrong with the pages: a line for each fault, with the page and the look that show it. */
+export async function faultsOf(page: Page, pages: ShownPage[]): Promise<string[]> {
+  const found: string[] = []
+  for (const shown of pages) found.push(...(await faults(page, shown)))
+  return found
 }
 
 interface AxeGlobal {
