@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { v7 as uuid } from 'uuid'
 import { type Actor, record } from '../audit-log/audit-log.ts'
 import type { Cursors } from '../storage/cursors.ts'
-import { type Store, StoreUnavailable } from '../storage/store.ts'
+import { type Store, unlessUnavailable } from '../storage/store.ts'
 import { eraseSome } from './erasure.ts'
 import { type ContextRow, contextsOf, findContext, isTaken } from './store.ts'
 
@@ -117,10 +117,6 @@ export class BrowserContexts {
     }
     await this.#store.scrub()
   }
-}
-
-function unlessUnavailable(error: unknown): void {
-  if (!(error instanceof StoreUnavailable)) throw error
 }
 
 function contextOf(row: ContextRow): BrowserContext {

@@ -1,4 +1,5 @@
 /** Storage states: what Playwright writes of a browser's cookies and storage, as JSON text. */
+import { isDeepStrictEqual } from 'node:util'
 
 /** Of the JSON text, in UTF-8; the document says the same of a request's body. */
 export const stateBytesMax = 5 * 1024 * 1024
@@ -39,12 +40,12 @@ export function longestDomain(text: string): number {
 
 /** Whether two states hold the same: the order in which a browser tells them means nothing. */
 export function isSameState(a: string, b: string): boolean {
-  return a === b || inOrder(a) === inOrder(b)
+  return a === b || isDeepStrictEqual(inOrder(a), inOrder(b))
 }
 
 type Named = { name?: string; domain?: string; path?: string; origin?: string }
 
-function inOrder(text: string): string {
+function inOrder(text: string): object {
   const { cookies, origins, ...others } = JSON.parse(text) as { cookies: Named[]; origins: Origin[] }
   const sorted = <Item extends Named>(items: Item[]) => items.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
   const ordered = origins.map(({ localStorage, indexedDB, ...origin }) => ({
@@ -53,18 +54,13 @@ function inOrder(text: string): string {
     // Playwright tells that there is none by an empty list, or by nothing.
     indexedDB: indexedDB?.length ? indexedDB : undefined,
   }))
-  return JSON.stringify({ cookies: sorted(cookies), origins: sorted(ordered), ...others }, membersInOrder)
+  return { cookies: sorted(cookies), origins: sorted(ordered), ...others }
 }
 
 type Origin = Named & { localStorage: Named[]; indexedDB?: unknown[] }
 
 function keyOf({ name, domain, path, origin }: Named): string {
   return JSON.stringify([origin, domain, path, name])
-}
-
-function membersInOrder(_: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 /** Shorter ones are words like `true` or `en`, which would be masked all over the log and protect nothing. */

@@ -8,7 +8,6 @@ export { BrowserMissing }
 
 /** What an executor connects to. The address is a secret: whoever knows it may use the browser. */
 export interface BrowserEndpoint {
-  protocol: 'playwright'
   url: string
 }
 
@@ -67,7 +66,7 @@ export class BrowserHost {
     this.#users += 1
     clearTimeout(this.#idle)
     try {
-      return { protocol: 'playwright', url: (await this.#answering()).url }
+      return { url: (await this.#answering()).url }
     } catch (error) {
       this.release()
       throw error

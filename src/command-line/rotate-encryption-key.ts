@@ -6,7 +6,7 @@ import { sealedColumns } from '../sealed-columns.ts'
 import { addKeyAlone, keyFilePath } from '../storage/keys/key-file.ts'
 import { noticeMilliseconds } from '../storage/keys/key-ring.ts'
 import { type Resealed, reseal } from '../storage/sealed-columns.ts'
-import { StoreUnavailable } from '../storage/store.ts'
+import { unlessUnavailable } from '../storage/store.ts'
 import { CallRefused } from './explained.ts'
 import { print } from './print.ts'
 
@@ -48,10 +48,6 @@ function said(config: Config, { values }: Resealed): string {
     'processes anew with it as ENCRYPTION_KEY and with the present one in ENCRYPTION_KEY_PREVIOUS, and call this again.',
     'To start them one after the other, do so first with the new key in ENCRYPTION_KEY_PREVIOUS.',
   ].join('\n')
-}
-
-function unlessUnavailable(error: unknown): void {
-  if (!(error instanceof StoreUnavailable)) throw error
 }
 
 const refusedShownMax = 10

@@ -48,3 +48,8 @@ export interface Store {
 
 /** The store cannot answer or cannot promise durability at this moment; the same call may succeed later. */
 export class StoreUnavailable extends Error {}
+
+/** For what may as well be done later: `scrub().catch(unlessUnavailable)`. */
+export function unlessUnavailable(error: unknown): void {
+  if (!(error instanceof StoreUnavailable)) throw error
+}

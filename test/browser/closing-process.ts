@@ -5,7 +5,7 @@ import { openBrowser } from '../../src/browser/connection.ts'
 void [process.stdout, process.stderr]
 const open = [process.getActiveResourcesInfo()]
 for (const state of [undefined, '{"cookies":[],"origins":[]}']) {
-  const { context, close } = await openBrowser({ protocol: 'playwright', url: process.argv[2] ?? '' }, state)
+  const { context, close } = await openBrowser({ url: process.argv[2] ?? '' }, state)
   const page = await context.newPage()
   await page.goto('data:text/html,<title>Mine</title>')
   // What is under way then is given up.

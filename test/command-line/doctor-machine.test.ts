@@ -226,7 +226,7 @@ describe('the browser', () => {
 
   test('that does not keep contexts apart fails, and what leaked is named', async () => {
     const started: Started = {
-      endpoint: { protocol: 'playwright', url: 'ws://127.0.0.1:1/secret' },
+      endpoint: { url: 'ws://127.0.0.1:1/secret' },
       version: '153.0',
       description: '/usr/bin/chromium',
       sandboxed: true,

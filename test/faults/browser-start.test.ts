@@ -17,7 +17,7 @@ test('a browser that is missing is told with a sentence to each who needs it, an
   )
   expect(taken).toEqual([1, 2].map(() => ({ status: 'rejected', reason })))
   symlinkSync(await browserProgram(test), path)
-  expect(await host.take()).toMatchObject({ protocol: 'playwright' })
+  expect(await host.take()).toMatchObject({ url: expect.stringMatching(/^ws:/) })
 })
 
 test('a browser that does not start says why, and is tried again at once only the first time', async (test) => {

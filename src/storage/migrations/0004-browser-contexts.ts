@@ -14,6 +14,10 @@ async function browserContexts(db: Kysely<unknown>): Promise<void> {
   await contexts.addColumn('held_by_run_id', 'text').execute()
   await contexts.addColumn('fence', 'integer', (it) => it.notNull().defaultTo(0)).execute()
   await contexts.addColumn('last_used_at', 'bigint').execute()
+  await contexts.addColumn('deleted_at', 'bigint').execute()
+  // Of those that are still being erased.
+  await sql`CREATE INDEX browser_contexts_deleted ON browser_contexts (deleted_at)
+    WHERE deleted_at IS NOT NULL`.execute(db)
   await db.schema
     .createTable('browser_context_versions')
     .addColumn('id', 'text', (it) => it.primaryKey())
