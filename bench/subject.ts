@@ -14,7 +14,7 @@ import { ApiKeys } from '../src/api-keys/api-keys.ts'
 import { operator } from '../src/audit-log/audit-log.ts'
 import { mountDocument } from '../src/contract/mount.ts'
 import type { Document } from '../src/contract/operations.ts'
-import { executionDocument, knownScopes } from '../src/documents.ts'
+import { executionContract, knownScopes } from '../src/documents.ts'
 import { executionApi } from '../src/execution-api.ts'
 import { logOutput } from '../src/installation.ts'
 import { RunArtifacts } from '../src/runs/artifacts.ts'
@@ -77,9 +77,9 @@ const servers: Record<string, () => RequestListener | Promise<RequestListener>> 
     })
     return app
   },
-  service: () => service(executionDocument, {}),
+  service: () => service(executionContract.document, {}),
   'service, 50 more operations': () => {
-    const document = structuredClone(executionDocument)
+    const document = structuredClone(executionContract.document)
     const handlers: Record<string, () => Promise<object>> = {}
     for (let number = 0; number < 50; number += 1) {
       const operationId = `extra${number}`

@@ -6,6 +6,7 @@ import { SignInLinks } from './accounts/sign-in-links.ts'
 import { Users } from './accounts/users.ts'
 import type { Principal } from './api-keys/api-key.ts'
 import { ApiKeys } from './api-keys/api-keys.ts'
+import { RateLimit } from './api-keys/rate-limit.ts'
 import { AuditLog } from './audit-log/audit-log.ts'
 import { browserContextApi } from './browser-context-api.ts'
 import { BrowserContexts } from './browser-contexts/browser-contexts.ts'
@@ -14,7 +15,7 @@ import type { Config } from './config.ts'
 import { type Listener, listen } from './contract/listener.ts'
 import { mountDocument } from './contract/mount.ts'
 import { dashboardApp } from './dashboard/dashboard.ts'
-import { browserContextDocument, executionDocument, knownScopes } from './documents.ts'
+import { browserContextContract, executionContract, knownScopes } from './documents.ts'
 import { executionApi } from './execution-api.ts'
 import { openEncryption, openStore } from './installation.ts'
 import { managementApp } from './management/management.ts'
@@ -59,19 +60,22 @@ export async function startService(config: Config, log: Logger, command: string)
     await store.check()
   }
 
+  const perMinute = config.RATE_LIMIT_PER_MINUTE
+  const rateLimit = perMinute > 0 ? new RateLimit(perMinute) : undefined
   const surface = (name: string) => ({
     name,
     authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
+    ...(rateLimit && { admit: (principal: Principal) => rateLimit.admit(principal) }),
     proxyHops: config.PROXY_HOPS,
     isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
     observe: metrics.observe(name),
     log,
   })
-  const execution = { ...surface('execution'), document: executionDocument, handlers: executionApi(domain) }
+  const execution = { ...surface('execution'), ...executionContract, handlers: executionApi(domain) }
   const browserContext = {
     ...surface('browser-context'),
-    document: browserContextDocument,
+    ...browserContextContract,
     handlers: browserContextApi(domain),
   }
   const apps = await Promise.all([mountDocument(execution), mountDocument(browserContext)])
@@ -108,6 +112,7 @@ export async function startService(config: Config, log: Logger, command: string)
         listener.stop(config.SHUTDOWN_SECONDS),
       )
       await Promise.all([...surfaces, worker.stop(), domain.upkeep.stop()])
+      rateLimit?.close()
       await domain.apiKeys.close()
       await managementListener.stop(0)
       await store.close()

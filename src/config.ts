@@ -89,6 +89,12 @@ export const settings = {
   ),
   DATA_DIR: directory('Where the embedded store and the encryption key are.', './data'),
   WORKFLOWS_DIR: directory('Where the workflows are.', './examples/workflows'),
+  RATE_LIMIT_PER_MINUTE: count(
+    'How many requests an API key may make in a minute, over both APIs; 0 for any number.',
+    '6000',
+    0,
+    1_000_000,
+  ),
   BROWSER_CONTEXT_VERSIONS: count('How many versions of a browser context are kept.', '5', 1, 100),
   ARTIFACT_RETENTION_DAYS: count('How many days the artifacts of runs are kept.', '30', 1, 3650),
   WORKER_SLOTS: count('How many runs a worker executes at the same time.', '4', 1, 64),

@@ -2,7 +2,10 @@
 import createClient, { type ClientOptions, type MaybeOptionalInit, mergeHeaders } from 'openapi-fetch'
 import type { paths } from './types.ts'
 
-/** A client of Browser Context API 0.1.0 that sends `apiKey` with every request. */
+/** What a service that follows the same document sends as `X-Document-Hash`. */
+export const documentHash = 'f0534594a96c5eb8'
+
+/** A client of Browser Context API 0.2.0 that sends `apiKey` with every request. */
 export function createBrowserContextAlphaClient({ apiKey, ...options }: ClientOptions & { apiKey: string; baseUrl: string }) {
   const headers = mergeHeaders(options.headers, { 'x-service-api-key': apiKey })
   const client = createClient<paths>({ ...options, headers })
@@ -12,7 +15,7 @@ export function createBrowserContextAlphaClient({ apiKey, ...options }: ClientOp
      *
      * Lists the account's browser contexts, newest first, in pages.
      *
-     * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 406, 500, 503
+     * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
      */
     listBrowserContexts: (init?: MaybeOptionalInit<paths['/alpha/browser-contexts'], 'get'>) => client.GET('/alpha/browser-contexts', init ?? {}),
     /**
@@ -21,7 +24,7 @@ export function createBrowserContextAlphaClient({ apiKey, ...options }: ClientOp
      * Makes an empty browser context. The body may be absent, also with `Content-Type: application/json`, as the
      * specification shows it; the context then gets a name made from its id.
      *
-     * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · answers: 201, 400, 401, 403, 406, 409, 413, 415, 500, 503
+     * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · answers: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
      */
     createBrowserContext: (init?: MaybeOptionalInit<paths['/alpha/browser-contexts'], 'post'>) => client.POST('/alpha/browser-contexts', init ?? {}),
     /**
@@ -29,7 +32,7 @@ export function createBrowserContextAlphaClient({ apiKey, ...options }: ClientOp
      *
      * Reads one browser context of the account.
      *
-     * `GET /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 404, 406, 500, 503
+     * `GET /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
      */
     getBrowserContext: (init: MaybeOptionalInit<paths['/alpha/browser-contexts/{browserContextId}'], 'get'>) => client.GET('/alpha/browser-contexts/{browserContextId}', init),
     /**
@@ -38,7 +41,7 @@ export function createBrowserContextAlphaClient({ apiKey, ...options }: ClientOp
      * Erases a browser context with all its versions. It cannot be brought back. A run that has it open goes on and
      * keeps nothing; one that is still queued with it fails when it asks for its browser.
      *
-     * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 204, 400, 401, 403, 404, 500, 503
+     * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 204, 400, 401, 403, 404, 429, 500, 503
      */
     deleteBrowserContext: (init: MaybeOptionalInit<paths['/alpha/browser-contexts/{browserContextId}'], 'delete'>) => client.DELETE('/alpha/browser-contexts/{browserContextId}', init),
     /**
@@ -46,7 +49,7 @@ export function createBrowserContextAlphaClient({ apiKey, ...options }: ClientOp
      *
      * Gives a browser context another name.
      *
-     * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 500, 503
+     * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
      */
     updateBrowserContext: (init: MaybeOptionalInit<paths['/alpha/browser-contexts/{browserContextId}'], 'patch'>) => client.PATCH('/alpha/browser-contexts/{browserContextId}', init),
     /**
@@ -56,7 +59,7 @@ export function createBrowserContextAlphaClient({ apiKey, ...options }: ClientOp
      * `storageState` option takes. An `empty` browser context has none of either. Whoever has this answer is signed in
      * wherever the browser context is: it needs a scope of its own.
      *
-     * `GET /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 200, 400, 401, 403, 404, 406, 500, 503
+     * `GET /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
      */
     getStorageState: (init: MaybeOptionalInit<paths['/alpha/browser-contexts/{browserContextId}/storage-state'], 'get'>) => client.GET('/alpha/browser-contexts/{browserContextId}/storage-state', init),
     /**
@@ -66,7 +69,7 @@ export function createBrowserContextAlphaClient({ apiKey, ...options }: ClientOp
      * sent as it is. The body may have 5 MiB. The version before it is kept for a while, and can be restored in the
      * dashboard.
      *
-     * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 204, 400, 401, 403, 404, 409, 413, 415, 500, 503
+     * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
      */
     putStorageState: (init: MaybeOptionalInit<paths['/alpha/browser-contexts/{browserContextId}/storage-state'], 'put'>) => client.PUT('/alpha/browser-contexts/{browserContextId}/storage-state', init),
   }

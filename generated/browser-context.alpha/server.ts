@@ -2,14 +2,14 @@
 import type { Handler } from '../../src/contract/handler.ts'
 import type { operations } from './types.ts'
 
-/** What a server of Browser Context API 0.1.0 implements. Query parameters with a default are always there. */
+/** What a server of Browser Context API 0.2.0 implements. Query parameters with a default are always there. */
 export interface BrowserContextAlphaHandlers<Principal> {
   /**
    * List browser contexts, newest first.
    *
    * Lists the account's browser contexts, newest first, in pages.
    *
-   * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 406, 500, 503
+   * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
    */
   listBrowserContexts: Handler<operations['listBrowserContexts'], 'limit', Principal>
   /**
@@ -18,7 +18,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * Makes an empty browser context. The body may be absent, also with `Content-Type: application/json`, as the
    * specification shows it; the context then gets a name made from its id.
    *
-   * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · answers: 201, 400, 401, 403, 406, 409, 413, 415, 500, 503
+   * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · answers: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
    */
   createBrowserContext: Handler<operations['createBrowserContext'], never, Principal>
   /**
@@ -26,7 +26,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    *
    * Reads one browser context of the account.
    *
-   * `GET /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 404, 406, 500, 503
+   * `GET /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getBrowserContext: Handler<operations['getBrowserContext'], never, Principal>
   /**
@@ -35,7 +35,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * Erases a browser context with all its versions. It cannot be brought back. A run that has it open goes on and
    * keeps nothing; one that is still queued with it fails when it asks for its browser.
    *
-   * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 204, 400, 401, 403, 404, 500, 503
+   * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 204, 400, 401, 403, 404, 429, 500, 503
    */
   deleteBrowserContext: Handler<operations['deleteBrowserContext'], never, Principal>
   /**
@@ -43,7 +43,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    *
    * Gives a browser context another name.
    *
-   * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 500, 503
+   * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
   updateBrowserContext: Handler<operations['updateBrowserContext'], never, Principal>
   /**
@@ -53,7 +53,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * `storageState` option takes. An `empty` browser context has none of either. Whoever has this answer is signed in
    * wherever the browser context is: it needs a scope of its own.
    *
-   * `GET /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 200, 400, 401, 403, 404, 406, 500, 503
+   * `GET /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getStorageState: Handler<operations['getStorageState'], never, Principal>
   /**
@@ -63,7 +63,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * sent as it is. The body may have 5 MiB. The version before it is kept for a while, and can be restored in the
    * dashboard.
    *
-   * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 204, 400, 401, 403, 404, 409, 413, 415, 500, 503
+   * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */
   putStorageState: Handler<operations['putStorageState'], never, Principal>
 }

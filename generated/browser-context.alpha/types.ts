@@ -242,6 +242,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -271,6 +277,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -294,6 +306,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -324,6 +342,12 @@ export interface components {
                  */
                 "X-Request-Id": string;
                 /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
                  * @description The authentication scheme that this surface expects (RFC 9110, section 11.6.1): `Bearer`, or `ApiKey` with the name
                  *     of the header.
                  * @example Bearer realm="execution-service"
@@ -344,6 +368,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -359,6 +389,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -374,6 +410,51 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The API key has made as many requests as it may for now. Nothing was stored. */
+        TooManyRequests: {
+            headers: {
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
+                 * @example 1
+                 */
+                "Retry-After": string;
+                /**
+                 * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
+                 *     by the IETF's draft of RateLimit header fields.
+                 * @example "api-key";r=0;t=42
+                 */
+                RateLimit: string;
+                /**
+                 * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy": string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#rate-limited",
+                 *       "title": "Too many requests",
+                 *       "status": 429,
+                 *       "detail": "This API key may make 6000 requests in 60 seconds. Try again in 42 seconds.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description A fault of the service. Nothing of its inside is told; the request id finds it in the logs. */
         InternalError: {
             headers: {
@@ -382,6 +463,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -405,6 +492,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 /**
                  * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
                  * @example 1
@@ -433,6 +526,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -456,6 +555,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -479,6 +584,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -514,6 +625,12 @@ export interface components {
          */
         XRequestId: string;
         /**
+         * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+         *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+         * @example 5f9a1c0e7b2d4836
+         */
+        XDocumentHash: string;
+        /**
          * @description The authentication scheme that this surface expects (RFC 9110, section 11.6.1): `Bearer`, or `ApiKey` with the name
          *     of the header.
          * @example Bearer realm="execution-service"
@@ -524,6 +641,17 @@ export interface components {
          * @example 1
          */
         RetryAfter: string;
+        /**
+         * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
+         *     by the IETF's draft of RateLimit header fields.
+         * @example "api-key";r=0;t=42
+         */
+        RateLimit: string;
+        /**
+         * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
+         * @example "api-key";q=6000;w=60
+         */
+        RateLimitPolicy: string;
         /**
          * @description The path of the resource that was made.
          * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
@@ -559,6 +687,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -569,6 +703,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -595,6 +730,12 @@ export interface operations {
                      */
                     "X-Request-Id": string;
                     /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
                      * @description The path of the resource that was made.
                      * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
                      */
@@ -612,6 +753,7 @@ export interface operations {
             409: components["responses"]["NameTaken"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -636,6 +778,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -647,6 +795,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -671,6 +820,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -679,6 +834,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -707,6 +863,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -721,6 +883,7 @@ export interface operations {
             409: components["responses"]["NameTaken"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -745,6 +908,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -756,6 +925,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -784,6 +954,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -795,6 +971,7 @@ export interface operations {
             409: components["responses"]["BrowserContextInUse"];
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };

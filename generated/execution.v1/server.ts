@@ -2,7 +2,7 @@
 import type { Handler } from '../../src/contract/handler.ts'
 import type { operations } from './types.ts'
 
-/** What a server of Execution API 1.0.0 implements. Query parameters with a default are always there. */
+/** What a server of Execution API 1.1.0 implements. Query parameters with a default are always there. */
 export interface ExecutionV1Handlers<Principal> {
   /**
    * Queue a remote run of a workflow.
@@ -10,7 +10,7 @@ export interface ExecutionV1Handlers<Principal> {
    * Queues a run and answers as soon as it is stored durably. Every call makes a new run, unless an
    * `Idempotency-Key` says that it is the same one. `variableData` must fit the workflow's `variablesSchema`.
    *
-   * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write · answers: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 500, 503
+   * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write · answers: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
   queueRemoteRun: Handler<operations['queueRemoteRun'], 'delaySeconds' | 'priority' | 'persistContext', Principal>
   /**
@@ -18,7 +18,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Lists the account's runs, newest first, in pages. The filters narrow each other.
    *
-   * `GET /v1/execution/runs` · scopes: runs:read · answers: 200, 400, 401, 403, 406, 500, 503
+   * `GET /v1/execution/runs` · scopes: runs:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
    */
   listRuns: Handler<operations['listRuns'], 'limit', Principal>
   /**
@@ -26,7 +26,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Reads one run of the account.
    *
-   * `GET /v1/execution/runs/{runId}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 500, 503
+   * `GET /v1/execution/runs/{runId}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getRun: Handler<operations['getRun'], never, Principal>
   /**
@@ -36,7 +36,7 @@ export interface ExecutionV1Handlers<Principal> {
    * signalled, and it ends as `cancelled` a few seconds later at the latest. A finished run stays as it is.
    * Repeating the call changes nothing. It takes no body.
    *
-   * `POST /v1/execution/runs/{runId}/cancel` · scopes: runs:write · answers: 200, 400, 401, 403, 404, 406, 500, 503
+   * `POST /v1/execution/runs/{runId}/cancel` · scopes: runs:write · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   cancelRun: Handler<operations['cancelRun'], never, Principal>
   /**
@@ -48,7 +48,7 @@ export interface ExecutionV1Handlers<Principal> {
    * as `Last-Event-ID`; browsers' EventSource does so by itself. The stream ends within a second when the
    * API key is deleted or expires.
    *
-   * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · answers: 200, 204, 400, 401, 403, 404, 406, 500, 503
+   * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · answers: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503
    */
   streamRunEvents: Handler<operations['streamRunEvents'], never, Principal>
   /**
@@ -57,7 +57,7 @@ export interface ExecutionV1Handlers<Principal> {
    * A file that the run's workflow has made, such as a PDF or a screenshot. The run lists its artifacts. They are
    * removed at their `expiresAt`; from then on the answer is 404.
    *
-   * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 500, 503
+   * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getRunArtifact: Handler<operations['getRunArtifact'], never, Principal>
   /**
@@ -65,7 +65,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Lists every workflow that can be run, sorted by id.
    *
-   * `GET /v1/execution/workflows` · scopes: workflows:read · answers: 200, 400, 401, 403, 406, 500, 503
+   * `GET /v1/execution/workflows` · scopes: workflows:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
    */
   listWorkflows: Handler<operations['listWorkflows'], never, Principal>
   /**
@@ -73,7 +73,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Reads one workflow with the JSON Schema of its variables.
    *
-   * `GET /v1/execution/workflows/{workflowId}` · scopes: workflows:read · answers: 200, 400, 401, 403, 404, 406, 500, 503
+   * `GET /v1/execution/workflows/{workflowId}` · scopes: workflows:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getWorkflow: Handler<operations['getWorkflow'], never, Principal>
 }

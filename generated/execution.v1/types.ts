@@ -489,6 +489,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -519,6 +525,12 @@ export interface components {
                  */
                 "X-Request-Id": string;
                 /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
                  * @description The authentication scheme that this surface expects (RFC 9110, section 11.6.1): `Bearer`, or `ApiKey` with the name
                  *     of the header.
                  * @example Bearer realm="execution-service"
@@ -539,6 +551,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -554,6 +572,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -577,6 +601,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -600,6 +630,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -615,6 +651,51 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The API key has made as many requests as it may for now. Nothing was stored. */
+        TooManyRequests: {
+            headers: {
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
+                 * @example 1
+                 */
+                "Retry-After": string;
+                /**
+                 * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
+                 *     by the IETF's draft of RateLimit header fields.
+                 * @example "api-key";r=0;t=42
+                 */
+                RateLimit: string;
+                /**
+                 * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy": string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#rate-limited",
+                 *       "title": "Too many requests",
+                 *       "status": 429,
+                 *       "detail": "This API key may make 6000 requests in 60 seconds. Try again in 42 seconds.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description A fault of the service. Nothing of its inside is told; the request id finds it in the logs. */
         InternalError: {
             headers: {
@@ -623,6 +704,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -646,6 +733,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 /**
                  * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
                  * @example 1
@@ -674,6 +767,12 @@ export interface components {
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
                 [name: string]: unknown;
             };
             content: {
@@ -769,6 +868,12 @@ export interface components {
          */
         XRequestId: string;
         /**
+         * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+         *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+         * @example 5f9a1c0e7b2d4836
+         */
+        XDocumentHash: string;
+        /**
          * @description The path of the resource that was made.
          * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
          */
@@ -784,6 +889,17 @@ export interface components {
          * @example 1
          */
         RetryAfter: string;
+        /**
+         * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
+         *     by the IETF's draft of RateLimit header fields.
+         * @example "api-key";r=0;t=42
+         */
+        RateLimit: string;
+        /**
+         * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
+         * @example "api-key";q=6000;w=60
+         */
+        RateLimitPolicy: string;
     };
     pathItems: never;
 }
@@ -847,6 +963,12 @@ export interface operations {
                      */
                     "X-Request-Id": string;
                     /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
                      * @description The path of the resource that was made.
                      * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
                      */
@@ -875,6 +997,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     /**
                      * @description The path of the resource that was made.
                      * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
@@ -907,6 +1035,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -922,6 +1056,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -945,6 +1085,7 @@ export interface operations {
             };
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -982,6 +1123,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -992,6 +1139,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -1016,6 +1164,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1027,6 +1181,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -1051,6 +1206,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1062,6 +1223,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -1093,6 +1255,12 @@ export interface operations {
                      */
                     "X-Request-Id": string;
                     /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
                      * @description Events are not to be cached.
                      * @example no-store
                      */
@@ -1116,6 +1284,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -1125,6 +1299,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -1151,6 +1326,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     /**
                      * @description The file is to be saved under its name (RFC 6266).
                      * @example attachment; filename="invoice.pdf"
@@ -1180,6 +1361,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -1201,6 +1383,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1211,6 +1399,7 @@ export interface operations {
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };
@@ -1235,6 +1424,12 @@ export interface operations {
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1246,6 +1441,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             406: components["responses"]["NotAcceptable"];
+            429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };

@@ -70,9 +70,14 @@ function sendAtOnce(exchange: Exchange, answer: LooseAnswer, { mediaType, body }
 }
 
 /** Names and values in turn, the form that Node writes as it is. */
-function headList({ requestId }: Exchange, { headers }: LooseAnswer, mediaType: string | undefined): string[] {
+function headList(
+  { requestId, documentHash }: Exchange,
+  { headers }: LooseAnswer,
+  mediaType: string | undefined,
+): string[] {
   // Answers hold data of one account: no cache may keep them.
   const list = ['X-Request-Id', requestId, 'Cache-Control', 'no-store']
+  if (documentHash) list.push('X-Document-Hash', documentHash)
   if (mediaType) list.push('Content-Type', mediaType)
   for (const name in headers) if (headers[name] !== undefined) list.push(name, String(headers[name]))
   return list

@@ -42,6 +42,8 @@ export interface LooseAnswer {
 /** What is told of an exchange when it has ended. */
 export interface Reporting<P> {
   log: Logger
+  /** Sent with every answer as `X-Document-Hash`. */
+  documentHash?: string
   /** What of the principal stands in the log. */
   describe?(principal: P): Record<string, string>
   /** Called once for each exchange; `operationId` is empty when the path is not documented. */
@@ -70,6 +72,10 @@ export class Exchange<P = unknown> {
     this.request = request
     this.response = response
     this.#reporting = reporting
+  }
+
+  get documentHash(): string | undefined {
+    return this.#reporting.documentHash
   }
 
   /** Logs and counts the exchange; to be called once, when nothing more will be sent. */

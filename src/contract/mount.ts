@@ -8,6 +8,7 @@ import { buildLookup } from './lookup.ts'
 import { type Document, type Operation, readOperations, requireHandlers, resolved, type Schema } from './operations.ts'
 import { parameterReader } from './parameters.ts'
 import { type ProblemKind, problemBody } from './problem.ts'
+import { type Admit, rateLimited } from './rate-limit.ts'
 import { bySize, type RequestValidation, requestValidation, takesLargeBodies } from './request-validation.ts'
 import {
   type Authenticate,
@@ -38,6 +39,8 @@ export interface Surface<P, H> extends Reporting<P> {
   document: unknown
   handlers: H & HandlersFor<H, P>
   authenticate: Authenticate<P>
+  /** Asked for each request whose credential is good. Without it there is no rate limit. */
+  admit?: Admit<P>
   /** How many proxies stand in front; callers' addresses are read from what they add to `X-Forwarded-For`. */
   proxyHops?: number
   /** Whether the error means that the store cannot be reached or written: 503, not 500. */
@@ -51,13 +54,14 @@ export async function mountDocument<P, H extends object>(surface: Surface<P, H>)
   try {
     const operations = readOperations(document)
     requireHandlers(operations, handlers)
+    if (surface.admit) requireRateLimit(operations)
     const find = buildLookup(operations)
     const served = await serve(document, operations, handlers)
     const app = express().disable('x-powered-by').disable('etag')
     app.set('trust proxy', surface.proxyHops ?? false)
     app.use(requestId(surface))
     app.use(lookUp(find, served))
-    app.use(authenticate(surface.authenticate, surface.proxyHops ?? 0))
+    app.use(authenticate(surface.authenticate, surface.admit, surface.proxyHops ?? 0))
     app.use(negotiate)
     app.use(body)
     app.use(validate)
@@ -112,6 +116,11 @@ function textOf(document: Document, { id, responses }: Operation, status: number
   return schema.const
 }
 
+function requireRateLimit(operations: Operation[]) {
+  const without = operations.find(({ responses }) => !responses.has(429))
+  if (without) throw new Error(`The operation ${without.id} does not document 429, which it can answer.`)
+}
+
 /** The answers that the machinery gives by itself must fit too. */
 function requireOwnAnswers({ operation, answers, credential, refusals }: ServedOperation) {
   const kinds: ProblemKind[] = ['invalid-request', 'not-acceptable', 'content-too-large', 'unsupported-media-type']
@@ -119,6 +128,7 @@ function requireOwnAnswers({ operation, answers, credential, refusals }: ServedO
     ...kinds.map((kind) => problemAnswer({ kind, detail: '', errors: [{ pointer: '', detail: '' }] })),
     { status: 401, text: refusals[401], headers: { 'WWW-Authenticate': credential.challenge } },
     { status: 403, text: refusals[403] },
+    rateLimited({ requestsMax: 1, windowSeconds: 1, retryAfterSeconds: 1 }),
     internalError,
     unavailable,
   ]

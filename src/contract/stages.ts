@@ -7,6 +7,7 @@ import { HandlerRequest } from './handler-request.ts'
 import type { Match } from './lookup.ts'
 import type { Operation } from './operations.ts'
 import { Problem } from './problem.ts'
+import { type Admit, rateLimited } from './rate-limit.ts'
 
 /**
  * Tells whose credential it is, or nothing when it is not good. Scopes of `null` permit everything.
@@ -65,7 +66,11 @@ export function lookUp(
 }
 
 /** An error of `accepts` is not a 401: a store that does not answer must not look like a bad credential. */
-export function authenticate<P>(accepts: Authenticate<P>, proxyHops: number): RequestHandler {
+export function authenticate<P>(
+  accepts: Authenticate<P>,
+  admit: Admit<P> | undefined,
+  proxyHops: number,
+): RequestHandler {
   return stage(async function authenticate(exchange, { credential, operation, refusals }, next) {
     const value = credential.read(exchange.request)
     const caller = value === undefined ? undefined : await accepts(value, callerOf(exchange.request, proxyHops))
@@ -74,6 +79,8 @@ export function authenticate<P>(accepts: Authenticate<P>, proxyHops: number): Re
     }
     exchange.credential = value
     exchange.principal = caller.principal
+    const exceeded = admit && (await admit(caller.principal))
+    if (exceeded) return send(exchange, rateLimited(exceeded))
     if (!permits(caller.scopes, operation)) return send(exchange, { status: 403, text: refusals[403] })
     next()
   })

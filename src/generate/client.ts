@@ -1,8 +1,10 @@
 /** Writes `client.ts`: a typed function for each operationId over openapi-fetch. */
+import { documentHash } from '../contract/document-hash.ts'
 import {
   type Document,
   type DocumentName,
   docComment,
+  documentText,
   operationsOf,
   type SecurityScheme,
   typeName,
@@ -20,6 +22,9 @@ export function writeClient(document: Document, name: DocumentName): string {
   return `// Written by \`npm run generate\` from openapi/${name}.yaml. Do not edit.
 import createClient, { type ClientOptions, type MaybeOptionalInit, mergeHeaders } from 'openapi-fetch'
 import type { paths } from './types.ts'
+
+/** What a service that follows the same document sends as \`X-Document-Hash\`. */
+export const documentHash = '${documentHash(documentText(document))}'
 
 /** A client of ${document.info.title} ${document.info.version} that sends \`apiKey\` with every request. */
 export function create${typeName(name)}Client({ apiKey, ...options }: ClientOptions & { apiKey: string; baseUrl: string }) {

@@ -59,6 +59,11 @@ export async function bundle(name: DocumentName): Promise<Document> {
   }
 }
 
+/** The document as it is written, served and hashed. */
+export function documentText(document: Document): string {
+  return `${JSON.stringify(document, null, 2)}\n`
+}
+
 /** Every operation of the document, with the parameters of its path and its own, in the document's order. */
 export function operationsOf(document: Document): OperationOfPath[] {
   return Object.entries(document.paths).flatMap(([path, item]) =>

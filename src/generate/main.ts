@@ -5,14 +5,14 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { writeClient } from './client.ts'
-import { bundle, type Document, type DocumentName, documentNames } from './document.ts'
+import { bundle, type Document, type DocumentName, documentNames, documentText } from './document.ts'
 import { writeServer } from './server.ts'
 import { writeTypes } from './types.ts'
 
 type Writer = (document: Document, name: DocumentName) => string | Promise<string>
 
 const writers: Record<string, Writer> = {
-  'document.json': (document) => `${JSON.stringify(document, null, 2)}\n`,
+  'document.json': documentText,
   'types.ts': writeTypes,
   'server.ts': writeServer,
   'client.ts': writeClient,

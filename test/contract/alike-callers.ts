@@ -39,6 +39,7 @@ export function refusesBadCredentials(subject: Subject): void {
     expect(answer.text).toBe('Unauthorized')
     expect(answer.headers).toEqual({
       'x-request-id': expect.any(String),
+      'x-document-hash': expect.any(String),
       'cache-control': 'no-store',
       'content-type': 'text/plain',
       'content-length': '12',

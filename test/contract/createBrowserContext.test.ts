@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
 import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
+import { limitsRequests } from './alike-limits.ts'
 import {
   expectInvalid,
   refusesLargeBodies,
@@ -94,6 +95,7 @@ describeOperation(
     },
     413: refusesLargeBodies,
     415: refusesOtherBodies,
+    429: limitsRequests,
     500: saysNothingOfFaults,
     503: asksToTryAgain,
   },

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
 import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
+import { limitsRequests } from './alike-limits.ts'
 import { refusesWhatIsNotDocumented } from './alike-requests.ts'
 import { expectProblem } from './document.ts'
 import { describeOperation } from './operation.ts'
@@ -41,6 +42,7 @@ describeOperation(
         expectProblem(subject.operation, answer, { kind: 'not-found', title: 'Not found', status: 404 })
       })
     },
+    429: limitsRequests,
     500: saysNothingOfFaults,
     503: asksToTryAgain,
   },

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
 import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
+import { limitsRequests } from './alike-limits.ts'
 import { refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
 import { describeOperation } from './operation.ts'
 import { createContext, holdContext, queueRun, send, stateOf } from './requests.ts'
@@ -58,6 +59,7 @@ describeOperation(
     403: refusesOtherScopes,
     404: hidesOtherAccounts,
     406: refusesOtherMediaTypes,
+    429: limitsRequests,
     500: saysNothingOfFaults,
     503: asksToTryAgain,
   },

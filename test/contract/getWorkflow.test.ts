@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
 import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
+import { limitsRequests } from './alike-limits.ts'
 import { refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
 import { expectProblem } from './document.ts'
 import { describeOperation } from './operation.ts'
@@ -50,6 +51,7 @@ describeOperation(
       )
     },
     406: refusesOtherMediaTypes,
+    429: limitsRequests,
     500: saysNothingOfFaults,
     503: asksToTryAgain,
   },

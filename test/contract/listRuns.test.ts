@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
 import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
+import { limitsRequests } from './alike-limits.ts'
 import { expectInvalid, refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
 import { describeOperation, type Subject } from './operation.ts'
 import { queueRun, send } from './requests.ts'
@@ -163,6 +164,7 @@ describeOperation(
     401: refusesBadCredentials,
     403: refusesOtherScopes,
     406: refusesOtherMediaTypes,
+    429: limitsRequests,
     500: saysNothingOfFaults,
     503: asksToTryAgain,
   },

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
 import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
+import { limitsRequests } from './alike-limits.ts'
 import { expectInvalid, refusesLargeBodies, refusesOtherBodies, refusesWhatIsNotDocumented } from './alike-requests.ts'
 import { expectProblem } from './document.ts'
 import { describeOperation } from './operation.ts'
@@ -124,6 +125,7 @@ describeOperation(
     },
     413: refusesLargeBodies,
     415: refusesOtherBodies,
+    429: limitsRequests,
     500: saysNothingOfFaults,
     503: asksToTryAgain,
   },

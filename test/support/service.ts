@@ -66,10 +66,17 @@ export function removeDirectory(directory: string): void {
  * Starts the service in this process, one for each test file: its worker takes its settings from the environment of
  * this process, which is changed for it. Without a worker, runs stay queued.
  */
-export async function startTestService({ worker = true }: { worker?: boolean } = {}): Promise<TestService> {
+export async function startTestService({
+  worker = true,
+  settings = {},
+}: {
+  worker?: boolean
+  /** Of the service alone; its worker does not get them. */
+  settings?: Environment
+} = {}): Promise<TestService> {
   const dataDirectory = temporaryDirectory()
   Object.assign(process.env, settingsOf(dataDirectory), { LOG_LEVEL: 'silent' })
-  const config = readConfig(process.env)
+  const config = readConfig({ ...process.env, ...settings })
   const log: LogLine[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
   const service = await startService(config, logger, worker ? main : noWorker)
@@ -94,6 +101,9 @@ export async function startTestService({ worker = true }: { worker?: boolean } =
     },
   }
 }
+
+/** How many requests a key may make where a test reaches the limit. */
+export const requestsPerMinute = 100
 
 /** On ports that the system chooses, so that any number of services run at the same time. */
 export function settingsOf(dataDirectory: string): Environment {

@@ -17,6 +17,7 @@ test('nothing needs to be set', () => {
     BROWSER_CONTEXT_URL: undefined,
     DATA_DIR: resolve('data'),
     WORKFLOWS_DIR: resolve('examples/workflows'),
+    RATE_LIMIT_PER_MINUTE: 6000,
     BROWSER_CONTEXT_VERSIONS: 5,
     ARTIFACT_RETENTION_DAYS: 30,
     WORKER_SLOTS: 4,

@@ -1,6 +1,6 @@
 /** The states of a run: the same in the code as in the document, and what becomes of a run after an attempt. */
 import { expect, test } from 'vitest'
-import { executionDocument } from '../../src/documents.ts'
+import { executionContract } from '../../src/documents.ts'
 import { type AttemptHistory, isFinal, lossesMax, nextAfter, type Outcome, transitions } from '../../src/runs/state.ts'
 
 interface Schema {
@@ -9,7 +9,8 @@ interface Schema {
   oneOf: { enum?: string[] }[]
 }
 
-const { schemas } = (executionDocument as unknown as { components: { schemas: Record<string, Schema> } }).components
+const { schemas } = (executionContract.document as unknown as { components: { schemas: Record<string, Schema> } })
+  .components
 const statusSchema = schemas.RunStatus as Schema
 const reasons = (schemas.RunReason as Schema).oneOf.flatMap((each) => each.enum ?? [])
 

@@ -6,10 +6,10 @@ import { stateBytesMax } from '../../browser-contexts/storage-state.ts'
 import { schemaCompiler } from '../../contract/answer-validation.ts'
 import { parseJson } from '../../contract/json.ts'
 import { Problem } from '../../contract/problem.ts'
-import { browserContextDocument } from '../../documents.ts'
+import { browserContextContract } from '../../documents.ts'
 import { byteSize } from '../elements.ts'
 
-const faultOf = schemaCompiler(browserContextDocument)({ $ref: '#/components/schemas/StorageState' })
+const faultOf = schemaCompiler(browserContextContract.document)({ $ref: '#/components/schemas/StorageState' })
 
 export const tooLarge = `A storage state may have ${byteSize(stateBytesMax)}, and this file has more.`
 

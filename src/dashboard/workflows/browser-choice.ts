@@ -1,7 +1,7 @@
 /** The browser context that a run is queued with, and when the run changes it: what stands in the form, and what is sent. */
 import type { BrowserContext } from '../../browser-contexts/browser-contexts.ts'
 import { type Document, readOperations, resolved } from '../../contract/operations.ts'
-import { executionDocument } from '../../documents.ts'
+import { executionContract } from '../../documents.ts'
 import type { PersistContext, Run } from '../../runs/run.ts'
 import { persistWords } from '../browser-contexts/words.ts'
 import { selectField } from '../elements.ts'
@@ -19,9 +19,9 @@ const persistDefault = defaultOf('persistContext')
 
 /** As the Execution API has it. */
 function defaultOf(name: string): PersistContext {
-  const queueing = readOperations(executionDocument).find(({ id }) => id === 'queueRemoteRun')
+  const queueing = readOperations(executionContract.document).find(({ id }) => id === 'queueRemoteRun')
   const schema = queueing?.parameters.find((parameter) => parameter.name === name)?.schema
-  const value = resolved<{ default?: unknown }>(executionDocument as Document, schema)?.default
+  const value = resolved<{ default?: unknown }>(executionContract.document as Document, schema)?.default
   if (isPersist(value)) return value
   throw new Error(`queueRemoteRun is to have a default for ${name}.`)
 }

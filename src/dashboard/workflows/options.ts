@@ -1,6 +1,6 @@
 /** What may be said of a run beside its variables, within the bounds of the Execution API. */
 import { readOperations } from '../../contract/operations.ts'
-import { executionDocument } from '../../documents.ts'
+import { executionContract } from '../../documents.ts'
 import type { Entry } from './entries.ts'
 
 export type OptionName = 'delaySeconds' | 'expiresInSeconds' | 'priority'
@@ -8,7 +8,7 @@ export type Options = Record<OptionName, Entry>
 
 const names: OptionName[] = ['delaySeconds', 'expiresInSeconds', 'priority']
 
-const queueing = readOperations(executionDocument).find(({ id }) => id === 'queueRemoteRun')
+const queueing = readOperations(executionContract.document).find(({ id }) => id === 'queueRemoteRun')
 
 /** As the document has them. */
 export const optionBounds = Object.fromEntries(names.map((name) => [name, boundsOf(name)])) as Record<

@@ -1,0 +1,26 @@
+/** `X-Document-Hash`: a reader can tell from any answer which document the service follows. */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import * as browserContextClient from '../../generated/browser-context.alpha/client.ts'
+import * as executionClient from '../../generated/execution.v1/client.ts'
+import { startTestService, type TestService } from '../support/service.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startTestService({ worker: false })
+})
+afterAll(() => service.stop())
+
+const surfaces = [
+  { name: 'execution.v1', client: executionClient, address: () => service.executionUrl },
+  { name: 'browser-context.alpha', client: browserContextClient, address: () => service.browserContextUrl },
+]
+
+test.each(surfaces)('every answer of $name carries the hash of its document, and the client the same', async (it) => {
+  const bytes = readFileSync(`generated/${it.name}/document.json`)
+  const expected = createHash('sha256').update(bytes).digest('hex').slice(0, 16)
+  const nowhere = await fetch(`${it.address()}/nowhere`)
+  expect([nowhere.status, nowhere.headers.get('x-document-hash')]).toEqual([404, expected])
+  expect(it.client.documentHash).toBe(expected)
+})
