@@ -31,8 +31,19 @@ export default defineConfig({
       {
         test: {
           ...limits,
+          name: 'consumers',
+          // `npm run test:consumers`: what those get who install the client, read the docs or add an operation.
+          include: ['test/consumers/**/*.test.ts'],
+        },
+      },
+      {
+        test: {
+          ...limits,
           name: 'parts',
-          include: ['test/{unit,contract,contract-machinery,storage,dashboard}/**/*.test.ts'],
+          include: [
+            'test/{unit,contract,contract-machinery,storage,dashboard}/**/*.test.ts',
+            'test/{client,docs,samples,mock,parity,guard,generate}/**/*.test.ts',
+          ],
           // A process for each file would load the service each time: a third of all the time that tests take.
           isolate: false,
         },
