@@ -1,80 +1,13 @@
-/** `npm run demo` shows the service truthfully, leaves nothing behind, and says in one sentence why it cannot go on. */
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
+/** `npm run demo` shows the service truthfully, and leaves nothing behind. */
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { expect, onTestFinished, test, vi } from 'vitest'
-
-// Each demo starts a service of its own; a busy machine needs its time for that.
-vi.setConfig({ testTimeout: 60_000 })
-
-const demoModule = fileURLToPath(new URL('../../src/demo/demo.ts', import.meta.url))
-
-interface Demo {
-  child: ChildProcess
-  /** What it has printed so far on both streams. */
-  output(): string
-  /** Resolves when the output holds `text`. */
-  says(text: string): Promise<void>
-  exitCode: Promise<number | null>
-  /** Where it makes its own data directory. */
-  temporary: string
-  /** In the environment of each of its processes, and of no other. */
-  mark: string
-}
-
-async function startDemo(words: string[], environment: Record<string, string> = {}): Promise<Demo> {
-  const temporary = await temporaryDirectory()
-  const mark = randomUUID()
-  const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
-  const { NODE_COMPILE_CACHE = tmpdir() } = process.env
-  const own = { PATH: process.env.PATH ?? '', TMPDIR: temporary, NODE_COMPILE_CACHE, DEMO_MARK: mark }
-  const env = { ...own, ...ports, ...environment }
-  // Not in the project's directory: it works from everywhere.
-  const child = spawn(process.execPath, [demoModule, ...words], { env, cwd: tmpdir() })
-  child.stdin.end()
-  onTestFinished(() => void child.kill('SIGKILL'))
-  const closed = once(child, 'close')
-  let text = ''
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (chunk) => (text += chunk))
-  const says = async (awaited: string) => {
-    const ended = closed.then(() =>
-      Promise.reject(new Error(`The demo has ended without saying "${awaited}": ${text}`)),
-    )
-    ended.catch(() => {})
-    while (!text.includes(awaited)) await Promise.race([once(child.stdout, 'data'), ended])
-  }
-  return { child, output: () => text, says, exitCode: closed.then(([code]) => code), temporary, mark }
-}
-
-async function temporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'demo-test-'))
-  onTestFinished(() => rm(directory, { recursive: true }))
-  return directory
-}
-
-/** Every process that the demo has started, at whatever remove, and that is still there. */
-async function processesOf({ mark }: Demo): Promise<string[]> {
-  const found = []
-  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
-    if (environment.includes(mark)) found.push((await readFile(`/proc/${pid}/cmdline`, 'latin1')).replaceAll('\0', ' '))
-  }
-  return found
-}
-
-async function expectNothingLeft(demo: Demo): Promise<void> {
-  expect(await processesOf(demo)).toEqual([])
-  expect(await readdir(demo.temporary)).toEqual([])
-  for (const origin of new Set(demo.output().match(/http:\/\/127\.0\.0\.1:\d+/g))) {
-    await expect(fetch(origin), origin).rejects.toThrow('fetch failed')
-  }
-}
+import { expect, onTestFinished, test } from 'vitest'
+import { type Demo, expectNothingLeft, startDemo, temporaryDirectory } from '../support/demo.ts'
 
 /** The commands as they are printed: a line that begins with `curl`, and those that it continues on. */
 function commandsIn(output: string): string[] {
@@ -153,23 +86,6 @@ test('stays up for the printed commands, each of which answers as it did in the 
   await expectNothingLeft(demo)
 })
 
-test('leaves nothing behind when it is stopped on the way', async () => {
-  const demo = await startDemo([])
-  await demo.says('running, attempt 1')
-  demo.child.kill('SIGTERM')
-  expect(await demo.exitCode, demo.output()).toBe(1)
-  await expectNothingLeft(demo)
-})
-
-test('takes its service with it when it is killed, and the browser of its runs', async () => {
-  const demo = await startDemo([], { SHUTDOWN_SECONDS: '1' })
-  await demo.says('The next run')
-  expect((await processesOf(demo)).join()).toContain('chrom')
-  demo.child.kill('SIGKILL')
-  await demo.exitCode
-  await expect.poll(() => processesOf(demo), { timeout: 10_000 }).toEqual([])
-})
-
 test('says that a port is in use, and nothing more', async () => {
   const other = createServer()
   await once(other.listen(0, '127.0.0.1'), 'listening')
@@ -180,36 +96,6 @@ test('says that a port is in use, and nothing more', async () => {
   const refusal = `EXECUTION_PORT is ${port}, and something listens on that port already: set it to another one.`
   expect(demo.output().trim().split('\n').slice(1).filter(Boolean)).toEqual([refusal])
   expect(await readdir(demo.temporary)).toEqual([])
-})
-
-test('says which workflows it lacks', async () => {
-  const WORKFLOWS_DIR = await temporaryDirectory()
-  const demo = await startDemo(['--once'], { WORKFLOWS_DIR })
-  expect(await demo.exitCode).toBe(1)
-  expect(demo.output()).toMatch(
-    /\n\nThe demo needs check-links, .*, shop-orders, which WORKFLOWS_DIR does not have: unset WORKFLOWS_DIR\.\n$/,
-  )
-  await expectNothingLeft(demo)
-})
-
-test('gives the reason that the service gave for not starting', async () => {
-  const WORKFLOWS_DIR = join(await temporaryDirectory(), 'missing')
-  const demo = await startDemo(['--once'], { WORKFLOWS_DIR })
-  expect(await demo.exitCode).toBe(1)
-  expect(demo.output()).toMatch(/\n\nWORKFLOWS_DIR \(.*missing\) cannot be read: ENOENT.*\n$/)
-  await expectNothingLeft(demo)
-})
-
-test('says so when the service dies on the way', async () => {
-  const DATA_DIR = await temporaryDirectory()
-  const demo = await startDemo(['--once'], { DATA_DIR })
-  await demo.says('running, attempt 1')
-  const log = (await readFile(join(DATA_DIR, 'service.log'), 'utf8')).trim().split('\n')
-  const { pid } = log.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'service ready')
-  process.kill(pid, 'SIGKILL')
-  expect(await demo.exitCode).toBe(1)
-  expect(demo.output()).toMatch(/\n\nThe service has ended \(SIGKILL\)\.\n$/)
-  await expectNothingLeft(demo)
 })
 
 test('refuses an option that it does not have', async () => {

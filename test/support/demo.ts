@@ -1,0 +1,72 @@
+/** Runs `npm run demo` for tests, with ports and a place of its own, and sees what it leaves behind. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, onTestFinished } from 'vitest'
+
+const demoModule = fileURLToPath(new URL('../../src/demo/demo.ts', import.meta.url))
+
+export interface Demo {
+  child: ChildProcess
+  /** What it has printed so far on both streams. */
+  output(): string
+  /** Resolves when the output holds `text`. */
+  says(text: string): Promise<void>
+  exitCode: Promise<number | null>
+  /** Where it makes its own data directory. */
+  temporary: string
+  /** In the environment of each of its processes, and of no other. */
+  mark: string
+}
+
+export async function startDemo(words: string[], environment: Record<string, string> = {}): Promise<Demo> {
+  const temporary = await temporaryDirectory()
+  const mark = randomUUID()
+  const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
+  const { NODE_COMPILE_CACHE = tmpdir() } = process.env
+  const own = { PATH: process.env.PATH ?? '', TMPDIR: temporary, NODE_COMPILE_CACHE, DEMO_MARK: mark }
+  const env = { ...own, ...ports, ...environment }
+  // Not in the project's directory: it works from everywhere.
+  const child = spawn(process.execPath, [demoModule, ...words], { env, cwd: tmpdir() })
+  child.stdin.end()
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const closed = once(child, 'close')
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (chunk) => (text += chunk))
+  const says = async (awaited: string) => {
+    const ended = closed.then(() =>
+      Promise.reject(new Error(`The demo has ended without saying "${awaited}": ${text}`)),
+    )
+    ended.catch(() => {})
+    while (!text.includes(awaited)) await Promise.race([once(child.stdout, 'data'), ended])
+  }
+  return { child, output: () => text, says, exitCode: closed.then(([code]) => code), temporary, mark }
+}
+
+export async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'demo-test-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  return directory
+}
+
+/** Every process that the demo has started, at whatever remove, and that is still there. */
+export async function processesOf({ mark }: Demo): Promise<string[]> {
+  const found = []
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
+    if (environment.includes(mark)) found.push((await readFile(`/proc/${pid}/cmdline`, 'latin1')).replaceAll('\0', ' '))
+  }
+  return found
+}
+
+export async function expectNothingLeft(demo: Demo): Promise<void> {
+  expect(await processesOf(demo)).toEqual([])
+  expect(await readdir(demo.temporary)).toEqual([])
+  for (const origin of new Set(demo.output().match(/http:\/\/127\.0\.0\.1:\d+/g))) {
+    await expect(fetch(origin), origin).rejects.toThrow('fetch failed')
+  }
+}
