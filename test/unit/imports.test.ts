@@ -8,6 +8,7 @@ import { expect, test } from 'vitest'
 const rooms = [
   'demo',
   'generate',
+  'guard',
   'main.ts',
   'command-line',
   'app.ts',
@@ -94,8 +95,8 @@ test('the configuration knows nothing of the domain', () => {
   expect(described(within.filter(({ from, to }) => from === 'config.ts' && to !== 'storage'))).toEqual([])
 })
 
-test('the service starts no demo and generates nothing', () => {
-  expect(described(within.filter(({ to }) => to === 'demo' || to === 'generate'))).toEqual([])
+test('the service starts no demo, generates nothing and guards nothing', () => {
+  expect(described(within.filter(({ to }) => ['demo', 'generate', 'guard'].includes(to)))).toEqual([])
 })
 
 test('only operations.ts files and the surfaces see what the documents make of the server', () => {

@@ -1,0 +1,118 @@
+/** What a change of a document is to those who call the service, and what a comparison notes. */
+import type { Document } from '../../generate/document.ts'
+
+/** Breaking: a client of the last release may fail. Changed: words, and answers that hold less than they might have. */
+export type Kind = 'breaking' | 'added' | 'deprecated' | 'changed'
+
+/** Which way a schema travels: what a request may hold may only grow, what an answer may hold may only shrink. */
+export type Direction = 'request' | 'answer'
+
+/** A part of a document, of any shape. */
+export type Node = Record<string, unknown>
+
+export interface Change {
+  kind: Kind
+  /** Where, in words; `{operation}` and `{answer}` stand for those that the change was found in. */
+  subject: string
+  /** What became of it: the rest of the sentence. */
+  what: string
+  /** Whom it breaks, and how; empty for what breaks nobody. */
+  why: string
+  /** JSON Pointer into the current document, or into the released one for what is gone. */
+  pointer: string
+  operation: string
+  status: string
+}
+
+/** Where a comparison is. */
+export type Place = Pick<Change, 'subject' | 'pointer' | 'operation' | 'status'>
+
+export interface Comparison {
+  before: Document
+  after: Document
+  changes: Change[]
+}
+
+export const why = {
+  refused: 'A request that was accepted until now is refused.',
+  surprised: 'A client that was written for the last release gets what it does not know.',
+  missed: 'A client that reads it finds nothing.',
+  renamed: 'Code that was written for the last release names it as it was.',
+  forbidden: 'A key whose scopes sufficed until now is answered 403.',
+  unanswered: 'Whoever calls it is answered 404 or 405.',
+  defaulted: 'Whoever leaves it out gets something else.',
+  nobody: '',
+}
+
+export function note({ changes }: Comparison, place: Place, kind: Kind, what: string, reason = why.nobody): void {
+  const { subject, pointer, operation, status } = place
+  changes.push({ kind, subject, what, why: reason, pointer, operation, status })
+}
+
+export function below(place: Place, subject: string, ...steps: string[]): Place {
+  const tokens = steps.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1'))
+  return { ...place, subject, pointer: [place.pointer, ...tokens].join('/') }
+}
+
+export interface Resolved {
+  node: Node
+  /** The last component that a `$ref` led to. */
+  component?: { name: string; pointer: string }
+}
+
+/** Follows `$ref`; what stands beside it counts more than what it leads to. */
+export function resolve(document: Document, node: unknown): Resolved {
+  const { $ref, ...beside } = (node === true ? {} : (node ?? {})) as Node
+  if (typeof $ref !== 'string') return { node: beside }
+  const steps = $ref.split('/').slice(1)
+  const found = steps.reduce<unknown>(
+    (at, step) => (at as Node | undefined)?.[step.replaceAll('~1', '/').replaceAll('~0', '~')],
+    document,
+  )
+  if (found === undefined) throw new Error(`The document refers to ${$ref}, which it does not have.`)
+  const { node: target, component } = resolve(document, found)
+  return {
+    node: { ...target, ...beside },
+    component: component ?? { name: steps.at(-1) ?? '', pointer: $ref.slice(1) },
+  }
+}
+
+export function same(one: unknown, other: unknown): boolean {
+  return JSON.stringify(sorted(one)) === JSON.stringify(sorted(other))
+}
+
+/** The order of members means nothing. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort()
+      .map(([name, each]) => [name, sorted(each)]),
+  )
+}
+
+/** The names of both, in the order of the second; those that it lacks come last. */
+export function names(before: unknown, after: unknown): string[] {
+  return [...new Set([...Object.keys(after ?? {}), ...Object.keys(before ?? {})])]
+}
+
+/** `description`, `summary`, `title`, `deprecated` and examples: what tells people, and is not enforced. */
+export function compareWords(comparison: Comparison, place: Place, before: Node, after: Node): void {
+  if (after.deprecated === true && before.deprecated !== true) note(comparison, place, 'deprecated', 'is deprecated')
+  if (after.deprecated !== true && before.deprecated === true)
+    note(comparison, place, 'changed', 'is not deprecated any more')
+  const prose = ['description', 'summary', 'title'].some((name) => before[name] !== after[name])
+  if (prose) note(comparison, place, 'changed', 'is described in other words')
+  const examples = ['example', 'examples'].some(
+    (name) => !same(examplesOf(comparison.before, before[name]), examplesOf(comparison.after, after[name])),
+  )
+  if (examples) note(comparison, place, 'changed', 'has other examples')
+}
+
+function examplesOf(document: Document, examples: unknown): unknown {
+  if (typeof examples !== 'object' || examples === null || Array.isArray(examples)) return examples
+  return Object.fromEntries(
+    Object.entries(examples).map(([name, each]) => [name, (each as Node)?.$ref ? resolve(document, each).node : each]),
+  )
+}
