@@ -3,7 +3,7 @@ import createClient, { type ClientOptions, type MaybeOptionalInit, mergeHeaders 
 import type { paths } from './types.ts'
 
 /** What a service that follows the same document sends as `X-Document-Hash`. */
-export const documentHash = 'f0534594a96c5eb8'
+export const documentHash = '37f1f7eaaee9f61f'
 
 /** A client of Browser Context API 0.2.0 that sends `apiKey` with every request. */
 export function createBrowserContextAlphaClient({ apiKey, ...options }: ClientOptions & { apiKey: string; baseUrl: string }) {

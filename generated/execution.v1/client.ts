@@ -3,7 +3,7 @@ import createClient, { type ClientOptions, type MaybeOptionalInit, mergeHeaders 
 import type { paths } from './types.ts'
 
 /** What a service that follows the same document sends as `X-Document-Hash`. */
-export const documentHash = '8aa9da5b91a8aa93'
+export const documentHash = '7c75b11b19b33ec4'
 
 /** A client of Execution API 1.1.0 that sends `apiKey` with every request. */
 export function createExecutionV1Client({ apiKey, ...options }: ClientOptions & { apiKey: string; baseUrl: string }) {

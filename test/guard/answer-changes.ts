@@ -188,13 +188,13 @@ export const memberChanges: Alteration[] = [
     title: 'an answer may be longer',
     alter: (it) => (schemaOf(it, 'RunPage').properties.data.maxItems = 200),
     kind: 'breaking',
-    says: /`RunPage.data` has the maxItems 200 instead of 100/,
+    says: /`RunPage.data` has the `maxItems` 200 instead of 100/,
   },
   {
     title: 'an answer gets a bound',
     alter: (it) => (schemaOf(it, 'RunError').properties.message.maxLength = 4000),
     kind: 'changed',
-    says: /`RunError.message` has the maxLength 4000/,
+    says: /`RunError.message` has the `maxLength` 4000/,
   },
   {
     title: 'a stream gets a kind of event more',

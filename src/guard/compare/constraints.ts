@@ -69,8 +69,9 @@ function effectOf(keyword: string, was: unknown, is: unknown): Effect {
 
 function sentence(keyword: string, was: unknown, is: unknown): string {
   if (typeof (is ?? was) === 'object') return `has another \`${keyword}\``
-  if (is === undefined) return `has no ${keyword} any more (it was ${shown(was)})`
-  return `has the ${keyword} ${shown(is)}${was === undefined ? '' : ` instead of ${shown(was)}`}`
+  const name = /[A-Z]/.test(keyword) ? `\`${keyword}\`` : keyword
+  if (is === undefined) return `has no ${name} any more (it was ${shown(was)})`
+  return `has the ${name} ${shown(is)}${was === undefined ? '' : ` instead of ${shown(was)}`}`
 }
 
 export function shown(value: unknown): string {

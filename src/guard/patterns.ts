@@ -1,0 +1,93 @@
+/** Finds patterns that take exponential or quadratic time on some input: a caller could hold the service with them. */
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { isSafePattern } from 'redos-detector'
+import { parseAst } from 'rolldown/parseAst'
+import type { Finding, Guarded, Report } from './finding.ts'
+import { placeOf, walk } from './walk.ts'
+
+/** The most that any safe pattern here takes is a third of it; without a limit, one that is not takes seconds. */
+const maxSteps = 20_000
+
+/** The code that sees what strangers send; the rest reads what the service itself has written. */
+const codeOfRequests = ['src/{contract,api-keys,accounts,dashboard}/**/*.ts', 'src/*/operations.ts']
+
+/** Patterns of code that are unsafe by the book, and harmless where they are. */
+export const harmless: Record<string, string> = {
+  '"((?:[^"\\\\]|\\\\.)*)"': 'A `Prefer` header has 256 characters at most.',
+  '^[^\\s\\p{Cc}@<>()]+@[^\\s\\p{Cc}@<>()]+$': 'Neither side may hold the @ between them: one way to match.',
+  'at position [0-9]+ \\(line [0-9]+ column [0-9]+\\)$': "It reads the JSON parser's own message.",
+  '\\{([^}]+)\\}': 'It reads paths of the documents.',
+  '\\{[^}]+\\}': 'It reads paths of the documents.',
+}
+
+interface Found {
+  pattern: string
+  flags: string
+  where: string
+}
+
+export function patternsOfDocument({ name, current }: Pick<Guarded, 'name' | 'current'>): Found[] {
+  return [...walk(current)].flatMap(({ value, path }) =>
+    path.at(-1) === 'pattern' && typeof value === 'string'
+      ? // Ajv compiles patterns with this flag.
+        [{ pattern: value, flags: 'u', where: placeOf(name, current, path) }]
+      : [],
+  )
+}
+
+/** Every regular expression that is written out in the code that sees requests. */
+export function patternsOfCode(root: string): Found[] {
+  return codeOfRequests
+    .flatMap((glob) => globSync(glob, { cwd: root }).sort())
+    .flatMap((file) => {
+      const text = readFileSync(join(root, file), 'utf8')
+      return text.includes('/') ? literals(text, file) : []
+    })
+}
+
+function literals(text: string, file: string): Found[] {
+  return [...walk(parseAst(text, { lang: 'ts' }))].flatMap(({ value }) => {
+    const { regex, start } = (value ?? {}) as { regex?: { pattern: string; flags: string } | null; start?: number }
+    if (!regex) return []
+    return [{ ...regex, where: `${file}:${text.slice(0, start).split('\n').length}` }]
+  })
+}
+
+export function guardPatterns(found: readonly Found[]): Report {
+  const distinct = new Map(found.map((it) => [`${it.flags} ${it.pattern}`, it]))
+  const unsafe = [...distinct.values()].filter((it) => !(it.pattern in harmless) && !isLinear(it))
+  return { looked: `${distinct.size} patterns`, findings: unsafe.map(finding) }
+}
+
+/** Excuses for patterns that are not there any more. */
+export function unusedExcuses(found: readonly Found[]): Finding[] {
+  const unused = Object.keys(harmless).filter((pattern) => !found.some((it) => it.pattern === pattern))
+  return unused.map((pattern) => ({
+    severity: 'error',
+    what: `The pattern \`${pattern}\` is excused, and nowhere any more.`,
+    where: 'src/guard/patterns.ts',
+    why: 'It would excuse one that is written elsewhere later.',
+    mend: 'Take it out.',
+  }))
+}
+
+export function isLinear({ pattern, flags }: Pick<Found, 'pattern' | 'flags'>): boolean {
+  return isSafePattern(pattern, {
+    maxSteps,
+    unicode: /[uv]/.test(flags),
+    caseInsensitive: flags.includes('i'),
+    multiLine: flags.includes('m'),
+    dotAll: flags.includes('s'),
+  }).safe
+}
+
+function finding({ pattern, where }: Found): Finding {
+  return {
+    severity: 'error',
+    what: `The pattern \`${pattern}\` may take very long on some input.`,
+    where,
+    why: 'There are several ways to match the same characters, and a value that fits none makes the server try them all.',
+    mend: 'Begin it with ^, and let no two repetitions beside or inside each other match the same character.',
+  }
+}
