@@ -2,12 +2,9 @@
  * `node src/guard/main.ts` checks the contract. With `--changes` it writes the changelog of what is not released yet;
  * with `--release` it makes the documents as they are the released ones, unless the check fails.
  */
-import { copyFile, mkdir, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { changelog, changelogPath, releasedChangelog } from './changelog.ts'
-import { changesOf } from './contract.ts'
 import { type Finding, shownFinding } from './finding.ts'
-import { currentPath, guard, readChangelog, readGuarded, releasedPath } from './guard.ts'
+import { guard } from './guard.ts'
+import { release, writeChanges } from './release.ts'
 
 const root = '.'
 
@@ -27,28 +24,14 @@ async function check(): Promise<boolean> {
   return errors === 0
 }
 
-async function writeChanges(): Promise<void> {
-  await mkdir(dirname(changelogPath), { recursive: true })
-  await writeFile(changelogPath, changelog(readGuarded(root), readChangelog(root)))
-  out(`wrote: ${changelogPath}`)
-}
-
 /** The day is UTC's. */
-async function release(): Promise<boolean> {
+async function releaseChecked(): Promise<boolean> {
   if (!(await check())) return false
-  const guarded = readGuarded(root)
-  if (guarded.every((it) => changesOf(it).length === 0)) {
-    out('Nothing has changed since the last release.')
-    return true
-  }
-  const day = new Date().toISOString().slice(0, 10)
-  await writeFile(changelogPath, releasedChangelog(guarded, readChangelog(root), day))
-  for (const { name, current } of guarded) {
-    await copyFile(currentPath(name), releasedPath(name))
-    out(`released: ${current.info.title} ${current.info.version}`)
-  }
+  const released = release(root, new Date().toISOString().slice(0, 10))
+  for (const document of released) out(`released: ${document}`)
+  if (released.length === 0) out('Nothing has changed since the last release.')
   return true
 }
 
-if (process.argv.includes('--changes')) await writeChanges()
-else if (!(await (process.argv.includes('--release') ? release() : check()))) process.exitCode = 1
+if (process.argv.includes('--changes')) writeChanges(root)
+else if (!(await (process.argv.includes('--release') ? releaseChecked() : check()))) process.exitCode = 1

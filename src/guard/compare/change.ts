@@ -78,6 +78,7 @@ export function resolve(document: Document, node: unknown): Resolved {
 }
 
 export function same(one: unknown, other: unknown): boolean {
+  if (one === other || JSON.stringify(one) === JSON.stringify(other)) return true
   return JSON.stringify(sorted(one)) === JSON.stringify(sorted(other))
 }
 
