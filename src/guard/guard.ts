@@ -27,9 +27,9 @@ export function readChangelog(root: string): string {
   return readFileSync(join(root, changelogPath), 'utf8')
 }
 
-/** All that people read: the documents' prose, the guides, the README. */
+/** All that users read: the documents' prose, the guides, the README. Decisions are full of names of libraries. */
 export function readProse(root: string, guarded: readonly Guarded[]): Prose[] {
-  const files = ['README.md', 'CHANGELOG.md', 'docs/**/*.md'].flatMap((pattern) =>
+  const files = ['README.md', 'CHANGELOG.md', 'docs/*.md', 'docs/guides/*.md'].flatMap((pattern) =>
     globSync(pattern, { cwd: root }).sort(),
   )
   return [

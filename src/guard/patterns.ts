@@ -40,18 +40,25 @@ export function patternsOfDocument({ name, current }: Pick<Guarded, 'name' | 'cu
 export function patternsOfCode(root: string): Found[] {
   return codeOfRequests
     .flatMap((glob) => globSync(glob, { cwd: root }).sort())
-    .flatMap((file) => {
-      const text = readFileSync(join(root, file), 'utf8')
-      return text.includes('/') ? literals(text, file) : []
-    })
+    .flatMap((file) => literals(readFileSync(join(root, file), 'utf8'), file))
 }
 
 function literals(text: string, file: string): Found[] {
-  return [...walk(parseAst(text, { lang: 'ts' }))].flatMap(({ value }) => {
-    const { regex, start } = (value ?? {}) as { regex?: { pattern: string; flags: string } | null; start?: number }
-    if (!regex) return []
-    return [{ ...regex, where: `${file}:${text.slice(0, start).split('\n').length}` }]
-  })
+  return literalsIn(parseAst(text, { lang: 'ts' })).map(({ regex: { pattern, flags }, start }) => ({
+    pattern,
+    flags,
+    where: `${file}:${text.slice(0, start).split('\n').length}`,
+  }))
+}
+
+interface Literal {
+  regex: { pattern: string; flags: string }
+  start: number
+}
+
+function literalsIn(node: object): Literal[] {
+  if ('regex' in node && node.regex) return [node as Literal]
+  return Object.values(node).flatMap((each) => (typeof each === 'object' && each !== null ? literalsIn(each) : []))
 }
 
 export function guardPatterns(found: readonly Found[]): Report {

@@ -215,6 +215,13 @@ export const memberChanges: Alteration[] = [
     says: /`QueueRemoteRunRequest` has another `not`/,
   },
   {
+    title: 'what a condition refers to changes',
+    prepare: (it) => (schemaOf(it, 'Workflow').allOf = [{ $ref: '#/components/schemas/RunError' }]),
+    alter: (it) => schemaOf(it, 'RunError').required.pop(),
+    kind: 'breaking',
+    says: /`Workflow` has another `allOf`/,
+  },
+  {
     title: 'a member of an answer is deprecated',
     alter: (it) => (schemaOf(it, 'Run').properties.progress.deprecated = true),
     kind: 'deprecated',

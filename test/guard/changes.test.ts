@@ -17,9 +17,9 @@ const tables: Record<string, Alteration[]> = {
 
 const document = current()
 
-function found(alter: (copy: Part) => void): Sentence[] {
-  const after = altered(document, alter)
-  return sentences(compareDocuments(document, after), document)
+function found(alter: (copy: Part) => void, prepare: (copy: Part) => void = () => {}): Sentence[] {
+  const before = altered(document, prepare)
+  return sentences(compareDocuments(before, altered(before, alter)), before)
 }
 
 /** A change that breaks clients says whom and how, which operations it concerns, and where it is. */
@@ -33,8 +33,8 @@ function expectExplained({ text, why, pointer, operations }: Sentence): void {
 const kinds: Kind[] = ['breaking', 'added', 'deprecated', 'changed']
 
 describe.each(Object.entries(tables))('changes of %s', (_, alterations) => {
-  test.each(alterations)('$title: $kind', ({ alter, kind, says }) => {
-    const all = found(alter)
+  test.each(alterations)('$title: $kind', ({ alter, prepare, kind, says }) => {
+    const all = found(alter, prepare)
     expect(kinds.find((each) => all.some((it) => it.kind === each))).toBe(kind)
     const told = all.filter((it) => it.kind === kind).map(({ text }) => text)
     expect(told).toContainEqual(expect.stringMatching(says))

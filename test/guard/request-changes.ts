@@ -3,6 +3,8 @@ import { type Part, parameterOf, queue, run, runs, schemaOf } from './altered.ts
 
 export interface Alteration {
   title: string
+  /** What the released document has, where ours has nothing of the kind. */
+  prepare?: (document: Part) => void
   alter: (document: Part) => void
   kind: 'breaking' | 'added' | 'deprecated' | 'changed'
   /** What the sentence about it must say: the place, and what became of it. */

@@ -77,6 +77,17 @@ export function resolve(document: Document, node: unknown): Resolved {
   }
 }
 
+/** A value with everything that it refers to, once on each way down. */
+export function expanded(document: Document, value: unknown, open: readonly string[] = []): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((each) => expanded(document, each, open))
+  const { $ref } = value as Node
+  if (typeof $ref === 'string') {
+    return open.includes($ref) ? $ref : expanded(document, resolve(document, value).node, [...open, $ref])
+  }
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, expanded(document, each, open)]))
+}
+
 export function same(one: unknown, other: unknown): boolean {
   if (one === other || JSON.stringify(one) === JSON.stringify(other)) return true
   return JSON.stringify(sorted(one)) === JSON.stringify(sorted(other))

@@ -1,5 +1,15 @@
 /** The keywords that bound a value, and whether a change of one narrows or widens what is valid. */
-import { type Comparison, type Direction, type Kind, type Node, note, type Place, same, why } from './change.ts'
+import {
+  type Comparison,
+  type Direction,
+  expanded,
+  type Kind,
+  type Node,
+  note,
+  type Place,
+  same,
+  why,
+} from './change.ts'
 
 type Effect = 'narrower' | 'wider' | 'unknown'
 
@@ -37,7 +47,8 @@ export function compareConstraints(
   after: Node,
 ): void {
   for (const keyword of [...lowerBounds, ...upperBounds, ...conditions]) {
-    const [was, is] = [boundOf(keyword, before), boundOf(keyword, after)]
+    const was = expanded(comparison.before, boundOf(keyword, before))
+    const is = expanded(comparison.after, boundOf(keyword, after))
     if (same(was, is)) continue
     const effect = effectOf(keyword, was, is)
     const [kind, reason] = judge(effect, direction)
