@@ -11,7 +11,8 @@ const mark = '<!-- Released; above: written by `npm run changes`. -->'
 const introduction = `# Changes
 
 What changed in the contracts, release by release. v1 never breaks a client; the alpha may, and tells it here. A client
-ignores members and headers that it does not know, and takes a status that it does not know for its class.
+ignores members, headers and kinds of event that it does not know, and takes an error status that it does not know for
+its class.
 `
 
 const headings = { breaking: 'Breaking', added: 'Added', deprecated: 'Deprecated', changed: 'Changed' } as const

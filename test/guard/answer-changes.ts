@@ -197,10 +197,19 @@ export const memberChanges: Alteration[] = [
     says: /`RunError.message` has the `maxLength` 4000/,
   },
   {
-    title: 'a stream gets a kind of event more',
-    alter: (it) => schemaOf(it, 'RunEvent').oneOf.push({ type: 'object', properties: { type: { const: 'metric' } } }),
+    title: 'a stream gets a kind of event more, which its discriminator tells',
+    alter: (it) => {
+      it.components.schemas.RunMetricEvent = { type: 'object', properties: { type: { const: 'metric' } } }
+      schemaOf(it, 'RunEvent').oneOf.push({ $ref: '#/components/schemas/RunMetricEvent' })
+    },
+    kind: 'added',
+    says: /`RunEvent` may be `RunMetricEvent` too/,
+  },
+  {
+    title: 'a member of an answer may be something else too, and nothing tells which',
+    alter: (it) => schemaOf(it, 'Run').properties.error.oneOf.push({ type: 'string' }),
     kind: 'breaking',
-    says: /`RunEvent` may be/,
+    says: /`Run.error` may be `string` too/,
   },
   {
     title: 'the items of a list change',

@@ -33,7 +33,12 @@ export function compareSchemas(
   compareDefaults(comparison, at, direction, was.node, is.node)
   const pairing = pairUp(alternativesOf(comparison.before, was), alternativesOf(comparison.after, is))
   for (const { label } of pairing.gone) lose(comparison, at, direction, label)
-  for (const { label } of pairing.come) gain(comparison, at, direction, label)
+  // Clients skip a kind of thing that they do not know, where a discriminator tells them the kind.
+  const skipped = direction === 'answer' && is.node.discriminator !== undefined
+  for (const { label } of pairing.come) {
+    if (skipped) note(comparison, at, 'added', `may be \`${label}\` too`)
+    else gain(comparison, at, direction, label)
+  }
   for (const [one, other] of pairing.pairs) {
     const branch = other.component?.pointer === is.component?.pointer ? at : inComponent(at, other)
     if (branch !== at && open.includes(other.component?.pointer ?? '')) continue
