@@ -1,13 +1,12 @@
 /** What browser contexts cost, by the size of what they hold, and how soon a run's page is open. */
 import { randomBytes } from 'node:crypto'
 import { pino } from 'pino'
-import { createBrowserContextAlphaClient } from '../generated/browser-context.alpha/client.ts'
-import { createExecutionV1Client } from '../generated/execution.v1/client.ts'
 import { Accounts } from '../src/accounts/accounts.ts'
 import { BrowserHost } from '../src/browser/browser-host.ts'
 import { openBrowser } from '../src/browser/connection.ts'
 import { BrowserContexts } from '../src/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from '../src/browser-contexts/versions.ts'
+import { createBrowserContextClient, createExecutionClient } from '../src/client/index.ts'
 import { Cursors } from '../src/storage/cursors.ts'
 import { Encryption } from '../src/storage/encryption.ts'
 import { keyBytes } from '../src/storage/keys/key.ts'
@@ -60,7 +59,7 @@ function milliseconds(value: number): string {
 }
 
 async function requests({ browserContextUrl }: Running, apiKey: string): Promise<[string, number[]][]> {
-  const client = createBrowserContextAlphaClient({ baseUrl: browserContextUrl, apiKey })
+  const client = createBrowserContextClient({ baseUrl: browserContextUrl, apiKey })
   const contexts = await Promise.all(stateSizes.map(() => client.createBrowserContext()))
   const samples: Samples = new Map()
   for (let round = 0; round <= rounds; round += 1) {
@@ -177,7 +176,7 @@ async function startOf(
   workflowId: string,
   variableData: Record<string, unknown> = {},
 ): Promise<Started> {
-  const client = createExecutionV1Client({ baseUrl: executionUrl, apiKey })
+  const client = createExecutionClient({ baseUrl: executionUrl, apiKey })
   const queuedAt = performance.timeOrigin + performance.now()
   const params = { path: { workflowId }, header: { Prefer: 'wait=30' } }
   const { data } = await client.queueRemoteRun({ params, body: { variableData } })

@@ -1,5 +1,5 @@
 /** How soon the service is ready, what it needs while idle, and how soon a queued run starts. */
-import { createExecutionV1Client } from '../generated/execution.v1/client.ts'
+import { createExecutionClient } from '../src/client/index.ts'
 import { median, percentile, print, table } from './figures.ts'
 import { createKey, idleMemoryOf, memoryRows, start, stop, withInstallation } from './service.ts'
 
@@ -40,7 +40,7 @@ export function starting(): Promise<void> {
 
 /** One run after the other: each finds a free worker. Both clocks are the machine's. */
 async function measureLatencies(baseUrl: string, apiKey: string): Promise<number[]> {
-  const client = createExecutionV1Client({ baseUrl, apiKey })
+  const client = createExecutionClient({ baseUrl, apiKey })
   const latencies: number[] = []
   for (let count = 0; count < runs; count += 1) {
     const queued = await client.queueRemoteRun({

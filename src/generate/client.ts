@@ -1,44 +1,85 @@
-/** Writes `client.ts`: a typed function for each operationId over openapi-fetch. */
+/** Writes `client.ts`: a typed function for each operationId, and what the published client must know to call it. */
+import type { OperationDescription, RetryRule } from '../client/operation.ts'
 import { documentHash } from '../contract/document-hash.ts'
 import {
   type Document,
   type DocumentName,
   docComment,
   documentText,
+  type OperationObject,
+  type OperationOfPath,
   operationsOf,
   type SecurityScheme,
   typeName,
 } from './document.ts'
 
 export function writeClient(document: Document, name: DocumentName): string {
-  const members = operationsOf(document).map((it) => {
-    const { path, method, operation } = it
-    const required = it.parameters.some((each) => each.required) || operation.requestBody?.required === true
-    const init = `init${required ? '' : '?'}: MaybeOptionalInit<paths['${path}'], '${method}'>`
-    const call = `client.${method.toUpperCase()}('${path}', init${required ? '' : ' ?? {}'})`
-    return `${docComment(it, '    ')}\n    ${operation.operationId}: (${init}) => ${call},`
+  const operations = operationsOf(document)
+  const members = operations.map((it) => {
+    const id = it.operation.operationId
+    const readAs = parseAs(it.operation)
+    return `${docComment(it, '  ')}\n  ${id}: Operation<operations['${id}']${readAs === 'json' ? '' : `, '${readAs}'`}>`
   })
-  const schemes = Object.values(document.components.securitySchemes)
+  const type = `${typeName(name)}Operations`
+  const { title, version } = document.info
   return `// Written by \`npm run generate\` from openapi/${name}.yaml. Do not edit.
-import createClient, { type ClientOptions, type MaybeOptionalInit, mergeHeaders } from 'openapi-fetch'
-import type { paths } from './types.ts'
+import type { Operation, SurfaceDescription } from '../../src/client/operation.ts'
+import type { operations } from './types.ts'
 
 /** What a service that follows the same document sends as \`X-Document-Hash\`. */
 export const documentHash = '${documentHash(documentText(document))}'
 
-/** A client of ${document.info.title} ${document.info.version} that sends \`apiKey\` with every request. */
-export function create${typeName(name)}Client({ apiKey, ...options }: ClientOptions & { apiKey: string; baseUrl: string }) {
-  const headers = mergeHeaders(options.headers, { ${credential(schemes)} })
-  const client = createClient<paths>({ ...options, headers })
-  return {
+/** Every operation of ${title} ${version} as a function. */
+export interface ${type} {
 ${members.join('\n')}
-  }
+}
+
+/** How the operations of ${title} ${version} are called. */
+export const ${type.charAt(0).toLowerCase()}${type.slice(1)}: SurfaceDescription<${type}> = {
+  document: '${name}',
+  documentHash,
+  credential: (apiKey) => ({ ${credential(Object.values(document.components.securitySchemes))} }),
+  operations: {
+${operations.map((it) => `    ${it.operation.operationId}: ${literal(description(it))},`).join('\n')}
+  },
 }
 `
 }
 
-function credential(schemes: SecurityScheme[]): string {
-  const [scheme] = schemes
+function credential([scheme]: SecurityScheme[]): string {
   if (scheme?.type === 'http') return 'Authorization: `Bearer ${apiKey}`'
   return `'${scheme?.name}': apiKey`
+}
+
+function description(it: OperationOfPath): OperationDescription {
+  const method = it.method.toUpperCase() as OperationDescription['method']
+  const readAs = parseAs(it.operation)
+  return { method, path: it.path, retry: retryRule(it), ...(readAs !== 'json' && { parseAs: readAs }) }
+}
+
+/** RFC 9110, section 9.2.2. */
+const idempotentMethods = ['get', 'put', 'delete']
+
+/** How the document promises of another method that it is idempotent. */
+const idempotentByDescription = 'Repeating the call changes nothing.'
+
+/** A PUT that takes an Idempotency-Key would not need one if it were idempotent. */
+function retryRule({ method, operation, parameters }: OperationOfPath): RetryRule {
+  if (parameters.some((each) => each.in === 'header' && each.name === 'Idempotency-Key')) return 'withIdempotencyKey'
+  const isIdempotent = idempotentMethods.includes(method) || operation.description.includes(idempotentByDescription)
+  return isIdempotent ? 'always' : 'ifNothingWasStored'
+}
+
+/** Events are read as they come, files as bytes; all else is JSON, or nothing. */
+function parseAs({ responses }: OperationObject): NonNullable<OperationDescription['parseAs']> {
+  const answered = Object.entries(responses).filter(([status]) => status.startsWith('2'))
+  const mediaTypes = answered.flatMap(([, response]) => Object.keys((response as { content?: object }).content ?? {}))
+  if (mediaTypes.includes('text/event-stream')) return 'stream'
+  return mediaTypes.every((mediaType) => mediaType === 'application/json') ? 'json' : 'blob'
+}
+
+/** As the source of a literal on one line. */
+function literal(members: object): string {
+  const entries = Object.entries(members).map(([name, value]) => `${name}: '${value}'`)
+  return `{ ${entries.join(', ')} }`
 }

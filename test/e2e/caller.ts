@@ -1,82 +1,56 @@
-/** What a caller does with the Execution API in the journeys, through the generated client. */
+/** What a caller does with the Execution API in the journeys, through the published client. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { TestContext } from 'vitest'
-import { createExecutionV1Client } from '../../generated/execution.v1/client.ts'
-import type { components } from '../../generated/execution.v1/types.ts'
+import {
+  type ClientOptions,
+  createExecutionClient,
+  type ExecutionClient,
+  ProblemError,
+  type Run,
+  unwrap,
+} from '../../src/client/index.ts'
 import { type Installation, newInstallation, type ServiceProcess } from '../support/installation.ts'
 import { type TestAccount, until } from '../support/service.ts'
 
-export type Client = ReturnType<typeof createExecutionV1Client>
-export type Run = components['schemas']['Run']
-type RunEvent = components['schemas']['RunEvent']
-
-export function clientOf({ executionUrl }: Pick<ServiceProcess, 'executionUrl'>, apiKey: string): Client {
-  return createExecutionV1Client({ apiKey, baseUrl: executionUrl })
+export function clientOf(
+  { executionUrl }: Pick<ServiceProcess, 'executionUrl'>,
+  apiKey: string,
+  options: Partial<ClientOptions> = {},
+): ExecutionClient {
+  return createExecutionClient({ apiKey, baseUrl: executionUrl, ...options })
 }
 
-type Query = NonNullable<Parameters<Client['queueRemoteRun']>[0]['params']['query']>
-type Headers = NonNullable<Parameters<Client['queueRemoteRun']>[0]['params']['header']>
+type Query = NonNullable<Parameters<ExecutionClient['queueRemoteRun']>[0]['params']['query']>
+type Headers = NonNullable<Parameters<ExecutionClient['queueRemoteRun']>[0]['params']['header']>
 
 export async function queue(
-  client: Client,
+  client: ExecutionClient,
   workflowId: string,
   variableData: object,
   query: Query = {},
   header: Headers = {},
 ) {
   const body = { variableData: { ...variableData } }
-  const { data, response } = await client.queueRemoteRun({ params: { path: { workflowId }, query, header }, body })
-  if (!data) throw new Error(`The run was not queued: ${response.status}`)
-  return { run: data, response }
+  const answer = await client.queueRemoteRun({ params: { path: { workflowId }, query, header }, body })
+  if (answer.error) throw new ProblemError(answer.error)
+  return { run: answer.data, response: answer.response }
 }
 
-export async function read(client: Client, { id }: Pick<Run, 'id'>): Promise<Run> {
-  const { data } = await client.getRun({ params: { path: { runId: id } } })
-  if (!data) throw new Error(`There is no run ${id}.`)
-  return data
+export async function read(client: ExecutionClient, { id }: Pick<Run, 'id'>): Promise<Run> {
+  return unwrap(await client.getRun({ params: { path: { runId: id } } }))
 }
 
-export function untilStatus(client: Client, run: Pick<Run, 'id'>, status: Run['status']): Promise<Run> {
+export function untilStatus(client: ExecutionClient, run: Pick<Run, 'id'>, status: Run['status']): Promise<Run> {
   return until(`run ${run.id} is ${status}`, async () => {
     const now = await read(client, run)
     return now.status === status && now
   })
 }
 
-/** Follows the run from after an event on; `undefined` when there is nothing to follow any more (204). */
-export async function follow(client: Client, { id }: Pick<Run, 'id'>, after?: string) {
-  const header = after === undefined ? {} : { 'Last-Event-ID': after }
-  const { data, response } = await client.streamRunEvents({
-    params: { path: { runId: id }, header },
-    parseAs: 'stream',
-  })
-  if (response.status === 204) return undefined
-  if (!data) throw new Error(`The run cannot be followed: ${response.status}`)
-  return eventsOf(data as unknown as ReadableStream<BufferSource>)
-}
-
-/** The events of a stream as they come; leaving the loop closes the connection. */
-async function* eventsOf(stream: ReadableStream<BufferSource>): AsyncGenerator<{ id: string; data: RunEvent }> {
-  let text = ''
-  for await (const part of stream.pipeThrough(new TextDecoderStream())) {
-    text += part
-    for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
-      const fields = new Map(
-        text
-          .slice(0, end)
-          .split('\n')
-          .map((line) => line.split(/: (.*)/s).slice(0, 2) as [string, string]),
-      )
-      text = text.slice(end + 2)
-      if (fields.has('id')) yield { id: fields.get('id') ?? '', data: JSON.parse(fields.get('data') ?? '') }
-    }
-  }
-}
-
-export async function collect<Item>(items: AsyncIterable<Item> | undefined): Promise<Item[]> {
+export async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   const all: Item[] = []
-  for await (const item of items ?? []) all.push(item)
+  for await (const item of items) all.push(item)
   return all
 }
 

@@ -2,9 +2,9 @@
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Site, startSite } from '../../examples/site/site.ts'
-import { createBrowserContextAlphaClient } from '../../generated/browser-context.alpha/client.ts'
+import { createBrowserContextClient } from '../../src/client/index.ts'
 import { type Installation, newInstallation, type ServiceProcess } from '../support/installation.ts'
-import { callerOf, collect, follow, queue } from './caller.ts'
+import { callerOf, collect, queue } from './caller.ts'
 
 const password = 'canary-of-a-password-9041'
 
@@ -26,7 +26,7 @@ afterAll(async () => {
 /** A caller whose runs have a browser context of their own. */
 async function newCustomer() {
   const { account, client } = await callerOf(installation, service)
-  const contexts = createBrowserContextAlphaClient({ apiKey: account.key, baseUrl: service.browserContextUrl })
+  const contexts = createBrowserContextClient({ apiKey: account.key, baseUrl: service.browserContextUrl })
   const { data } = await contexts.createBrowserContext({})
   const browserContextId = data?.id ?? ''
   const run = async (workflowId: string, variables: object = {}, query: object = { browserContextId }) =>
@@ -57,7 +57,7 @@ test('one run signs in, and those after it do not, as long as the session lasts;
   const { data } = await storageState()
   const session = data?.cookies.find(({ name }) => name === 'session')?.value ?? ''
   expect(session).toMatch(/^[0-9a-f]{32}$/)
-  const events = await Promise.all([signedIn, read].map(async (each) => collect(await follow(client, each))))
+  const events = await Promise.all([signedIn, read].map(({ id }) => collect(client.runs.events(id))))
   const told = [JSON.stringify([signedIn, read, events]), service.output()]
   expect(told[0]).toContain('ada has 3 orders')
   for (const secret of [password, session]) for (const text of told) expect(text).not.toContain(secret)
@@ -94,7 +94,7 @@ test('a page is kept as a PDF, and as a picture of the size that was asked for; 
   const download = async ({ id: runId, artifacts }: typeof pdf) => {
     const path = { runId, artifactName: artifacts[0]?.name ?? '' }
     const { data } = await client.getRunArtifact({ params: { path }, parseAs: 'arrayBuffer' })
-    return Buffer.from(data as unknown as ArrayBuffer)
+    return Buffer.from(data ?? new ArrayBuffer())
   }
   const document = (await download(pdf)).toString('latin1')
   expect(document).toMatch(/^%PDF-1\.\d/)

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Run } from '../../src/client/index.ts'
 import { type Installation, newInstallation, type ServiceProcess } from '../support/installation.ts'
 import { until } from '../support/service.ts'
-import { callerOf, clientOf, collect, fileIn, follow, queue, type Run, read, untilStatus } from './caller.ts'
+import { callerOf, clientOf, collect, fileIn, queue, read, untilStatus } from './caller.ts'
 
 let installation: Installation
 let service: ServiceProcess
@@ -22,8 +23,8 @@ describe('a caller', () => {
     const { run, response } = await queue(client, 'hold', { file })
     expect(response.status).toBe(202)
     const seen: string[] = []
-    for await (const { data } of (await follow(client, run)) ?? []) {
-      seen.push(data.type === 'status' ? data.status : data.type === 'log' ? data.message : data.type)
+    for await (const event of client.runs.events(run.id)) {
+      seen.push(event.type === 'status' ? event.status : event.type === 'log' ? event.message : event.type)
       // The run goes on only now that its beginning has been seen.
       if (seen.at(-1) === 'Holding') release()
     }
@@ -37,17 +38,18 @@ describe('a caller', () => {
     const { client } = await newCaller()
     const { file, release } = newFile()
     const { run } = await queue(client, 'hold', { file })
-    const ids: string[] = []
+    const seen: number[] = []
+    const eventsLeft = () => client.runs.events(run.id, { after: seen.at(-1) })
     for (let lost = 0; lost < 3; lost++) {
-      for await (const { id } of (await follow(client, run, ids.at(-1))) ?? []) {
-        ids.push(id)
+      for await (const { sequence } of eventsLeft()) {
+        seen.push(sequence)
         break
       }
     }
     release()
-    ids.push(...(await collect(await follow(client, run, ids.at(-1)))).map(({ id }) => id))
-    expect(ids).toEqual(['1', '2', '3', '4', '5'])
-    expect(await follow(client, run, ids.at(-1))).toBeUndefined()
+    for (const { sequence } of await collect(eventsLeft())) seen.push(sequence)
+    expect(seen).toEqual([1, 2, 3, 4, 5])
+    expect(await collect(eventsLeft())).toEqual([])
   })
 
   test('waits for a run that finishes in time, and is told of one that does not that it goes on', async () => {
@@ -120,16 +122,21 @@ describe('an operator', () => {
     const other = clientOf(service, value)
     const { run } = await queue(other, 'hold', { file })
     const seen: string[] = []
-    for await (const { data } of (await follow(other, run)) ?? []) {
-      seen.push(data.type === 'log' ? data.message : data.type)
-      if (seen.at(-1) !== 'Holding') continue
+    const follow = async () => {
+      for await (const event of other.runs.events(run.id)) {
+        seen.push(event.type === 'log' ? event.message : event.type)
+        if (seen.at(-1) === 'Holding') await deleteKey()
+      }
+    }
+    const deleteKey = async () => {
       const deleted = await installation.command('keys', 'delete', id, '--account', account.id)
       expect(deleted).toMatchObject({ code: 0, stdout: 'Deleted. The key is refused from now on.\n' })
       const refused = await other.getRun({ params: { path: { runId: run.id } } })
-      expect({ status: refused.response.status, error: refused.error }).toEqual({ status: 401, error: 'Unauthorized' })
+      expect(refused.error).toMatchObject({ status: 401, title: 'Unauthorized' })
       // What happens from now on is not told to who holds the deleted key.
       release()
     }
+    await expect(follow()).rejects.toMatchObject({ status: 401, title: 'Unauthorized' })
     expect(seen).toEqual(['status', 'status', 'Holding'])
     await untilStatus(client, run, 'succeeded')
   })
@@ -145,7 +152,7 @@ describe('an operator', () => {
     expect((await client.listRuns()).response.status).toBe(200)
     const body = { variableData: { name: 'Ada' } }
     const refused = await client.queueRemoteRun({ params: { path: { workflowId: 'greet' } }, body })
-    expect({ status: refused.response.status, error: refused.error }).toEqual({ status: 403, error: 'Forbidden' })
+    expect(refused.error).toMatchObject({ status: 403, title: 'Forbidden' })
 
     const unknown = await key('--scopes', 'runs:fly')
     expect(unknown).toMatchObject({

@@ -4,25 +4,15 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
+import { type ExecutionClient, type Run, unwrap } from '../../src/client/index.ts'
 import { command } from '../support/installation.ts'
 import { removeDirectory, settingsOf, temporaryDirectory, until } from '../support/service.ts'
-import {
-  type Client,
-  clientOf,
-  collect,
-  fileIn,
-  follow,
-  ownInstallation,
-  queue,
-  type Run,
-  read,
-  untilStatus,
-} from './caller.ts'
+import { clientOf, collect, fileIn, ownInstallation, queue, read, untilStatus } from './caller.ts'
 
 /** How often the run has reached a final status, and which. */
-async function endings(client: Client, run: Pick<Run, 'id'>): Promise<string[]> {
-  const events = await collect(await follow(client, run))
-  const statuses = events.flatMap(({ data }) => (data.type === 'status' ? [data.status] : []))
+async function endings(client: ExecutionClient, run: Pick<Run, 'id'>): Promise<string[]> {
+  const events = await collect(client.runs.events(run.id))
+  const statuses = events.flatMap((event) => (event.type === 'status' ? [event.status] : []))
   return statuses.filter((status) => status !== 'queued' && status !== 'running')
 }
 
@@ -34,7 +24,7 @@ describe.concurrent('the service', { timeout: 40_000 }, () => {
     const account = await own.createAccount()
     const acknowledged: string[] = []
     const caller = async () => {
-      const client = clientOf(killed, account.key)
+      const client = clientOf(killed, account.key, { retries: 0 })
       for (;;) {
         const { run } = await queue(client, 'greet', { name: 'Ada' })
         acknowledged.push(run.id)
@@ -81,8 +71,8 @@ describe.concurrent('the service', { timeout: 40_000 }, () => {
       return runs.length === 10 && runs.some(({ status }) => status === 'running') && runs
     })
     const running = listed.find(({ status }) => status === 'running') as Run
-    const stream = await follow(client, running)
-    expect((await stream?.next())?.value?.data).toMatchObject({ status: 'queued' })
+    const stream = unwrap(await client.streamRunEvents({ params: { path: { runId: running.id } } }))?.getReader()
+    expect(new TextDecoder().decode((await stream?.read())?.value)).toContain('"status":"queued"')
 
     const ended = stopped.stop()
     const readiness = async () => (await fetch(`${stopped.managementUrl}/readyz`)).status
@@ -92,7 +82,7 @@ describe.concurrent('the service', { timeout: 40_000 }, () => {
       expect(['queued', 'running']).toContain(run.status)
     }
     // The stream ends as it should: a reset would throw here.
-    await collect(stream)
+    await until('the stream has ended', async () => (await stream?.read())?.done)
     expect(await ended).toEqual({ code: 0, signal: null })
     await until('no process is left', () => !stopped.anyAlive())
 

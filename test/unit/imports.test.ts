@@ -9,6 +9,7 @@ const rooms = [
   'demo',
   'guard',
   'generate',
+  'client',
   'main.ts',
   'command-line',
   'app.ts',
@@ -104,12 +105,19 @@ test('only operations.ts files and the surfaces see what the documents make of t
   const seers = /^(execution-api|browser-context-api)\.ts$|^(?!contract\/)[^/]+\/operations\.ts$/
   const generated = imports.filter(({ target }) => target.startsWith('generated/'))
   expect(generated.some(({ file }) => file === 'runs/operations.ts')).toBe(true)
-  // The demo is a caller like any other: it has the client, and nothing of the server.
-  const callers = /^demo\//
+  // The demo is a caller like any other, and the client is what callers have: nothing of the server.
+  const callers = /^(demo|client)\//
   const wrong = generated.filter(({ file, target }) => {
     return callers.test(file) ? target.endsWith('/server.ts') : !seers.test(file) || target.endsWith('/client.ts')
   })
   expect(described(wrong)).toEqual([])
+})
+
+test('the published client brings nothing with it but openapi-fetch and what the documents make for callers', () => {
+  const ofClient = imports.filter(({ file }) => file.startsWith('client/'))
+  expect(ofClient).toContainEqual({ file: 'client/index.ts', target: 'generated/execution.v1/client.ts' })
+  const own = /^(openapi-fetch|src\/client\/.+|generated\/[^/]+\/(client|types)\.ts)$/
+  expect(described(ofClient.filter(({ target }) => !own.test(target)))).toEqual([])
 })
 
 test('SQL is written in storage and in the domain alone', () => {

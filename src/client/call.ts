@@ -1,0 +1,137 @@
+/** One call of an operation: its tries, the waits between them, and what comes of it as a value. */
+import createClient, { type FetchOptions, mergeHeaders } from 'openapi-fetch'
+import type { Answer, OperationDescription, SurfaceDescription } from './operation.ts'
+import { type CallOptions, type ClientOptions, checkOptions, limitsOf } from './options.ts'
+import { aborted, invalidRequest, networkFailure, problemOf, timedOut, unexpectedAnswer } from './problem.ts'
+import { mayRepeat, waitSeconds } from './retry.ts'
+import { pause, timeLimit } from './time-limit.ts'
+
+type Init = Omit<FetchOptions<unknown>, 'params'> & CallOptions & { params?: { header?: Record<string, string> } }
+
+/** The part of openapi-fetch's client that is used, with types that are none of one operation. */
+interface Sender {
+  request(method: string, path: string, init: object): Promise<{ data?: unknown; error?: unknown; response: Response }>
+}
+
+interface Caller {
+  sender: Sender
+  options: ClientOptions
+  noteDrift(response: Response): void
+}
+
+/** Every operation of the document as a function that calls it. */
+export function operationsOf<Operations>(surface: SurfaceDescription<Operations>, options: ClientOptions): Operations {
+  checkOptions(options)
+  const { baseUrl, apiKey, fetch = (request: Request) => globalThis.fetch(request), headers } = options
+  const sender = createClient({
+    baseUrl,
+    fetch,
+    headers: mergeHeaders(headers, surface.credential(apiKey)),
+    // Followed to another host, a redirect would give it the key: only `Authorization` is left out by fetch itself.
+    redirect: 'error',
+  }) as unknown as Sender
+  const caller = { sender, options, noteDrift: driftNoticeOf(surface, options) }
+  const descriptions = Object.entries(surface.operations) as [string, OperationDescription][]
+  const functions = descriptions.map(([id, description]) => [
+    id,
+    (init?: Init) => call(caller, description, init ?? {}),
+  ])
+  return Object.fromEntries(functions)
+}
+
+function driftNoticeOf({ document, documentHash }: SurfaceDescription<never>, { onDrift }: ClientOptions) {
+  let noticed = false
+  return ({ headers }: Response) => {
+    const serviceHash = headers.get('X-Document-Hash')
+    if (noticed || serviceHash === null || serviceHash === documentHash) return
+    noticed = true
+    onDrift?.({ document, clientHash: documentHash, serviceHash })
+  }
+}
+
+async function call(caller: Caller, description: OperationDescription, given: Init): Promise<Answer<unknown>> {
+  const limits = limitsOf(caller.options, given)
+  const { retries, totalSeconds } = limits
+  const init = description.retry === 'withIdempotencyKey' ? withIdempotencyKey(given) : given
+  const timeoutSeconds = limits.timeoutSeconds + preferredWaitSeconds(init)
+  const deadline = Date.now() + totalSeconds * 1000
+  for (let failures = 1; ; failures += 1) {
+    const left = (deadline - Date.now()) / 1000
+    const answer = await attempt(caller, description, init, Math.min(timeoutSeconds, left))
+    if (!answer.error || failures > retries || !mayRepeat(description.retry, answer.error)) return answer
+    const seconds = waitSeconds(failures, answer.error, limits)
+    if (seconds === undefined || Date.now() + seconds * 1000 >= deadline) return answer
+    await pause(seconds, init.signal)
+    if (init.signal?.aborted) return { error: aborted(init.signal), response: answer.response }
+  }
+}
+
+async function attempt(
+  { sender, options, noteDrift }: Caller,
+  { method, path, parseAs = 'json' }: OperationDescription,
+  {
+    retries: _,
+    retryWaitSeconds: __,
+    retryWaitSecondsMax: ___,
+    timeoutSeconds: ____,
+    totalSeconds: _____,
+    ...init
+  }: Init,
+  seconds: number,
+): Promise<Answer<unknown>> {
+  let response = Response.error()
+  if (init.signal?.aborted) return { error: aborted(init.signal), response }
+  const limit = timeLimit(init.signal, seconds)
+  const as = init.parseAs ?? parseAs
+  let url = ''
+  const send = init.fetch ?? options.fetch ?? ((request: Request) => globalThis.fetch(request))
+  const fetch = async (request: Request) => {
+    url = request.url
+    response = await send(request)
+    noteDrift(response)
+    return response
+  }
+  let isStreaming = false
+  try {
+    const answer = await sender.request(method, path, { ...init, parseAs: as, fetch, signal: limit.signal })
+    if (!answer.response.ok) return { error: problemOf(answer.response, answer.error), response: answer.response }
+    isStreaming = as === 'stream'
+    return { data: answer.data ?? (await emptyBody(answer.response, as)), response: answer.response }
+  } catch (cause) {
+    if (init.signal?.aborted) return { error: aborted(init.signal), response }
+    if (limit.isOver) return { error: timedOut(`${method} ${url} was not answered within ${seconds} s.`), response }
+    if (url === '') return { error: invalidRequest(cause), response }
+    if (cause instanceof SyntaxError) return { error: unexpectedAnswer(response, cause), response }
+    return { error: networkFailure(method, url, cause), response }
+  } finally {
+    // A stream goes on after its head, for as long as the caller lets it.
+    if (isStreaming) limit.stop()
+    else limit.end()
+  }
+}
+
+/** openapi-fetch reads no body that is declared empty; a file without content is a file all the same. */
+function emptyBody(response: Response, as: NonNullable<Init['parseAs']>): unknown {
+  if (response.status === 204 || as === 'json' || as === 'stream') return undefined
+  return response[as]()
+}
+
+/** The same key for all tries. Not randomUUID, which browsers have in secure contexts alone. */
+function withIdempotencyKey(init: Init): Init {
+  if (headersOf(init).has('Idempotency-Key')) return init
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  const key = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return { ...init, params: { ...init.params, header: { ...init.params?.header, 'Idempotency-Key': key } } }
+}
+
+/** How long the answer may take because the caller has asked for it (RFC 7240, section 4.3). */
+function preferredWaitSeconds(init: Init): number {
+  const wait = headersOf(init)
+    .get('Prefer')
+    ?.match(/(?:^|,)\s*wait\s*=\s*"?(\d+)/i)?.[1]
+  return Number(wait ?? 0)
+}
+
+function headersOf({ headers, params }: Init): Headers {
+  return mergeHeaders(headers, params?.header)
+}

@@ -1,0 +1,83 @@
+/** Follows a run by its event stream, over disconnects, to its last event. */
+import type { ExecutionV1Operations } from '../../generated/execution.v1/client.ts'
+import type { components } from '../../generated/execution.v1/types.ts'
+import { eventsOf } from './event-stream.ts'
+import { type ClientOptions, type LimitOptions, limitsOf } from './options.ts'
+import { aborted, type Problem, ProblemError, problemTypes } from './problem.ts'
+import { isTransient, waitSeconds } from './retry.ts'
+import { pause, type TimeLimit, timeLimit } from './time-limit.ts'
+
+type RunEvent = components['schemas']['RunEvent']
+
+/** What `runs.events` can be told. */
+export interface EventsOptions extends Omit<LimitOptions, 'totalSeconds'> {
+  /** The `sequence` of the last event that is known already; the events after it follow. Without it: from the first on. */
+  after?: number | undefined
+  /** Ends the loop with a ProblemError of the type `aborted`. To end it without one, leave it. */
+  signal?: AbortSignal | null | undefined
+  /** How often in a row it may fail to connect before the loop ends with an error. 10 by default: a minute or so. */
+  retries?: number | undefined
+  /** A connection that has been silent for this long is given up for a new one. 45 by default: three heartbeats. */
+  silenceSeconds?: number | undefined
+}
+
+const usualRetries = 10
+const usualSilenceSeconds = 45
+
+/** A run in one of these will have more events. */
+const unfinished: string[] = ['queued', 'running'] satisfies components['schemas']['RunStatus'][]
+
+export async function* follow(
+  operations: ExecutionV1Operations,
+  client: ClientOptions,
+  runId: string,
+  { after, signal, silenceSeconds = usualSilenceSeconds, ...given }: EventsOptions,
+): AsyncGenerator<RunEvent> {
+  const { retries = usualRetries, ...limits } = given
+  let last = after === undefined ? '' : String(after)
+  let failures = 0
+  for (;;) {
+    const silence = timeLimit(signal, silenceSeconds)
+    let problem: Problem
+    try {
+      const header = last === '' ? {} : { 'Last-Event-ID': last }
+      const init = { params: { path: { runId }, header }, ...limits, retries: 0, signal: silence.signal }
+      // Until its head is there, a connection has the time of any call.
+      silence.stop()
+      const { data, error, response } = await operations.streamRunEvents(init)
+      if (response?.status === 204) return
+      if (error) problem = error
+      else {
+        for await (const event of readEvents(data, silence)) {
+          failures = 0
+          last = String(event.sequence)
+          yield event
+          if (event.type === 'status' && !unfinished.includes(event.status)) return
+        }
+        problem = broken(runId, undefined)
+      }
+    } catch (cause) {
+      problem = broken(runId, cause)
+    } finally {
+      silence.abort()
+      silence.end()
+    }
+    if (signal?.aborted) throw new ProblemError(aborted(signal))
+    failures += 1
+    const seconds = waitSeconds(failures, problem, limitsOf(client, limits))
+    if (failures > retries || !isTransient(problem) || seconds === undefined) throw new ProblemError(problem)
+    await pause(seconds, signal)
+  }
+}
+
+async function* readEvents(stream: ReadableStream<Uint8Array> | undefined, silence: TimeLimit) {
+  if (!stream) return
+  silence.restart()
+  for await (const { data } of eventsOf(stream, silence.restart)) yield JSON.parse(data) as RunEvent
+}
+
+/** The stream ended although the run has not: the service stops, or the connection is gone. */
+function broken(runId: string, cause: unknown): Problem {
+  const detail = `The event stream of run ${runId} broke off.`
+  return { status: 0, type: problemTypes.networkFailure, title: 'Network failure', detail, cause }
+}

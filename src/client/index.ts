@@ -1,0 +1,36 @@
+/**
+ * The published client of both APIs: a typed function for each operation, with retries, time limits, pages and event
+ * streams. Runs wherever there are `fetch` and web streams: Node 20 and later, browsers, and other runtimes.
+ */
+import type { components as browserContextComponents } from '../../generated/browser-context.alpha/types.ts'
+import type { components as executionComponents } from '../../generated/execution.v1/types.ts'
+
+export { documentHash as browserContextDocumentHash } from '../../generated/browser-context.alpha/client.ts'
+export { documentHash as executionDocumentHash } from '../../generated/execution.v1/client.ts'
+export {
+  type BrowserContextClient,
+  type BrowserContextFilters,
+  type BrowserContexts,
+  createBrowserContextClient,
+} from './browser-context-client.ts'
+export { createExecutionClient, type ExecutionClient } from './execution-client.ts'
+export type { EventsOptions } from './follow.ts'
+export type { Answer } from './operation.ts'
+export type { CallOptions, ClientOptions, Drift, LimitOptions } from './options.ts'
+export type { List, Page } from './pages.ts'
+export { type Problem, ProblemError, type ProblemMember, problemTypes } from './problem.ts'
+export type { QueueAndWaitOptions, RunFilters, Runs, WaitOptions } from './runs.ts'
+export { unwrap } from './unwrap.ts'
+
+/** The schemas of the Execution API, by name. */
+export type ExecutionSchemas = executionComponents['schemas']
+/** The schemas of the Browser Context API, by name. */
+export type BrowserContextSchemas = browserContextComponents['schemas']
+
+export type Run = ExecutionSchemas['Run']
+export type RunStatus = ExecutionSchemas['RunStatus']
+export type RunEvent = ExecutionSchemas['RunEvent']
+export type RunArtifact = ExecutionSchemas['RunArtifact']
+export type Workflow = ExecutionSchemas['Workflow']
+export type BrowserContext = BrowserContextSchemas['BrowserContext']
+export type StorageState = BrowserContextSchemas['StorageState']
