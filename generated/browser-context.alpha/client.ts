@@ -14,7 +14,7 @@ export interface BrowserContextAlphaOperations {
    *
    * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
    */
-  listBrowserContexts: Operation<operations['listBrowserContexts']>
+  listBrowserContexts: Operation<operations, 'listBrowserContexts'>
   /**
    * Create a browser context.
    *
@@ -23,7 +23,7 @@ export interface BrowserContextAlphaOperations {
    *
    * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · answers: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
    */
-  createBrowserContext: Operation<operations['createBrowserContext']>
+  createBrowserContext: Operation<operations, 'createBrowserContext'>
   /**
    * Get a browser context.
    *
@@ -31,7 +31,7 @@ export interface BrowserContextAlphaOperations {
    *
    * `GET /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
-  getBrowserContext: Operation<operations['getBrowserContext']>
+  getBrowserContext: Operation<operations, 'getBrowserContext'>
   /**
    * Delete a browser context.
    *
@@ -40,7 +40,7 @@ export interface BrowserContextAlphaOperations {
    *
    * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 204, 400, 401, 403, 404, 429, 500, 503
    */
-  deleteBrowserContext: Operation<operations['deleteBrowserContext']>
+  deleteBrowserContext: Operation<operations, 'deleteBrowserContext'>
   /**
    * Rename a browser context.
    *
@@ -48,7 +48,7 @@ export interface BrowserContextAlphaOperations {
    *
    * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
-  updateBrowserContext: Operation<operations['updateBrowserContext']>
+  updateBrowserContext: Operation<operations, 'updateBrowserContext'>
   /**
    * Read the storage state.
    *
@@ -58,7 +58,7 @@ export interface BrowserContextAlphaOperations {
    *
    * `GET /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
-  getStorageState: Operation<operations['getStorageState']>
+  getStorageState: Operation<operations, 'getStorageState'>
   /**
    * Replace the storage state.
    *
@@ -68,7 +68,7 @@ export interface BrowserContextAlphaOperations {
    *
    * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */
-  putStorageState: Operation<operations['putStorageState']>
+  putStorageState: Operation<operations, 'putStorageState'>
 }
 
 /** How the operations of Browser Context API 0.2.0 are called. */

@@ -15,7 +15,7 @@ export interface ExecutionV1Operations {
    *
    * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write · answers: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
-  queueRemoteRun: Operation<operations['queueRemoteRun']>
+  queueRemoteRun: Operation<operations, 'queueRemoteRun'>
   /**
    * List runs, newest first.
    *
@@ -23,7 +23,7 @@ export interface ExecutionV1Operations {
    *
    * `GET /v1/execution/runs` · scopes: runs:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
    */
-  listRuns: Operation<operations['listRuns']>
+  listRuns: Operation<operations, 'listRuns'>
   /**
    * Get a run.
    *
@@ -31,7 +31,7 @@ export interface ExecutionV1Operations {
    *
    * `GET /v1/execution/runs/{runId}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
-  getRun: Operation<operations['getRun']>
+  getRun: Operation<operations, 'getRun'>
   /**
    * Cancel a run.
    *
@@ -41,7 +41,7 @@ export interface ExecutionV1Operations {
    *
    * `POST /v1/execution/runs/{runId}/cancel` · scopes: runs:write · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
-  cancelRun: Operation<operations['cancelRun']>
+  cancelRun: Operation<operations, 'cancelRun'>
   /**
    * Follow a run.
    *
@@ -53,7 +53,7 @@ export interface ExecutionV1Operations {
    *
    * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · answers: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503
    */
-  streamRunEvents: Operation<operations['streamRunEvents'], 'stream'>
+  streamRunEvents: Operation<operations, 'streamRunEvents', 'stream'>
   /**
    * Download an artifact of a run.
    *
@@ -62,7 +62,7 @@ export interface ExecutionV1Operations {
    *
    * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
-  getRunArtifact: Operation<operations['getRunArtifact'], 'blob'>
+  getRunArtifact: Operation<operations, 'getRunArtifact', 'blob'>
   /**
    * List workflows.
    *
@@ -70,7 +70,7 @@ export interface ExecutionV1Operations {
    *
    * `GET /v1/execution/workflows` · scopes: workflows:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
    */
-  listWorkflows: Operation<operations['listWorkflows']>
+  listWorkflows: Operation<operations, 'listWorkflows'>
   /**
    * Get a workflow.
    *
@@ -78,7 +78,7 @@ export interface ExecutionV1Operations {
    *
    * `GET /v1/execution/workflows/{workflowId}` · scopes: workflows:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
-  getWorkflow: Operation<operations['getWorkflow']>
+  getWorkflow: Operation<operations, 'getWorkflow'>
 }
 
 /** How the operations of Execution API 1.1.0 are called. */

@@ -14,17 +14,25 @@ export type Answer<Data> =
 /** What an answer's body is read as: `json`, `text`, `blob`, `arrayBuffer`, or `stream` for a body that is not read. */
 export type { ParseAs }
 
-/** What an operation takes: its parameters and its body, as openapi-fetch has them, and this call's own options. */
-export type OperationInit<Operation, As extends ParseAs> = FetchOptions<Operation> & CallOptions & { parseAs?: As }
+/**
+ * What an operation takes: its parameters and its body, as openapi-fetch has them, and this call's own options. By the
+ * operation's name, which editors can show, unlike its whole type.
+ */
+export type OperationInit<Operations, Id extends keyof Operations, As extends ParseAs> = FetchOptions<Operations[Id]> &
+  CallOptions & { parseAs?: As }
 
 /** An operation of a document as a function. It does not throw: what goes wrong is the answer's `error`. */
-export type Operation<Operation, Default extends ParseAs = 'json'> =
-  object extends FetchOptions<Operation>
-    ? <As extends ParseAs = Default>(init?: OperationInit<Operation, As>) => Promise<Answer<Data<Operation, As>>>
-    : <As extends ParseAs = Default>(init: OperationInit<Operation, As>) => Promise<Answer<Data<Operation, As>>>
+export type Operation<Operations, Id extends keyof Operations, Default extends ParseAs = 'json'> =
+  object extends FetchOptions<Operations[Id]>
+    ? <As extends ParseAs = Default>(
+        init?: OperationInit<Operations, Id, As>,
+      ) => Promise<Answer<Data<Operations[Id], As>>>
+    : <As extends ParseAs = Default>(
+        init: OperationInit<Operations, Id, As>,
+      ) => Promise<Answer<Data<Operations[Id], As>>>
 
 /** What a successful answer of an operation brings; `undefined` for one without content (204). */
-export type Data<Operation, As extends ParseAs = 'json'> = Operation extends { responses: infer Responses }
+type Data<Operation, As extends ParseAs> = Operation extends { responses: infer Responses }
   ? ContentOf<Responses[keyof Responses & Success], As>
   : never
 

@@ -18,7 +18,7 @@ export function writeClient(document: Document, name: DocumentName): string {
   const members = operations.map((it) => {
     const id = it.operation.operationId
     const readAs = parseAs(it.operation)
-    return `${docComment(it, '  ')}\n  ${id}: Operation<operations['${id}']${readAs === 'json' ? '' : `, '${readAs}'`}>`
+    return `${docComment(it, '  ')}\n  ${id}: Operation<operations, '${id}'${readAs === 'json' ? '' : `, '${readAs}'`}>`
   })
   const type = `${typeName(name)}Operations`
   const { title, version } = document.info
