@@ -7,31 +7,33 @@ export interface ServerSentEvent {
 }
 
 /**
- * The events of a stream as they arrive. `onBytes` is called for whatever arrives, comments too. Reads by a reader, because
- * Safari cannot iterate over streams.
+ * The events of a stream as they arrive; whoever stops reading them closes the stream. `onBytes` is called for whatever
+ * arrives, comments too. Reads by a reader, because Safari cannot iterate over streams.
  */
 export async function* eventsOf(
   stream: ReadableStream<Uint8Array>,
-  onBytes: () => void,
+  onBytes?: () => void,
 ): AsyncGenerator<ServerSentEvent> {
   const reader = stream.getReader()
   const lines = lineSplitter()
   let id = ''
   let data: string[] = []
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return
-    onBytes()
-    for (const line of lines(value)) {
-      if (line === '') {
-        if (data.length > 0) yield { id, data: data.join('\n') }
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      onBytes?.()
+      for (const line of lines(value)) {
+        const [, name, text = ''] = line.match(/^([^:]*)(?:: ?(.*))?$/s) ?? []
+        if (name === 'data') data.push(text)
+        if (name === 'id' && !text.includes('\0')) id = text
+        if (line !== '' || data.length === 0) continue
+        yield { id, data: data.join('\n') }
         data = []
-        continue
       }
-      const [, name, text = ''] = line.match(/^([^:]*)(?:: ?(.*))?$/s) ?? []
-      if (name === 'data') data.push(text)
-      if (name === 'id' && !text.includes('\0')) id = text
     }
+  } finally {
+    reader.cancel().catch(() => {})
   }
 }
 

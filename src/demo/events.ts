@@ -1,21 +1,8 @@
-/** Reads a run's server-sent events as they arrive, and says each in words. */
+/** Says each event of a run in words. */
 import { styleText } from 'node:util'
 import type { components } from '../../generated/execution.v1/types.ts'
 
 export type RunEvent = components['schemas']['RunEvent']
-
-/** The events of a `text/event-stream` as this service writes it: the `data` of each is one line of JSON. */
-export async function* eventsOf(response: Response): AsyncGenerator<RunEvent> {
-  let text = ''
-  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    const blocks = (text + chunk).split('\n\n')
-    text = blocks.pop() ?? ''
-    for (const block of blocks) {
-      const data = block.split('\n').find((line) => line.startsWith('data: '))
-      if (data) yield JSON.parse(data.slice('data: '.length))
-    }
-  }
-}
 
 /** One line for a person; `undefined` for the start of a step, which its end follows at once. */
 export function inWords(event: RunEvent): string | undefined {

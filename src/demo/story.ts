@@ -2,8 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { styleText } from 'node:util'
 import type { components } from '../../generated/execution.v1/types.ts'
+import { eventsOf } from '../client/event-stream.ts'
 import { tellBrowserStory } from './browser-story.ts'
-import { eventsOf, inWords } from './events.ts'
+import { inWords, type RunEvent } from './events.ts'
 import { curlOf } from './request.ts'
 import { DemoFailed } from './service.ts'
 import { chapter, get, indented, perform, put, type Run, type Stage, show } from './stage.ts'
@@ -78,7 +79,9 @@ async function follow(stage: Stage, id: string): Promise<void> {
   const request = { ...get(stage, `/v1/execution/runs/${id}/events`), streamed: true }
   try {
     let start: number | undefined
-    for await (const event of eventsOf(await perform({ ...stage, signal: inTime }, request, 200))) {
+    const { body } = await perform({ ...stage, signal: inTime }, request, 200)
+    for await (const { data } of body ? eventsOf(body) : []) {
+      const event: RunEvent = JSON.parse(data)
       const at = Date.parse(event.at)
       start ??= at
       const words = inWords(event)
