@@ -52,8 +52,15 @@ function driftNoticeOf({ document, documentHash }: SurfaceDescription<never>, { 
 async function call(caller: Caller, description: OperationDescription, given: Init): Promise<Answer<unknown>> {
   const limits = limitsOf(caller.options, given)
   const { retries, totalSeconds } = limits
-  const init = description.retry === 'withIdempotencyKey' ? withIdempotencyKey(given) : given
-  const timeoutSeconds = limits.timeoutSeconds + preferredWaitSeconds(init)
+  let headers: Headers
+  try {
+    headers = mergeHeaders(given.headers, given.params?.header)
+  } catch (cause) {
+    return { error: invalidRequest(cause), response: Response.error() }
+  }
+  if (description.retry === 'withIdempotencyKey') ensureIdempotencyKey(headers)
+  const init = { ...given, headers }
+  const timeoutSeconds = limits.timeoutSeconds + preferredWaitSeconds(headers)
   const deadline = Date.now() + totalSeconds * 1000
   for (let failures = 1; ; failures += 1) {
     const left = (deadline - Date.now()) / 1000
@@ -117,21 +124,14 @@ function emptyBody(response: Response, as: NonNullable<Init['parseAs']>): unknow
 }
 
 /** The same key for all tries. Not randomUUID, which browsers have in secure contexts alone. */
-function withIdempotencyKey(init: Init): Init {
-  if (headersOf(init).has('Idempotency-Key')) return init
+function ensureIdempotencyKey(headers: Headers): void {
+  if (headers.has('Idempotency-Key')) return
   const bytes = crypto.getRandomValues(new Uint8Array(16))
-  const key = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
-  return { ...init, params: { ...init.params, header: { ...init.params?.header, 'Idempotency-Key': key } } }
+  headers.set('Idempotency-Key', Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(''))
 }
 
 /** How long the answer may take because the caller has asked for it (RFC 7240, section 4.3). */
-function preferredWaitSeconds(init: Init): number {
-  const wait = headersOf(init)
-    .get('Prefer')
-    ?.match(/(?:^|,)\s*wait\s*=\s*"?(\d+)/i)?.[1]
+function preferredWaitSeconds(headers: Headers): number {
+  const wait = headers.get('Prefer')?.match(/(?:^|,)\s*wait\s*=\s*"?(\d+)/i)?.[1]
   return Number(wait ?? 0)
-}
-
-function headersOf({ headers, params }: Init): Headers {
-  return mergeHeaders(headers, params?.header)
 }

@@ -1,0 +1,134 @@
+/** How the client follows a run over an event stream that breaks, stays silent, or is refused: on a server that does so. */
+import { describe, expect, type TestContext, test } from 'vitest'
+import { type ClientOptions, createExecutionClient, ProblemError, problemTypes } from '../../src/client/index.ts'
+import { until } from '../support/service.ts'
+import { type Act, answer, drop, end, hang, problem, scripted, stream } from './scripted-server.ts'
+
+const runId = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
+
+/** As the service writes it. */
+function event(sequence: number, message: string): string {
+  const data = { type: 'log', sequence, at: '2026-11-20T09:30:00.000Z', attempt: 1, level: 'info', message }
+  return `id: ${sequence}\nevent: log\ndata: ${JSON.stringify(data)}\n\n`
+}
+
+function status(sequence: number, now: string): string {
+  const data = { type: 'status', sequence, at: '2026-11-20T09:30:00.000Z', status: now, attempt: 1, reason: null }
+  return `id: ${sequence}\nevent: status\ndata: ${JSON.stringify(data)}\n\n`
+}
+
+async function follower(test: TestContext, acts: Act[], options: Partial<ClientOptions> = {}) {
+  const server = await scripted(test, ...acts)
+  const client = createExecutionClient({ baseUrl: server.url, apiKey: 'a-key', retryWaitSeconds: 0.01, ...options })
+  return { server, client, lastIds: () => server.requests.map(({ headers }) => headers['last-event-id']) }
+}
+
+async function sequences(events: AsyncIterable<{ sequence: number }>, seen: number[] = []): Promise<number[]> {
+  for await (const { sequence } of events) seen.push(sequence)
+  return seen
+}
+
+describe.concurrent('the events of a run', () => {
+  test('go on after the last one that came, however the connection ended, and end with the run', async (test) => {
+    const { client, lastIds } = await follower(test, [
+      stream(event(1, 'a') + event(2, 'b'), drop),
+      drop,
+      stream(event(3, 'c'), end),
+      problem('unavailable'),
+      stream(event(4, 'd') + event(5, 'half').slice(0, 40), drop),
+      stream(event(5, 'e') + status(6, 'succeeded'), hang),
+    ])
+    expect(await sequences(client.runs.events(runId))).toEqual([1, 2, 3, 4, 5, 6])
+    expect(lastIds()).toEqual([undefined, '2', '2', '3', '3', '4'])
+  })
+
+  test.for(['succeeded', 'failed', 'timedOut', 'cancelled', 'expired'])('end with the status %s', async (now, test) => {
+    const { client, server } = await follower(test, [stream(status(1, 'running') + status(2, now), hang)])
+    expect(await sequences(client.runs.events(runId))).toEqual([1, 2])
+    await until('the connection is closed', () => server.abandoned === 1)
+  })
+
+  test('are none when the run has finished, and nothing has come after the last known one', async (test) => {
+    const { client, lastIds } = await follower(test, [answer(204)])
+    expect(await sequences(client.runs.events(runId, { after: 7 }))).toEqual([])
+    expect(lastIds()).toEqual(['7'])
+  })
+
+  test('are read whatever ends their lines, however they are cut, past comments and members unknown', async (test) => {
+    const text = `\uFEFF: hello\r\nretry: 5\r\n${event(1, 'ä€😀').replaceAll('\n', '\r\n')}${event(2, 'b').replaceAll('\n', '\r')}id\n\n: bye\n\n${status(3, 'failed')}`
+    const bytes = new TextEncoder().encode(text)
+    const inBytes: Act = async (response) => {
+      for (const byte of bytes)
+        await new Promise<void>((resolve) => response.write(Uint8Array.of(byte), () => resolve()))
+    }
+    const { client } = await follower(test, [stream('', inBytes)])
+    const messages: string[] = []
+    for await (const each of client.runs.events(runId)) messages.push(each.type === 'log' ? each.message : each.type)
+    expect(messages).toEqual(['ä€😀', 'b', 'status'])
+  })
+
+  test.for<[status: number, act: Act]>([
+    [401, answer(401, 'Unauthorized', { 'Content-Type': 'text/plain' })],
+    [403, answer(403, 'Forbidden', { 'Content-Type': 'text/plain' })],
+    [404, problem('not-found')],
+    [500, problem('internal-error')],
+  ])('end with an error when they may not be followed any more: %i', async ([status, act], test) => {
+    const { client, server } = await follower(test, [stream(event(1, 'a'), end), act])
+    const seen: number[] = []
+    const thrown = await sequences(client.runs.events(runId), seen).catch((error: unknown) => error)
+    expect(thrown).toBeInstanceOf(ProblemError)
+    expect(thrown).toMatchObject({ status })
+    expect(seen).toEqual([1])
+    expect(server.requests).toHaveLength(2)
+  })
+
+  test('end with an error when they cannot be reached again and again, but not for as long as some come', async (test) => {
+    const acts = [1, 2, 3, 4].flatMap((sequence) => [stream(event(sequence, ''), drop), drop])
+    const { client, server } = await follower(test, acts)
+    const seen: number[] = []
+    await expect(sequences(client.runs.events(runId, { retries: 2 }), seen)).rejects.toMatchObject({
+      type: problemTypes.networkFailure,
+    })
+    expect(seen).toEqual([1, 2, 3, 4])
+    expect(server.requests).toHaveLength(acts.length + 1)
+  })
+
+  test('come by another connection when one has been silent for too long', async (test) => {
+    const silent = stream(event(1, 'a'), hang)
+    const { client, server } = await follower(test, [silent, stream(status(2, 'succeeded'), end)])
+    expect(await sequences(client.runs.events(runId, { silenceSeconds: 0.1 }))).toEqual([1, 2])
+    await until('the silent one is closed', () => server.abandoned === 1)
+  })
+
+  test('keep a connection that says nothing but that it is alive', async (test) => {
+    const beating: Act = async (response) => {
+      for (let beats = 0; beats < 5; beats++) {
+        await new Promise((resolve) => setTimeout(resolve, 60))
+        response.write(': heartbeat\n\n')
+      }
+      response.end(status(1, 'succeeded'))
+    }
+    const { client, server } = await follower(test, [stream('', beating)])
+    expect(await sequences(client.runs.events(runId, { silenceSeconds: 0.2 }))).toEqual([1])
+    expect(server.requests).toHaveLength(1)
+  })
+
+  test('close their connection when the loop is left', async (test) => {
+    const { client, server } = await follower(test, [stream(event(1, 'a') + event(2, 'b'), hang)])
+    for await (const _ of client.runs.events(runId)) break
+    await until('the connection is closed', () => server.abandoned === 1)
+  })
+
+  test.for<[when: string, acts: Act[]]>([
+    ['while they come', [stream(event(1, 'a'), hang)]],
+    ['between two connections', [stream(event(1, 'a'), end), problem('unavailable', { 'Retry-After': '30' })]],
+  ])('end at once by an AbortSignal %s, which is an error', async ([, acts], test) => {
+    const { client, server } = await follower(test, acts)
+    const controller = new AbortController()
+    const seen: number[] = []
+    const ended = sequences(client.runs.events(runId, { signal: controller.signal }), seen)
+    await until('all requests have come', () => seen.length === 1 && server.requests.length === acts.length)
+    controller.abort()
+    await expect(ended).rejects.toMatchObject({ type: problemTypes.aborted })
+  })
+})
