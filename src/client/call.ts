@@ -45,7 +45,8 @@ function driftNoticeOf({ document, documentHash }: SurfaceDescription<never>, { 
     const serviceHash = headers.get('X-Document-Hash')
     if (noticed || serviceHash === null || serviceHash === documentHash) return
     noticed = true
-    onDrift?.({ document, clientHash: documentHash, serviceHash })
+    // Not here, where an error of the callback's would be the call's.
+    if (onDrift) queueMicrotask(() => onDrift({ document, clientHash: documentHash, serviceHash }))
   }
 }
 
@@ -64,7 +65,7 @@ async function call(caller: Caller, description: OperationDescription, given: In
   const deadline = Date.now() + totalSeconds * 1000
   for (let failures = 1; ; failures += 1) {
     const left = (deadline - Date.now()) / 1000
-    const answer = await attempt(caller, description, init, Math.min(timeoutSeconds, left))
+    const answer = await tryOnce(caller, description, init, Math.min(timeoutSeconds, left))
     if (!answer.error || failures > retries || !mayRepeat(description.retry, answer.error)) return answer
     const seconds = waitSeconds(failures, answer.error, limits)
     if (seconds === undefined || Date.now() + seconds * 1000 >= deadline) return answer
@@ -73,7 +74,7 @@ async function call(caller: Caller, description: OperationDescription, given: In
   }
 }
 
-async function attempt(
+async function tryOnce(
   { sender, options, noteDrift }: Caller,
   { method, path, parseAs = 'json' }: OperationDescription,
   {
@@ -106,7 +107,8 @@ async function attempt(
     return { data: answer.data ?? (await emptyBody(answer.response, as)), response: answer.response }
   } catch (cause) {
     if (init.signal?.aborted) return { error: aborted(init.signal), response }
-    if (limit.isOver) return { error: timedOut(`${method} ${url} was not answered within ${seconds} s.`), response }
+    if (limit.isOver)
+      return { error: timedOut(`${method} ${url} was not answered within ${Number(seconds.toFixed(1))} s.`), response }
     if (url === '') return { error: invalidRequest(cause), response }
     if (cause instanceof SyntaxError) return { error: unexpectedAnswer(response, cause), response }
     return { error: networkFailure(method, url, cause), response }

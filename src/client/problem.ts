@@ -1,16 +1,8 @@
 /** Errors as values: what went wrong with a call, in the form of RFC 9457, whoever noticed it. */
+import type { components } from '../../generated/execution.v1/types.ts'
 
-/** One member of a request that is at fault. Exactly one of `pointer`, `parameter` and `header` says which. */
-export interface ProblemMember {
-  /** A JSON Pointer into the body (RFC 6901). */
-  pointer?: string
-  /** The name of a path or query parameter. */
-  parameter?: string
-  /** The name of a request header. */
-  header?: string
-  /** What is wrong with it. */
-  detail: string
-}
+/** One member of a request that is at fault. */
+export type ProblemMember = components['schemas']['ProblemMember']
 
 /** Why a call failed: the service's own problem (RFC 9457), or one in the same form where there was no such answer. */
 export interface Problem {

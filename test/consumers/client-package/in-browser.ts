@@ -1,0 +1,4 @@
+/** Gives the tour to a page. */
+import { tour } from './tour.ts'
+
+Object.assign(globalThis, { tour })
