@@ -84,6 +84,30 @@ test.for<[what: string, file: string, options: object]>([
   expect(await project.compile(file, options)).toBe('')
 })
 
+const names = 'createBrowserContextClient, createExecutionClient, ProblemError, problemTypes, unwrap'
+
+/** What the examples of a text take for granted. */
+const prelude = `import { ${names}, type BrowserContextClient, type ExecutionClient } from 'execution-service-client'
+declare const client: ExecutionClient
+declare const contexts: BrowserContextClient
+declare const runId: string
+`
+
+test('the examples in its README and its guide compile', async () => {
+  const texts = ['src/client/README.md', 'docs/guides/client.md'].map((path) => readFileSync(path, 'utf8'))
+  const blocks = texts.flatMap((text) => [...text.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = '']) => code))
+  expect(blocks.length).toBeGreaterThan(10)
+  const imported = blocks.flatMap((code) => [...code.matchAll(/^import \{ (.+) \} from '(.+)'$/gm)])
+  for (const [, found = '', from] of imported) {
+    expect(from).toBe('execution-service-client')
+    expect(names.split(', ')).toEqual(expect.arrayContaining(found.split(', ')))
+  }
+  const functions = blocks.map((code, index) => `export async function example${index}() {\n${code}}\n`)
+  const program = prelude + functions.join('').replaceAll(/^import .*\n/gm, '')
+  await writeFile(join(project.directory, 'examples.ts'), program)
+  expect(await project.compile('examples.ts', { ...nodeTypes, module: 'nodenext', noEmit: true })).toBe('')
+})
+
 test.for([
   ['that runs the service', process.execPath],
   ['that runs npm, which may be an older one', process.env.npm_node_execpath ?? process.execPath],
