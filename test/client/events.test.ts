@@ -103,13 +103,13 @@ describe.concurrent('the events of a run', () => {
   test('keep a connection that says nothing but that it is alive', async (test) => {
     const beating: Act = async (response) => {
       for (let beats = 0; beats < 5; beats++) {
-        await new Promise((resolve) => setTimeout(resolve, 60))
+        await new Promise((resolve) => setTimeout(resolve, 200))
         response.write(': heartbeat\n\n')
       }
       response.end(status(1, 'succeeded'))
     }
     const { client, server } = await follower(test, [stream('', beating)])
-    expect(await sequences(client.runs.events(runId, { silenceSeconds: 0.2 }))).toEqual([1])
+    expect(await sequences(client.runs.events(runId, { silenceSeconds: 0.7 }))).toEqual([1])
     expect(server.requests).toHaveLength(1)
   })
 

@@ -70,9 +70,8 @@ describe.concurrent('a call', () => {
     ['a 429, which promises that nothing was stored', problem('rate-limited'), 2],
     ['a 503, which promises that nothing was stored', problem('unavailable'), 2],
   ])('what may have been stored is not sent again: a creation after %s', async ([, failure, tries], test) => {
-    const { server, browserContext } = await clients(test, [failure, answer(201, { id: 'new' })], {
-      timeoutSeconds: 0.1,
-    })
+    const limits = failure === hang ? { timeoutSeconds: 0.1 } : {}
+    const { server, browserContext } = await clients(test, [failure, answer(201, { id: 'new' })], limits)
     const { data, error } = await browserContext.createBrowserContext({ body: { name: 'Shop' } })
     expect([data?.id, error === undefined]).toEqual(tries === 2 ? ['new', true] : [undefined, false])
     expect(server.requests).toHaveLength(tries)
@@ -127,7 +126,7 @@ describe.concurrent('a call', () => {
   })
 
   test('a try that is not answered in time is given up, and another made', async (test) => {
-    const { server, execution } = await clients(test, [hang, run], { timeoutSeconds: 0.1 })
+    const { server, execution } = await clients(test, [hang, run], { timeoutSeconds: 0.5 })
     expect((await execution.getRun({ params })).data).toEqual({ id: 'a run' })
     await until('the first is closed', () => server.abandoned === 1)
   })
@@ -143,8 +142,8 @@ describe.concurrent('a call', () => {
   })
 
   test('the time limit of a try does not cut a stream that has begun', async (test) => {
-    const rest = late(200, (response) => response.end('late'))
-    const { execution } = await clients(test, [stream('early, ', rest)], { timeoutSeconds: 0.1 })
+    const rest = late(600, (response) => response.end('late'))
+    const { execution } = await clients(test, [stream('early, ', rest)], { timeoutSeconds: 0.5 })
     const { data } = await execution.streamRunEvents({ params })
     expect(await new Response(data).text()).toBe('early, late')
   })
