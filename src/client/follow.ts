@@ -45,7 +45,7 @@ export async function* follow(
       // Until its head is there, a connection has the time of any call.
       silence.stop()
       const { data, error, response } = await operations.streamRunEvents(init)
-      if (response?.status === 204) return
+      if (response.status === 204) return
       if (error) problem = error
       else {
         for await (const event of readEvents(data, silence)) {

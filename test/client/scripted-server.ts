@@ -77,7 +77,7 @@ export function late(milliseconds: number, act: Act): Act {
 /** Begins an event stream with these bytes, and then does `next`. */
 export function stream(bytes: string | Uint8Array, next: Act): Act {
   return (response) => {
-    response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' }).flushHeaders()
     response.write(bytes, () => next(response))
   }
 }
