@@ -8,6 +8,7 @@ import { isTransient, waitSeconds } from './retry.ts'
 import { pause, type TimeLimit, timeLimit } from './time-limit.ts'
 
 type RunEvent = components['schemas']['RunEvent']
+type Status = components['schemas']['RunStatus']
 
 /** What `runs.events` can be told. */
 export interface EventsOptions extends Omit<LimitOptions, 'totalSeconds'> {
@@ -24,8 +25,8 @@ export interface EventsOptions extends Omit<LimitOptions, 'totalSeconds'> {
 const usualRetries = 10
 const usualSilenceSeconds = 45
 
-/** A run in one of these will have more events. */
-const unfinished: string[] = ['queued', 'running'] satisfies components['schemas']['RunStatus'][]
+/** No event comes after one of these. After a status that only a later service has, the service is asked. */
+const final: string[] = ['succeeded', 'failed', 'timedOut', 'cancelled', 'expired'] satisfies Status[]
 
 export async function* follow(
   operations: ExecutionV1Operations,
@@ -52,7 +53,7 @@ export async function* follow(
           failures = 0
           last = String(event.sequence)
           yield event
-          if (event.type === 'status' && !unfinished.includes(event.status)) return
+          if (event.type === 'status' && final.includes(event.status)) return
         }
         problem = broken(runId, undefined)
       }

@@ -49,6 +49,13 @@ describe.concurrent('the events of a run', () => {
     await until('the connection is closed', () => server.abandoned === 1)
   })
 
+  test('go on after a status and an event that only a later service has, and end when it says so', async (test) => {
+    const unknown = 'id: 2\nevent: note\ndata: {"type":"note","sequence":2}\n\n'
+    const { client, lastIds } = await follower(test, [stream(status(1, 'paused') + unknown, end), answer(204)])
+    expect(await sequences(client.runs.events(runId))).toEqual([1, 2])
+    expect(lastIds()).toEqual([undefined, '2'])
+  })
+
   test('are none when the run has finished, and nothing has come after the last known one', async (test) => {
     const { client, lastIds } = await follower(test, [answer(204)])
     expect(await sequences(client.runs.events(runId, { after: 7 }))).toEqual([])
