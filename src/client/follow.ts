@@ -74,7 +74,12 @@ export async function* follow(
 async function* readEvents(stream: ReadableStream<Uint8Array> | undefined, silence: TimeLimit) {
   if (!stream) return
   silence.restart()
-  for await (const { data } of eventsOf(stream, silence.restart)) yield JSON.parse(data) as RunEvent
+  for await (const { data } of eventsOf(stream, silence.restart)) {
+    // While the caller is busy with an event nothing is read, and so nothing is silent.
+    silence.stop()
+    yield JSON.parse(data) as RunEvent
+    silence.restart()
+  }
 }
 
 /** The stream ended although the run has not: the service stops, or the connection is gone. */

@@ -27,10 +27,17 @@ export type ExecutionSchemas = executionComponents['schemas']
 /** The schemas of the Browser Context API, by name. */
 export type BrowserContextSchemas = browserContextComponents['schemas']
 
+/** One execution of a workflow. */
 export type Run = ExecutionSchemas['Run']
+/** `succeeded`, `failed`, `timedOut`, `cancelled` and `expired` are final. */
 export type RunStatus = ExecutionSchemas['RunStatus']
+/** Something that happened to a run; its `type` says what. A later service may have more types than these. */
 export type RunEvent = ExecutionSchemas['RunEvent']
+/** A file that a run has made. */
 export type RunArtifact = ExecutionSchemas['RunArtifact']
+/** What can be run, with the JSON Schema of its variables. */
 export type Workflow = ExecutionSchemas['Workflow']
+/** A stored browser profile. */
 export type BrowserContext = BrowserContextSchemas['BrowserContext']
+/** The cookies and storage of a browser context, as Playwright has them. */
 export type StorageState = BrowserContextSchemas['StorageState']

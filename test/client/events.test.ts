@@ -136,6 +136,15 @@ describe.concurrent('the events of a run', () => {
     expect(server.requests).toHaveLength(1)
   })
 
+  test('keep their connection while the caller takes long over one of them', async (test) => {
+    const { client, server } = await follower(test, [stream(event(1, 'a') + status(2, 'succeeded'), hang)])
+    for await (const { sequence } of client.runs.events(runId, { silenceSeconds: 0.1 })) {
+      if (sequence === 1) await new Promise((resolve) => setTimeout(resolve, 300))
+      if (sequence === 1) expect(server.abandoned).toBe(0)
+    }
+    expect(server.requests).toHaveLength(1)
+  })
+
   test('close their connection when the loop is left', async (test) => {
     const { client, server } = await follower(test, [stream(event(1, 'a') + event(2, 'b'), hang)])
     for await (const _ of client.runs.events(runId)) break
