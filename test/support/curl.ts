@@ -1,0 +1,98 @@
+/** A stand-in for curl, for tests on machines that have none: it knows the options below, and refuses others by name. */
+import { accessSync, constants, createWriteStream, readFileSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
+import { delimiter, dirname, join } from 'node:path'
+import { finished, pipeline } from 'node:stream/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+
+const standIn = fileURLToPath(new URL('stand-in', import.meta.url))
+
+/** A PATH on which `curl` is the stand-in. */
+export const standInPath = [standIn, dirname(process.execPath), process.env.PATH].join(delimiter)
+
+export const hasCurl = (process.env.PATH ?? '')
+  .split(delimiter)
+  .some((directory) => isExecutable(join(directory, 'curl')))
+
+/** A PATH on which there is a `curl`: the machine's own, or else the stand-in. */
+export const pathWithCurl = hasCurl ? (process.env.PATH ?? '') : standInPath
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const options = {
+  data: { type: 'string', short: 'd' },
+  'fail-with-body': { type: 'boolean' },
+  header: { type: 'string', short: 'H', multiple: true },
+  include: { type: 'boolean', short: 'i' },
+  'no-buffer': { type: 'boolean', short: 'N' },
+  output: { type: 'string', short: 'o' },
+  request: { type: 'string', short: 'X' },
+  'show-error': { type: 'boolean', short: 'S' },
+  silent: { type: 'boolean', short: 's' },
+  'upload-file': { type: 'string', short: 'T' },
+} as const
+
+/** curl's own exit codes. */
+const exitCodes = { usage: 2, noConnection: 7, refused: 22 }
+
+async function curl(args: string[]): Promise<number> {
+  const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+  const [url, ...others] = positionals
+  if (!url || others.length > 0) throw new Error('The stand-in takes exactly one URL.')
+  const upload = values['upload-file']
+  const body = upload === undefined ? values.data : readFileSync(upload)
+  if (typeof body === 'string' && body.startsWith('@')) throw new Error('The stand-in knows no file for -d: use -T.')
+  const method = values.request ?? (upload !== undefined ? 'PUT' : body !== undefined ? 'POST' : 'GET')
+  const headers = headersOf(values.header ?? [], values.data !== undefined)
+  const answer = await send(url, method, headers, body)
+  if (values.include) process.stdout.write(headOf(answer))
+  if (values.output === undefined) for await (const part of answer) process.stdout.write(part)
+  else await pipeline(answer, createWriteStream(values.output))
+  const status = answer.statusCode ?? 0
+  if (!values['fail-with-body'] || status < 400) return 0
+  process.stderr.write(`curl: (${exitCodes.refused}) The requested URL returned error: ${status}\n`)
+  return exitCodes.refused
+}
+
+function headersOf(lines: string[], isForm: boolean): Headers {
+  const headers = new Headers({ Accept: '*/*', 'User-Agent': 'curl' })
+  if (isForm) headers.set('Content-Type', 'application/x-www-form-urlencoded')
+  for (const line of lines) {
+    const [, name, value] = /^([^:]+):\s*(.+)$/.exec(line) ?? []
+    if (!name || !value) throw new Error(`The stand-in knows no header without a value: ${line}`)
+    headers.set(name, value)
+  }
+  return headers
+}
+
+function send(url: string, method: string, headers: Headers, body?: string | Buffer): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) }
+    const sent = request(url, { method, headers: { ...Object.fromEntries(headers), ...length } }, resolve)
+    // Node would say for some methods that the body has no bytes, where curl says nothing of one.
+    if (body === undefined) for (const name of ['Content-Length', 'Transfer-Encoding']) sent.removeHeader(name)
+    sent.once('error', reject).end(body)
+  })
+}
+
+function headOf({ httpVersion, statusCode, statusMessage, rawHeaders }: IncomingMessage): string {
+  const names = rawHeaders.filter((_, index) => index % 2 === 0)
+  const lines = names.map((name, index) => `${name}: ${rawHeaders[2 * index + 1]}`)
+  return [`HTTP/${httpVersion} ${statusCode} ${statusMessage}`, ...lines, '', ''].join('\r\n')
+}
+
+if (import.meta.main) {
+  process.exitCode = await curl(process.argv.slice(2)).catch((error) => {
+    process.stderr.write(`curl: ${error.message}\n`)
+    return error.code === 'ECONNREFUSED' ? exitCodes.noConnection : exitCodes.usage
+  })
+  if (process.stdout.writableNeedDrain) await finished(process.stdout)
+}
