@@ -12,22 +12,30 @@ export type DocumentName = (typeof documentNames)[number]
 export interface Parameter {
   name: string
   in: 'path' | 'query' | 'header'
+  description: string
   required?: boolean
-  schema: { default?: unknown }
+  example?: unknown
+  schema: { default?: unknown; example?: unknown; enum?: unknown[] }
 }
 
 export interface OperationObject {
   operationId: string
+  tags: string[]
   summary: string
   description: string
   security: Record<string, string[]>[]
   parameters?: (Parameter | { $ref: string })[]
-  requestBody?: { required?: boolean }
-  responses: Record<string, unknown>
+  requestBody?: { required?: boolean; content: Content }
+  responses: Record<string, { headers?: Record<string, unknown>; content?: Content }>
 }
 
+type Content = Record<string, { schema?: { $ref?: string }; examples?: Record<string, unknown> }>
+
 export interface Document {
-  info: { title: string; version: string }
+  openapi: string
+  info: { title: string; version: string; description: string }
+  servers: { url: string }[]
+  tags: { name: string; description: string }[]
   paths: Record<string, Record<string, unknown>>
   components: Record<string, Record<string, unknown>> & { securitySchemes: Record<string, SecurityScheme> }
 }

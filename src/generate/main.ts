@@ -1,16 +1,18 @@
 /**
  * `npm run generate`: writes generated/ from the documents in openapi/.
- * `npm run generate -- --check` writes nothing and fails when a file is not what it would write.
+ * `npm run generate -- --check` writes nothing and fails when a file is not what it would write, or is one too many.
  */
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { join } from 'node:path'
+import { writeBruno } from './bruno.ts'
 import { writeClient } from './client.ts'
 import { bundle, type Document, type DocumentName, documentNames, documentText } from './document.ts'
+import { bringTo } from './folder.ts'
 import { writeServer } from './server.ts'
 import { writeTypes } from './types.ts'
 
 type Writer = (document: Document, name: DocumentName) => string | Promise<string>
 
+/** Writes a file for each document. */
 const writers: Record<string, Writer> = {
   'document.json': documentText,
   'types.ts': writeTypes,
@@ -18,27 +20,28 @@ const writers: Record<string, Writer> = {
   'client.ts': writeClient,
 }
 
-async function generate(check: boolean): Promise<void> {
-  const stale: string[] = []
-  for (const name of documentNames) {
-    const document = await bundle(name)
-    for (const [file, write] of Object.entries(writers)) {
-      const path = `generated/${name}/${file}`
-      const text = await write(document, name)
-      if (text === (await readFile(path, 'utf8').catch(() => undefined))) continue
-      stale.push(path)
-      if (check) continue
-      await mkdir(dirname(path), { recursive: true })
-      await writeFile(path, text)
+/** The text of every file of generated/, by its path within it. */
+async function write(): Promise<Map<string, string>> {
+  const bundled = await Promise.all(documentNames.map(async (name) => [name, await bundle(name)] as const))
+  const files = new Map<string, string>()
+  for (const [name, document] of bundled) {
+    for (const [file, writer] of Object.entries(writers)) {
+      files.set(join(name, file), await writer(document, name))
     }
   }
-  report(stale, check)
+  const collection = writeBruno(Object.fromEntries(bundled) as Record<DocumentName, Document>)
+  for (const [path, text] of collection) files.set(join('bruno', path), text)
+  return files
 }
 
-function report(stale: string[], check: boolean): void {
+async function generate(check: boolean): Promise<void> {
+  report(await bringTo(await write(), 'generated', check), check)
+}
+
+function report(changed: string[], check: boolean): void {
   const out = (line: string): void => void process.stdout.write(`${line}\n`)
-  if (stale.length === 0) return out('generated/ is up to date.')
-  for (const path of stale) out(`${check ? 'out of date' : 'wrote'}: ${path}`)
+  if (changed.length === 0) return out('generated/ is up to date.')
+  for (const line of changed) out(line)
   if (!check) return
   out('The documents and generated/ differ. Run `npm run generate` and commit what it writes.')
   process.exitCode = 1

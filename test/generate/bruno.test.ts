@@ -1,0 +1,133 @@
+/** The collection for Bruno is one that Bruno reads, has every operation, and does what it says against the service. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { bruToEnvJsonV2, bruToJsonV2, collectionBruToJson, type Pair, type Request } from '@usebruno/lang'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { operations } from '../contract/document.ts'
+import { startTestService, type TestService, until } from '../support/service.ts'
+
+const collection = 'generated/bruno'
+const paths = readdirSync(collection, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.bru'))
+const read = (path: string) => readFileSync(join(collection, path), 'utf8')
+
+/** The requests by operationId. */
+const requests = new Map(
+  paths
+    .filter((path) => !path.startsWith('environments/') && !path.endsWith('folder.bru'))
+    .map((path) => [path.replace(/^.*\/|\.bru$/g, ''), bruToJsonV2(read(path))] as const),
+)
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await startTestService()
+})
+
+afterAll(() => service?.stop())
+
+type Variables = Map<string, string>
+
+function filled(text: string, variables: Variables): string {
+  return text.replace(/\{\{(\w+)\}\}/g, (_, name) => {
+    const value = variables.get(name)
+    if (value === undefined) throw new Error(`No environment has ${name}.`)
+    return value
+  })
+}
+
+const enabled = <Each extends Pair>(pairs: Each[] = []) => pairs.filter((pair) => pair.enabled)
+
+/** Sends the request as Bruno does, and keeps of its answer what it says. */
+async function send({ http, params = [], headers = [], auth, body, vars }: Request, variables: Variables) {
+  const ofType = (wanted: string) => enabled(params.filter(({ type }) => type === wanted))
+  const path = ofType('path').reduce((text, { name, value }) => text.replace(`:${name}`, value), http.url)
+  const url = new URL(filled(path, variables))
+  for (const { name, value } of ofType('query')) url.searchParams.append(name, filled(value, variables))
+  const sent = new Headers()
+  for (const { name, value } of enabled(headers)) sent.set(name, filled(value, variables))
+  if (auth.bearer) sent.set('Authorization', `Bearer ${filled(auth.bearer.token, variables)}`)
+  if (auth.apikey) sent.set(auth.apikey.key, filled(auth.apikey.value, variables))
+  if (http.body === 'json') sent.set('Content-Type', 'application/json')
+  const response = await fetch(url, { method: http.method.toUpperCase(), headers: sent, body: body?.json ?? null })
+  const text = await response.text()
+  for (const { name, value } of vars?.res ?? []) {
+    expect(value).toBe('res.body.id')
+    variables.set(name, JSON.parse(text).id)
+  }
+  return { status: response.status, text }
+}
+
+/** The variables of the environment, with this service's addresses and a key of a new account. */
+async function environment(): Promise<Variables> {
+  const { variables } = bruToEnvJsonV2(read('environments/Server.bru'))
+  const { key } = await service.createAccount()
+  const values = new Map(variables.map(({ name, value }) => [name, value]))
+  expect(variables.filter(({ secret }) => secret)).toEqual([expect.objectContaining({ name: 'apiKey', value: '' })])
+  values.set('executionUrl', service.executionUrl).set('browserContextUrl', service.browserContextUrl)
+  return values.set('apiKey', key)
+}
+
+const requestOf = (operationId: string): Request => {
+  const request = requests.get(operationId)
+  if (!request) throw new Error(`The collection has no ${operationId}.`)
+  return request
+}
+
+/** Queues a run that makes an artifact, and waits for it. */
+async function makeArtifact(variables: Variables): Promise<void> {
+  const queued = requestOf('queueRemoteRun')
+  variables.set('workflowId', 'print').set('artifactName', 'hello.txt')
+  expect((await send({ ...queued, body: { json: '{"variableData": {}}' } }, variables)).status).toBe(202)
+  await until('the run has made its artifact', async () => {
+    return JSON.parse((await send(requestOf('getRun'), variables)).text).status === 'succeeded'
+  })
+}
+
+test('the collection has a request for each operation, and no other', () => {
+  expect([...requests.keys()].sort()).toEqual(operations.map(({ id }) => id).sort())
+})
+
+test('every request has all parameters of its operation, and only those that must be there are switched on', () => {
+  for (const { id, parameters } of operations) {
+    const { params = [], headers = [] } = requestOf(id)
+    const shown = [...params, ...headers.map((header) => ({ ...header, type: 'header' }))]
+    const expected = parameters.map(({ name, in: type }) =>
+      expect.objectContaining({ name, type, enabled: type === 'path' }),
+    )
+    expect(shown, id).toHaveLength(expected.length)
+    expect(shown, id).toEqual(expect.arrayContaining(expected))
+  }
+})
+
+test('folders and environments are ones that Bruno reads, and both environments have the same variables', () => {
+  const folders = paths.filter((path) => path.endsWith('folder.bru')).map((path) => collectionBruToJson(read(path)))
+  expect(folders.map(({ meta }) => meta.name)).toEqual(
+    expect.arrayContaining([
+      'Execution API',
+      'Runs',
+      'Workflows',
+      'Browser Context API',
+      'Browser contexts',
+      'Storage state',
+    ]),
+  )
+  const names = ['Server', 'Mock'].map((name) =>
+    bruToEnvJsonV2(read(`environments/${name}.bru`)).variables.map((it) => it.name),
+  )
+  expect(names[0]).toEqual(names[1])
+})
+
+test('every request succeeds: those that follow one that makes something are about what it made', async () => {
+  const variables = await environment()
+  const artifact = await environment()
+  await makeArtifact(artifact)
+  const last = 'deleteBrowserContext'
+  for (const id of [...operations.map((each) => each.id).filter((each) => each !== last), last]) {
+    const before = service.log.length
+    const { status, text } = await send(requestOf(id), id === 'getRunArtifact' ? artifact : variables)
+    expect([200, 201, 202, 204], `${id}: ${text}`).toContain(status)
+    await until('the service has logged the request', () => {
+      return service.log.slice(before).some(({ msg, operationId }) => msg === 'request' && operationId === id)
+    })
+  }
+})
