@@ -28,6 +28,7 @@ const rooms = [
   'audit-log',
   'installation.ts',
   'config.ts',
+  'docs',
   'documents.ts',
   'names.ts',
   'contract',
