@@ -16,7 +16,7 @@ export const samplesDirectory = new URL('../../docs/samples/', import.meta.url)
 /** The samples of the operation, one in each language. */
 export function samplesOf(operationId: string): Sample[] {
   return Object.entries(sampleLanguages).map(([lang, extension]) => {
-    const source = readFileSync(new URL(`${operationId}.${extension}`, samplesDirectory), 'utf8')
+    const source = readFileSync(new URL(`${operationId}.${extension}`, samplesDirectory), 'utf8').trimEnd()
     return { lang: lang as SampleLanguage, source }
   })
 }

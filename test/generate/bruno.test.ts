@@ -50,7 +50,7 @@ async function send({ http, params = [], headers = [], auth, body, vars }: Reque
   if (http.body === 'json') sent.set('Content-Type', 'application/json')
   const response = await fetch(url, { method: http.method.toUpperCase(), headers: sent, body: body?.json ?? null })
   const text = await response.text()
-  for (const { name, value } of vars?.res ?? []) {
+  for (const { name, value } of (response.ok && vars?.res) || []) {
     expect(value).toBe('res.body.id')
     variables.set(name, JSON.parse(text).id)
   }
