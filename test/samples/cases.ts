@@ -96,7 +96,7 @@ function expectAll(output: string, shown: (string | undefined)[]): void {
 
 const inOrder = (count: number) => Array.from({ length: count }, (_, index) => index)
 
-export const cases: Record<OperationId, Case> = {
+const cases: { [Id in OperationId]?: Case } = {
   queueRemoteRun: {
     async check({ caller }, output) {
       const { body } = await caller.execution('GET', '/v1/execution/runs')
@@ -209,4 +209,10 @@ export const cases: Record<OperationId, Case> = {
       expect((await scene.caller.browserContext('GET', statePath(scene))).body).toEqual(JSON.parse(storageState))
     },
   },
+}
+
+export function caseOf(operationId: OperationId): Case {
+  const found = cases[operationId]
+  if (!found) throw new Error(`test/samples/cases.ts does not say what the samples of ${operationId} must do.`)
+  return found
 }

@@ -12,7 +12,7 @@ import {
 } from '../../src/docs/samples.ts'
 import { type OperationId, operations } from '../contract/document.ts'
 import { removeDirectory, startTestService, type TestService, temporaryDirectory, until } from '../support/service.ts'
-import { type Caller, cases, type Scene, type Subject } from './cases.ts'
+import { type Caller, caseOf, type Scene, type Subject } from './cases.ts'
 import { preparePython, startSample, stopPython } from './run-sample.ts'
 
 let service: TestService
@@ -68,7 +68,7 @@ function operationsSince(length: number): unknown[] {
 const shared = new Map<OperationId, Promise<Subject>>()
 
 function subjectOf(operationId: OperationId, directory: string): Promise<Subject> {
-  const { prepare, onlyReads } = cases[operationId]
+  const { prepare, onlyReads } = caseOf(operationId)
   const make = async () => {
     const { key } = await service.createAccount()
     const subject: Subject = { key, caller: callerWith(key), directory, environment: {} }
@@ -81,7 +81,7 @@ function subjectOf(operationId: OperationId, directory: string): Promise<Subject
 }
 
 async function runSample(operationId: OperationId, lang: SampleLanguage, directory: string): Promise<void> {
-  const { during, check, requests = () => 1 } = cases[operationId]
+  const { during, check, requests = () => 1 } = caseOf(operationId)
   const scene: Scene = { ...(await subjectOf(operationId, directory)), directory, lang }
   const before = service.log.length
   const environment = { ...scene.environment, API_KEY: scene.key }
