@@ -1,9 +1,4 @@
-/** Reads a document of openapi/ as one bundled OpenAPI 3.1 object, and names what the writers need of it. */
-import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
+/** A bundled OpenAPI 3.1 document, and what the writers need of it. */
 
 /** The documents, by file name in openapi/. Another one is added here and in redocly.yaml. */
 export const documentNames = ['execution.v1', 'browser-context.alpha'] as const
@@ -53,19 +48,6 @@ export interface OperationOfPath {
 }
 
 const methods = ['get', 'put', 'post', 'delete', 'patch']
-
-/** The document with every file it refers to, as `redocly bundle` writes it. */
-export async function bundle(name: DocumentName): Promise<Document> {
-  const folder = await mkdtemp(join(tmpdir(), 'bundle-'))
-  try {
-    const output = join(folder, 'document.json')
-    const command = ['bundle', `openapi/${name}.yaml`, '--output', output]
-    await promisify(execFile)('redocly', command, { env: { ...process.env, REDOCLY_TELEMETRY: 'off' } })
-    return JSON.parse(await readFile(output, 'utf8'))
-  } finally {
-    await rm(folder, { recursive: true })
-  }
-}
 
 /** The document as it is written, served and hashed. */
 export function documentText(document: Document): string {
