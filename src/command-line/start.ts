@@ -7,7 +7,8 @@ import { onStopSignal } from './stop-signal.ts'
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 
-export async function start(): Promise<void> {
+/** @param greet whether to say where everything is; it is in the log in any case. */
+export async function start({ greet = true } = {}): Promise<void> {
   const config = readConfig(process.env)
   const log = openLog(config)
   if (isBehindUnknownProxy(config)) {
@@ -21,7 +22,7 @@ export async function start(): Promise<void> {
     log.flush()
   })
   const service = await starting
-  say(welcome(service, config.DATA_DIR))
+  if (greet) say(welcome(service, config.DATA_DIR))
   log.info({ execution: service.executionUrl, browserContext: service.browserContextUrl }, 'service ready')
 }
 

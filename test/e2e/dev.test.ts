@@ -1,24 +1,148 @@
-/** `npm run dev`: the service as its developers run it. */
-import { spawn } from 'node:child_process'
+/** `npm run dev`: the service as its developers run it, on a copy of this checkout. */
 import { once } from 'node:events'
-import { createInterface } from 'node:readline'
-import { expect, test } from 'vitest'
-import { newPlace } from '../support/store.ts'
+import { renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Dev, startDev } from '../support/dev.ts'
+import { until } from '../support/service.ts'
 
-test('starts under `node --watch`, whose messages are not taken for those of a process of ours', async (context) => {
-  const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
-  const env = { ...process.env, ...ports, DATA_DIR: await newPlace(context) }
-  const watched = spawn(process.execPath, ['--watch', 'src/main.ts', 'start'], {
-    env,
-    stdio: ['ignore', 'pipe', 'ignore'],
+let dev: Dev
+beforeAll(async () => {
+  dev = await startDev()
+})
+afterAll(() => dev?.end())
+
+const problems = 'src/contract/problem.ts'
+const execution = 'openapi/execution.v1.yaml'
+
+/** On a connection of its own: one that is kept open stays with the version that accepted it. */
+const get = (path: string) => fetch(dev.executionUrl() + path, { headers: { Connection: 'close' } })
+const titleOfNowhere = async () => ((await (await get('/nowhere')).json()) as { title: string }).title
+const isDocumented = async (path: string) => (await get(path)).status === 401
+
+describe('a saved file', () => {
+  test('is served on the same ports, and dev says which it was and how long it took', async () => {
+    const before = dev.executionUrl()
+    const line = await dev.saidAfter(() => dev.replace(problems, "'Not found'", "'Not here'"), /eloaded/)
+    expect(line).toMatch(/^Reloaded in \d+\.\d\d s: src\/contract\/problem\.ts$/)
+    expect(await titleOfNowhere()).toBe('Not here')
+    expect(dev.executionUrl()).toBe(before)
   })
-  const ended = once(watched, 'exit')
-  const said: string[] = []
-  for await (const line of createInterface({ input: watched.stdout })) {
-    said.push(line)
-    if (/service ready|Failed running/.test(line)) break
-  }
-  expect(said.at(-1)).toContain('service ready')
-  watched.kill('SIGTERM')
-  await ended
+
+  test('is noticed when an editor puts another file in its place, again and again', async () => {
+    for (const title of ['Not this time', 'Not that time']) {
+      const save = () => {
+        dev.write(`${problems}~`, dev.read(problems).replace(/'Not (here|this time)'/, `'${title}'`))
+        renameSync(join(dev.directory, `${problems}~`), join(dev.directory, problems))
+      }
+      await dev.saidAfter(save, /^Reloaded .*problem\.ts/)
+      expect(await titleOfNowhere()).toBe(title)
+    }
+  })
+
+  test('that is the same as before changes nothing', async () => {
+    const line = await dev.saidAfter(() => {
+      dev.write(problems, dev.read(problems))
+      dev.write(
+        'examples/workflows/another.ts',
+        dev.read('examples/workflows/count-words.ts').replace("'count-words'", "'another'"),
+      )
+    }, /eloaded/)
+    expect(line).toMatch(/: examples\/workflows\/another\.ts$/)
+  })
+
+  test('costs no caller an answer', async () => {
+    const statuses = new Set<number>()
+    let isOver = false
+    const calling = (async () => {
+      while (!isOver) statuses.add((await get('/nowhere')).status)
+    })()
+    await dev.saidAfter(() => dev.replace(problems, "'Not that time'", "'Not found'"), /^Reloaded/)
+    isOver = true
+    await calling
+    expect([...statuses]).toEqual([404])
+  })
+})
+
+describe('a saved document', () => {
+  test('is served, and generated/ is as `npm run generate` makes it', async () => {
+    const rename = () => dev.replace(execution, '/v1/execution/workflows:', '/v1/execution/flows:')
+    await dev.saidAfter(rename, /^Reloaded .*openapi\/execution\.v1\.yaml/)
+    expect(await isDocumented('/v1/execution/flows')).toBe(true)
+    for (const file of ['document.json', 'types.ts', 'server.ts', 'client.ts']) {
+      expect(dev.read(`generated/execution.v1/${file}`)).toContain('/v1/execution/flows')
+    }
+  })
+
+  test('of which only a comment changed is not served anew', async () => {
+    const line = await dev.saidAfter(() => dev.write(execution, `# A remark.\n${dev.read(execution)}`), /yaml/)
+    expect(line).toBe('openapi/execution.v1.yaml: nothing changes.')
+  })
+})
+
+describe('what cannot be served', () => {
+  const mistakes = [
+    {
+      what: 'a syntax error',
+      file: problems,
+      from: 'export class Problem',
+      to: 'export klass Problem',
+      sentence: /^Not reloaded\. src\/contract\/problem\.ts:\d+: SyntaxError: .+$/,
+    },
+    {
+      what: 'a document that is none',
+      file: execution,
+      from: 'operationId: getRun\n',
+      to: 'operationID: getRun\n',
+      sentence:
+        /^Not reloaded\. openapi\/execution\.v1\.yaml:\d+: Property `operationID` is not expected here\. Did you mean `operationId`\?$/,
+    },
+    {
+      what: 'YAML that cannot be read',
+      file: 'openapi/shared/headers.yaml',
+      from: 'XRequestId:',
+      to: 'XRequestId: ]',
+      sentence: /^Not reloaded\. openapi\/shared\/headers\.yaml:\d+: .+$/,
+    },
+    {
+      what: 'an operation without a handler',
+      file: execution,
+      from: 'operationId: getRun\n',
+      to: 'operationId: readRun\n',
+      sentence: /^Not reloaded\. .*The operation readRun has no handler\.$/,
+    },
+    {
+      what: 'a workflow that does not load',
+      file: 'examples/workflows/another.ts',
+      from: 'export default',
+      to: 'export',
+      sentence: /^Not reloaded\. examples\/workflows\/another\.ts does not load: .+$/,
+    },
+  ]
+
+  test.each(mistakes)(
+    '$what: the version before serves on until it is mended',
+    async ({ file, from, to, sentence }) => {
+      expect(await dev.saidAfter(() => dev.replace(file, from, to), /eloaded/)).toMatch(sentence)
+      expect(await isDocumented('/v1/execution/flows')).toBe(true)
+      await dev.saidAfter(() => dev.replace(file, to, from), /^Reloaded/)
+      expect(await isDocumented('/v1/execution/flows')).toBe(true)
+    },
+  )
+})
+
+describe('the end', () => {
+  test('that Ctrl-C asks for leaves no process behind', async () => {
+    // The terminal sends it to all of them.
+    process.kill(-(dev.child.pid as number), 'SIGINT')
+    expect(await once(dev.child, 'exit')).toEqual([0, null])
+    await until('no process is left', () => !dev.anyAlive())
+  })
+
+  test('by force leaves none behind either', async () => {
+    const other = await startDev()
+    other.child.kill('SIGKILL')
+    await until('no process is left', () => !other.anyAlive())
+    await other.end()
+  })
 })

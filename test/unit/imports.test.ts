@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 
 /** A room is a file or folder directly in src; it may import from those that stand below it here. */
 const rooms = [
+  'dev',
   'demo',
   'guard',
   'generate',
@@ -98,7 +99,7 @@ test('the configuration knows nothing of the domain', () => {
 })
 
 test('the service starts no demo, generates nothing and guards nothing', () => {
-  const tools = ['demo', 'generate', 'guard']
+  const tools = ['dev', 'demo', 'generate', 'guard']
   expect(described(within.filter(({ from, to }) => tools.includes(to) && !tools.includes(from)))).toEqual([])
 })
 

@@ -1,0 +1,32 @@
+/** A process that writes generated/, with all that needs in memory: a process of its own each time takes half a second. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+/** What the process tells: a line for each file that it changed, or why it changed none. */
+export type Generated = { written: string[] } | { refused: string }
+
+const module = fileURLToPath(new URL('./generator-process.ts', import.meta.url))
+
+export class Generator {
+  #child: ChildProcess | undefined
+
+  async generate(): Promise<Generated> {
+    this.#child ??= fork(module)
+    const child = this.#child
+    const ended = new AbortController()
+    const answer = once(child, 'message', { signal: ended.signal }).then(([generated]) => generated as Generated)
+    const end = once(child, 'exit', { signal: ended.signal }).then((): Generated => {
+      this.#child = undefined
+      return { refused: 'src/generate does not work; what it printed says why.' }
+    })
+    child.send('generate')
+    return Promise.race([answer, end]).finally(() => ended.abort())
+  }
+
+  /** Lets the next generation be that of the code as it is then. */
+  stop(): void {
+    this.#child?.kill('SIGKILL')
+    this.#child = undefined
+  }
+}

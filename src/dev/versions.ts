@@ -1,0 +1,65 @@
+/**
+ * The processes of the versions of the service: the one that serves, one that is warmed up for the next, and those that
+ * finish what they have begun. The ports belong to this process and stay open between versions.
+ */
+import cluster, { type Worker } from 'node:cluster'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { VersionNews } from './version-process.ts'
+
+export class Versions {
+  readonly #onEnd: (code: number | null, signal: string | null) => void
+  #next: Worker | undefined
+  #serving: Worker | undefined
+  #stopping = false
+
+  /** @param onEnd is called when the version that serves ends by itself. */
+  constructor(onEnd: (code: number | null, signal: string | null) => void) {
+    cluster.setupPrimary({ exec: fileURLToPath(new URL('./version-process.ts', import.meta.url)), args: [] })
+    this.#onEnd = onEnd
+  }
+
+  /**
+   * Lets the code as it is now serve. Resolves when it accepts requests, and the version before accepts none any more;
+   * or with the reason why it cannot, and then the version before goes on.
+   */
+  async replace(): Promise<string | undefined> {
+    const version = this.#next?.isDead() === false ? this.#next : cluster.fork()
+    const before = this.#serving
+    version.send({ greet: before === undefined })
+    const news = await newsOf(version)
+    if (this.#stopping) return new Promise(() => {})
+    if ('serving' in news) {
+      this.#serving = version
+      version.once('exit', (code, signal) => {
+        if (this.#serving !== version || this.#stopping) return
+        this.#serving = undefined
+        this.#onEnd(code, signal)
+      })
+      before?.process.kill('SIGTERM')
+      if (before) await newsOf(before)
+    }
+    this.#next = cluster.fork()
+    return 'refused' in news ? news.refused : undefined
+  }
+
+  /** Ends every version, each as gently as it can be. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    const versions = Object.values(cluster.workers ?? {}).filter((it) => it !== undefined)
+    const ended = versions.map((version) => once(version, 'exit'))
+    for (const version of versions) version.process.kill('SIGTERM')
+    await Promise.all(ended)
+  }
+}
+
+/** What the version tells next; it may end instead. */
+async function newsOf(version: Worker): Promise<VersionNews> {
+  const over = new AbortController()
+  const { signal } = over
+  const told = once(version, 'message', { signal }).then(([news]) => news as VersionNews)
+  const ended = once(version, 'exit', { signal }).then(([code]): VersionNews => {
+    return { refused: `It ended at its start (exit code ${code}); what it printed says why.` }
+  })
+  return Promise.race([told, ended]).finally(() => over.abort())
+}
