@@ -1,0 +1,63 @@
+/**
+ * docs/adding-an-operation.md, followed to the letter on a copy of this checkout. Most of the time goes into the compiler
+ * and into the tests that the guide has one write.
+ */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Checkout, copyCheckout } from '../support/checkout.ts'
+import { type CommandLine, commandLine } from './command-line.ts'
+import { inserted, patternOf, readWalk, type Step } from './walk.ts'
+
+const guide = readFileSync('docs/adding-an-operation.md', 'utf8')
+
+let copy: Checkout
+let at: CommandLine
+
+beforeAll(async () => {
+  copy = copyCheckout()
+  // As it is when everything that there is has been released.
+  copy.write('openapi/released/execution.v1.json', copy.read('generated/execution.v1/document.json'))
+  at = await commandLine(copy.directory)
+})
+afterAll(async () => {
+  await at?.stop()
+  copy?.remove()
+})
+
+describe.each(readWalk(guide))('$title', ({ steps }) => {
+  test.each(steps.map((step) => ({ name: nameOf(step), step })))('$name', { timeout: 300_000 }, ({ step }) =>
+    follow(step),
+  )
+})
+
+test('the docs show the operation, with its samples', async () => {
+  expect((await at.run('npm run --silent docs')).code).toBe(0)
+  const files = readdirSync(join(copy.directory, 'dist/docs')).map((file) => copy.read(`dist/docs/${file}`))
+  for (const told of ['Count unfinished runs', 'await client.countUnfinishedRuns()']) {
+    expect(files.some((file) => file.includes(told))).toBe(true)
+  }
+})
+
+function nameOf(step: Step): string {
+  if (step.kind === 'run') return `$ ${step.command}`
+  if (step.kind === 'create') return `a new file ${step.file}`
+  return step.kind === 'append' ? `at the end of ${step.file}` : `in ${step.file}, ${step.side} ${step.line}`
+}
+
+async function follow(step: Step): Promise<void> {
+  if (step.kind === 'run') return answers(step.command, step.answer)
+  const path = join(copy.directory, step.file)
+  mkdirSync(join(path, '..'), { recursive: true })
+  if (step.kind === 'create') writeFileSync(path, step.text)
+  else if (step.kind === 'append') writeFileSync(path, `${copy.read(step.file)}\n${step.text}`)
+  else writeFileSync(path, inserted(copy.read(step.file), step))
+  at.filesHaveChanged()
+}
+
+async function answers(command: string, answer: string): Promise<void> {
+  const { code, output } = await at.run(command)
+  expect(output.trim()).toMatch(patternOf(answer))
+  // What is promised to fail says so.
+  expect(code === 0, output).toBe(!/^error:|: error /m.test(answer))
+}
