@@ -15,6 +15,7 @@ import type { Config } from './config.ts'
 import { type Listener, listen } from './contract/listener.ts'
 import { mountDocument } from './contract/mount.ts'
 import { dashboardApp } from './dashboard/dashboard.ts'
+import { docsHandler, isDocsPath } from './docs/handler.ts'
 import { browserContextContract, executionContract, knownScopes } from './documents.ts'
 import { executionApi } from './execution-api.ts'
 import { openEncryption, openStore } from './installation.ts'
@@ -62,8 +63,10 @@ export async function startService(config: Config, log: Logger, command: string)
 
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   const rateLimit = perMinute > 0 ? new RateLimit(perMinute) : undefined
+  const docs = docsHandler()
   const surface = (name: string) => ({
     name,
+    elsewhere: (path: string) => (isDocsPath(path) ? docs : undefined),
     authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
     ...(rateLimit && { admit: (principal: Principal) => rateLimit.admit(principal) }),
     proxyHops: config.PROXY_HOPS,
@@ -83,6 +86,7 @@ export async function startService(config: Config, log: Logger, command: string)
   const addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
   const dashboard = dashboardApp({
     ...domain,
+    docs,
     sessionSecrets: encryption.signatures('dashboard', 'sessions').map((each) => each.toString('base64url')),
     publicUrl: config.DASHBOARD_URL,
     port: config.DASHBOARD_PORT,

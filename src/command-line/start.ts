@@ -39,6 +39,7 @@ function welcome(
     `Execution API        ${executionUrl}`,
     `Browser Context API  ${browserContextUrl}`,
     `Management           ${managementUrl}/readyz`,
+    `Docs                 ${dashboardUrl}/docs/`,
   ]
   if (!welcomeUrl) return addresses.join('\n')
   const made = `First start: made the store in ${dataDirectory}, its encryption key, and the account "${firstAccount?.name}".`

@@ -14,6 +14,7 @@ import {
   type Authenticate,
   authenticate,
   body,
+  type Elsewhere,
   fail,
   handle,
   lookUp,
@@ -43,6 +44,8 @@ export interface Surface<P, H> extends Reporting<P> {
   admit?: Admit<P>
   /** How many proxies stand in front; callers' addresses are read from what they add to `X-Forwarded-For`. */
   proxyHops?: number
+  /** Asked for paths that the document does not have. Without it, and where it knows of nothing, they are a 404. */
+  elsewhere?: Elsewhere
   /** Whether the error means that the store cannot be reached or written: 503, not 500. */
   isUnavailable(error: unknown): boolean
 }
@@ -60,7 +63,7 @@ export async function mountDocument<P, H extends object>(surface: Surface<P, H>)
     const app = express().disable('x-powered-by').disable('etag')
     app.set('trust proxy', surface.proxyHops ?? false)
     app.use(requestId(surface))
-    app.use(lookUp(find, served))
+    app.use(lookUp(find, served, surface.elsewhere))
     app.use(authenticate(surface.authenticate, surface.admit, surface.proxyHops ?? 0))
     app.use(negotiate)
     app.use(body)

@@ -19,6 +19,9 @@ export type Authenticate<P> = (
   from?: string,
 ) => Promise<{ principal: P; scopes: readonly string[] | null } | undefined>
 
+/** Tells what serves a path that the document does not have: all of its methods, and what it does not find as well. */
+export type Elsewhere = (path: string) => RequestHandler | undefined
+
 /** The stages that need nothing but the exchange. */
 export const [negotiate, body, validate] = [stage(negotiateType), stage(takeBody), stage(validateRequest)]
 
@@ -47,13 +50,19 @@ export function requestId<P>(reporting: Reporting<P>): RequestHandler {
 export function lookUp(
   find: (path: string) => Match | undefined,
   servedOperations: Map<Operation, ServedOperation>,
+  elsewhere: Elsewhere = () => undefined,
 ): RequestHandler {
   return function lookUp(request, response, next) {
     const exchange = exchangeOf(response)
     const { method, url } = request
     const query = url.indexOf('?')
-    const match = find(query < 0 ? url : url.slice(0, query))
-    if (!match) throw new Problem({ kind: 'not-found', detail: 'There is no such path.' })
+    const path = query < 0 ? url : url.slice(0, query)
+    const match = find(path)
+    if (!match) {
+      const handler = elsewhere(path)
+      if (!handler) throw new Problem({ kind: 'not-found', detail: 'There is no such path.' })
+      return serveElsewhere(exchange, handler, next)
+    }
     const operation = match.operations.get(method)
     if (!operation) {
       const allowed = [...match.operations.keys()].join(', ')
@@ -63,6 +72,17 @@ export function lookUp(
     exchange.served = servedOperations.get(operation)
     next()
   }
+}
+
+/** The exchange is not the document's, but it is logged and counted, and can be found by its id like any other. */
+function serveElsewhere(exchange: Exchange, handler: RequestHandler, next: NextFunction) {
+  const { request, response } = exchange
+  const ended = () => exchange.end(response.writableFinished ? response.statusCode : clientClosed)
+  response.set('X-Request-Id', exchange.requestId).once('close', ended)
+  return handler(request, response, (error?: unknown) => {
+    response.off('close', ended)
+    next(error ?? new Error('What serves a path elsewhere must answer.'))
+  })
 }
 
 /** An error of `accepts` is not a 401: a store that does not answer must not look like a bad credential. */

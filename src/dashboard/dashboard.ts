@@ -25,6 +25,7 @@ export function dashboardApp(parts: Parts): Express {
   const app = express().disable('x-powered-by').disable('etag').enable('strict routing')
   app.set('trust proxy', parts.proxyHops)
   app.use(assetRouter())
+  app.use(parts.docs)
   app.use(...protect(parts))
 
   const open = openPages(app)

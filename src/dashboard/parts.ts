@@ -1,4 +1,5 @@
 /** What the dashboard is made of: the domain's actions, and where the reader finds the rest of the service. */
+import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Accounts } from '../accounts/accounts.ts'
 import type { Sessions } from '../accounts/sessions.ts'
@@ -30,6 +31,8 @@ export interface Parts {
   feed: RunFeed
   statistics: RunStatistics
   workers: Workers
+  /** Serves the docs to everyone, and lets other paths go on. */
+  docs: RequestHandler
   /** The first signs the cookies of sessions; those that the others have signed are taken as well. */
   sessionSecrets: string[]
   /** The dashboard's public address, when it is behind a proxy. */

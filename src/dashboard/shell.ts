@@ -27,6 +27,8 @@ const tabs: { tab: Tab; title: string; path: string; icon: Html }[] = [
   { tab: 'settings', title: 'Settings', path: '/settings', icon: icon('M4 7h10m4 0h2M4 17h2m4 0h10M16 5v4M8 15v4') },
 ]
 
+const docsIcon = 'M5 4h6a3 3 0 0 1 1 2 3 3 0 0 1 1-2h6v14h-6l-1 2-1-2H5zM12 6v14'
+
 function icon(path: string): Html {
   return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}" /></svg>`
 }
@@ -44,6 +46,7 @@ export function pageDocument(visit: Visit, { title, tab, body }: Page): Html {
       <header class="side">
         <a class="brand" href="/">${mark()}<span>execution-service</span></a>
         <nav class="tabs" aria-label="Tabs"><ul>${links}</ul></nav>
+        <a class="docs" href="/docs/">${icon(docsIcon)}Docs</a>
         <div class="who">
           <a href="/profile" ${tab === 'profile' ? html`aria-current="page"` : nothing}>
             <strong>${user.name}</strong>

@@ -1,0 +1,84 @@
+/** Serves the docs under /docs/: built when somebody first asks for one of their pages, and compressed once. */
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import type { Request, RequestHandler, Response } from 'express'
+import type { Site, SiteFile } from './files.ts'
+
+const root = '/docs/'
+
+export function isDocsPath(path: string): boolean {
+  return path === '/docs' || path.startsWith(root)
+}
+
+/** Redoc writes its styles into the page, and colours code in workers that it makes from blobs. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  'worker-src blob:',
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  `base-uri 'self'`,
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const protection = {
+  'Content-Security-Policy': policy,
+  'X-Content-Type-Options': 'nosniff',
+  'X-Frame-Options': 'DENY',
+  'Referrer-Policy': 'same-origin',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+}
+
+/** One for all hosts of a service, since it keeps what it has built. Other paths go on. */
+export function docsHandler(): RequestHandler {
+  const compressed = new WeakMap<SiteFile, Promise<Buffer>>()
+  let site: Promise<Site> | undefined
+
+  // What builds the site is loaded with it, so that a service whose docs nobody reads pays for nothing.
+  const build = async () => (await import('./site.ts')).docsSite()
+  const built = () => {
+    site ??= build().catch((error) => {
+      site = undefined
+      throw error
+    })
+    return site
+  }
+
+  const compress = (file: SiteFile) => {
+    const known = compressed.get(file) ?? promisify(gzip)(file.content)
+    compressed.set(file, known)
+    return known
+  }
+
+  return async function docs(request, response, next) {
+    const path = URL.parse(request.originalUrl, 'http://localhost')?.pathname ?? ''
+    if (!isDocsPath(path)) return next()
+    response.set(protection)
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      return void response.status(405).set('Allow', 'GET, HEAD').type('text').send('The docs have GET and HEAD.')
+    }
+    if (path === '/docs') return void response.redirect(308, root)
+    const files = await built()
+    const name = path.slice(root.length) || 'index.html'
+    const file = files.get(name) ?? files.get(`${name}.html`)
+    if (file) await send(request, response, file, compress)
+    else await send(request, response.status(404), files.get('404.html') as SiteFile, compress)
+  }
+}
+
+async function send(request: Request, response: Response, file: SiteFile, compress: (file: SiteFile) => Promise<Buffer>) {
+  const { content, mediaType, digest, lasting } = file
+  const compresses = content.length > 1024 && request.acceptsEncodings('gzip', 'identity') === 'gzip'
+  response.set({
+    'Content-Type': mediaType,
+    'Cache-Control': lasting ? 'public, max-age=31536000, immutable' : 'no-cache',
+    // A compressed file is another representation (RFC 9110, section 8.8.3.3).
+    ETag: compresses ? `"${digest}-gzip"` : `"${digest}"`,
+    Vary: 'Accept-Encoding',
+    ...(compresses && { 'Content-Encoding': 'gzip' }),
+  })
+  if (request.fresh) return response.status(304).end()
+  response.end(request.method === 'HEAD' ? undefined : compresses ? await compress(file) : content)
+}

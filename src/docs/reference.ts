@@ -1,0 +1,51 @@
+/** The reference: Redoc, which draws a document in the browser, and what it is given. */
+import { readFileSync } from 'node:fs'
+import { type Contract, codeSamples } from './contracts.ts'
+
+/**
+ * Redoc as a classic script, because browsers load no modules from files. `import.meta` stands in a branch for Node, and
+ * is a syntax error outside of modules. The logo of its maker, which it fetches from their host, is drawn here.
+ */
+export function redocScript(): string {
+  const file = new URL(import.meta.resolve('@redocly/cli/lib/chunks/redoc.standalone.js'))
+  const logo = `data:image/svg+xml,${encodeURIComponent(wordmark)}`
+  const source = replaced(readFileSync(file, 'utf8'), /export\{RedocStandalone,hydrate,init\};\s*$/, '')
+  const offline = replaced(source, /https:\/\/cdn\.redoc\.ly\/redoc\/logo-mini(-full)?\.svg/g, logo)
+  const silent = replaced(offline, /https:\/\/otel\.cloud\.redocly\.com\/v1\/traces/g, '')
+  return `'use strict';${replaced(silent, /\bimport\.meta\b/g, '({})')}`
+}
+
+const wordmark =
+  '<svg xmlns="http://www.w3.org/2000/svg" width="44" height="16"><text x="0" y="12" font-family="sans-serif" font-size="12" fill="#6b7280">Redoc</text></svg>'
+
+/** Another version of Redoc may need other changes: better no docs than docs that call somebody. */
+function replaced(text: string, pattern: RegExp, replacement: string): string {
+  if (text.search(pattern) < 0) throw new Error(`Redoc has no ${pattern} any more: see to what the docs change in it.`)
+  return text.replace(pattern, () => replacement)
+}
+
+const options = {
+  // It would tell its maker who reads.
+  disableTelemetry: true,
+  hideDownloadButtons: true,
+  sortRequiredPropsFirst: true,
+  showExtensions: ['x-decision-reason'],
+  jsonSamplesExpandLevel: 4,
+  scrollYOffset: '.bar',
+}
+
+/** The document is parsed by the browser as JSON, since `__proto__` means something else in a script. */
+export function referenceScript(contract: Contract): string {
+  const document = JSON.stringify(JSON.stringify(withSamples(contract)))
+  return `init(JSON.parse(${document}), ${JSON.stringify(options)}, document.getElementById('redoc'))\n`
+}
+
+function withSamples({ document, operations }: Contract): object {
+  const copy = structuredClone(document)
+  for (const { id, path, method } of operations) {
+    const operation = copy.paths[path]?.[method]
+    const samples = codeSamples(id)
+    if (operation && samples.length > 0) operation['x-codeSamples'] = samples
+  }
+  return copy
+}
