@@ -116,7 +116,8 @@ export function decisionsOf({ document }: Contract): Decision[] {
     if (typeof value !== 'object' || value === null) return
     const node = value as Record<string, unknown>
     const reason = node['x-decision-reason']
-    if (node['x-decision'] === true && typeof reason === 'string') found.push({ place: placeOf(document, path), reason })
+    if (node['x-decision'] === true && typeof reason === 'string')
+      found.push({ place: placeOf(document, path), reason })
     for (const [name, member] of Object.entries(node)) visit(member, [...path, name])
   }
   visit(document, [])
@@ -132,10 +133,12 @@ const nouns: Record<string, string> = {
 }
 
 function placeOf({ paths }: OpenApi, [room = '', first = '', second = '', ...rest]: string[]): string {
-  if (room === 'components') return `${nouns[first] ?? first} \`${second}\`${rest.length > 0 ? `, ${rest.join(' ')}` : ''}`
+  if (room === 'components')
+    return `${nouns[first] ?? first} \`${second}\`${rest.length > 0 ? `, ${rest.join(' ')}` : ''}`
   const operation = paths[first]?.[second]
   const [part = '', name = ''] = rest
-  if (!operation) throw new Error(`The decision at ${[room, first, second, ...rest].join('/')} belongs to no operation.`)
+  if (!operation)
+    throw new Error(`The decision at ${[room, first, second, ...rest].join('/')} belongs to no operation.`)
   if (part === '') return `\`${operation.operationId}\``
   return `\`${operation.operationId}\`, ${(nouns[part] ?? part).toLowerCase()} ${name}`
 }

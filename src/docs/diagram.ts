@@ -19,7 +19,8 @@ export function runDiagram(transitions: readonly Transition[]): string {
   const last = going.at(-1)
   final.sort((a, b) => reach(transitions, a, last) - reach(transitions, b, last))
   const places = new Map<string, Place>()
-  for (const [index, state] of going.entries()) places.set(state, { x: margin + index * (box.width + columnGap), y: margin + rowGap })
+  for (const [index, state] of going.entries())
+    places.set(state, { x: margin + index * (box.width + columnGap), y: margin + rowGap })
   for (const [index, state] of final.entries()) {
     places.set(state, { x: margin + going.length * (box.width + columnGap), y: margin + index * rowGap })
   }

@@ -68,7 +68,12 @@ export function docsHandler(): RequestHandler {
   }
 }
 
-async function send(request: Request, response: Response, file: SiteFile, compress: (file: SiteFile) => Promise<Buffer>) {
+async function send(
+  request: Request,
+  response: Response,
+  file: SiteFile,
+  compress: (file: SiteFile) => Promise<Buffer>,
+) {
   const { content, mediaType, digest, lasting } = file
   const compresses = content.length > 1024 && request.acceptsEncodings('gzip', 'identity') === 'gzip'
   response.set({

@@ -84,7 +84,8 @@ function heading(this: Renderer, { tokens, depth, text }: Tokens.Heading): strin
 
 function code({ text, lang = '' }: Tokens.Code): string {
   const language = lang.split(' ')[0] || 'text'
-  if (!hljs.getLanguage(language)) throw new Error(`The docs have no colours for code in ${language}; add them to src/docs/markdown.ts.`)
+  if (!hljs.getLanguage(language))
+    throw new Error(`The docs have no colours for code in ${language}; add them to src/docs/markdown.ts.`)
   const content = hljs.highlight(text, { language }).value
   // What is wider than the page scrolls, which people without a mouse do with the keyboard.
   return `<pre tabindex="0" data-language="${language}"><code>${content}</code></pre>\n`

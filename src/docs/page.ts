@@ -10,6 +10,7 @@ export interface Assets {
   pico: string
   docs: string
   reference: string
+  referenceScript: string
   theme: string
   script: string
   redoc: string
@@ -31,6 +32,8 @@ interface Frame {
   scripts?: readonly string[]
   /** Of the page that is shown; none of the bar's links is current for the page of an error. */
   current: string
+  /** For a page whose own headings begin below the first level. */
+  heading?: string
   body: Html
   /** Stands before every address; empty, so that pages work as files. */
   root?: string
@@ -43,7 +46,10 @@ function icon(path: string): Html {
   return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}" /></svg>`
 }
 
-async function frame(around: Surroundings, { title, summary, styles, scripts = [], current, body, root = '' }: Frame) {
+async function frame(
+  around: Surroundings,
+  { title, summary, styles, scripts = [], current, heading = '', body, root = '' }: Frame,
+) {
   const { assets, contracts, guides } = around
   const isGuide = guides.some(({ name }) => name === current)
   const links = [
@@ -72,6 +78,7 @@ async function frame(around: Surroundings, { title, summary, styles, scripts = [
       <nav aria-label="Docs"><ul>${links.map(
         (each) => html`<li><a href="${root}${each.href}"${each.here ? here : ''}>${each.title}</a></li>`,
       )}</ul></nav>
+      ${heading && html`<h1 class="unseen">${heading}</h1>`}
       <button type="button" class="search-button" hidden>${icon(searchIcon)}<span>Search</span><kbd aria-hidden="true">/</kbd></button>
       <button type="button" class="theme-button" aria-label="Dark colours" aria-pressed="false" hidden>${icon(themeIcon)}</button>
     </header>
@@ -87,7 +94,7 @@ export function guidePage(around: Surroundings, guide: Guide): Promise<string> {
   const at = guides.indexOf(guide)
   const [before, after] = [guides[at - 1], guides[at + 1]]
   const body = html`<div class="columns">
-      <aside class="guides">${guideList(around, guide)}</aside>
+      <div class="guides">${guideList(around, guide)}</div>
       <main id="main">
         <article>${raw(guide.html)}</article>
         <nav class="turn" aria-label="Previous and next">
@@ -96,7 +103,7 @@ export function guidePage(around: Surroundings, guide: Guide): Promise<string> {
         </nav>
         <footer>Version ${around.contracts[0]?.version ?? ''} of the contract. This page as <a href="${guide.name}.md">Markdown</a>, all of them for language models: <a href="llms.txt">llms.txt</a>.</footer>
       </main>
-      <aside class="contents">${contentsOf(guide)}</aside>
+      <div class="contents">${contentsOf(guide)}</div>
     </div>`
   const { title, summary, name } = guide
   return frame(around, { title, summary, styles: [assets.pico, assets.docs], current: name, body })
@@ -124,12 +131,15 @@ function contentsOf({ sections }: Guide): Html | '' {
         <ul>${shown.map(({ id, title }) => html`<li><a href="#${id}">${title}</a></li>`)}</ul></nav>`
 }
 
-/** @param script the file that has the document and draws it. */
+/**
+ * Redoc brings the main part of the page and its headings.
+ *
+ * @param script the file that has the document.
+ */
 export function referencePage(around: Surroundings, contract: Contract, script: string): Promise<string> {
   const { file, page, title, summary } = contract
   const { assets } = around
-  const body = html`<main id="main" class="reference">
-      <h1 class="unseen">${title} reference</h1>
+  const body = html`<div id="main" class="reference" tabindex="-1">
       <div id="redoc">
         <div class="alone">
           <p>The reference of the ${title} is drawn by your browser, which needs JavaScript for it. The same is in the
@@ -137,9 +147,17 @@ export function referencePage(around: Surroundings, contract: Contract, script: 
           <a href="index.html">the guides</a> and <a href="llms.txt">llms.txt</a> need no JavaScript.</p>
         </div>
       </div>
-    </main>`
-  const scripts = [assets.redoc, script]
-  return frame(around, { title, summary, styles: [assets.reference], scripts, current: page, body })
+    </div>`
+  const scripts = [assets.redoc, script, assets.referenceScript]
+  return frame(around, {
+    title,
+    summary,
+    styles: [assets.reference],
+    scripts,
+    current: page,
+    heading: `${title} reference`,
+    body,
+  })
 }
 
 /** For addresses that lead nowhere; its own links lead to the site from anywhere. */

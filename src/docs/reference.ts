@@ -24,28 +24,27 @@ function replaced(text: string, pattern: RegExp, replacement: string): string {
   return text.replace(pattern, () => replacement)
 }
 
-const options = {
-  // It would tell its maker who reads.
-  disableTelemetry: true,
-  hideDownloadButtons: true,
-  sortRequiredPropsFirst: true,
-  showExtensions: ['x-decision-reason'],
-  jsonSamplesExpandLevel: 4,
-  scrollYOffset: '.bar',
+/** The document as a script, since files load no data; parsed as JSON, in which `__proto__` is a name like any other. */
+export function documentScript(contract: Contract): string {
+  return `globalThis.docsDocument = JSON.parse(${JSON.stringify(JSON.stringify(shown(contract)))})\n`
 }
 
-/** The document is parsed by the browser as JSON, since `__proto__` means something else in a script. */
-export function referenceScript(contract: Contract): string {
-  const document = JSON.stringify(JSON.stringify(withSamples(contract)))
-  return `init(JSON.parse(${document}), ${JSON.stringify(options)}, document.getElementById('redoc'))\n`
-}
-
-function withSamples({ document, operations }: Contract): object {
+/** The document with what its readers are to see besides: samples, and why something is as it is. */
+function shown({ document, operations }: Contract): object {
   const copy = structuredClone(document)
   for (const { id, path, method } of operations) {
     const operation = copy.paths[path]?.[method]
     const samples = codeSamples(id)
     if (operation && samples.length > 0) operation['x-codeSamples'] = samples
   }
+  tellReasons(copy)
   return copy
+}
+
+function tellReasons(value: unknown) {
+  if (typeof value !== 'object' || value === null) return
+  const node = value as Record<string, unknown>
+  const { description = '', 'x-decision-reason': reason } = node
+  if (typeof reason === 'string') node.description = `${description}\n\n*Decided here.* ${reason}`.trim()
+  for (const member of Object.values(node)) tellReasons(member)
 }

@@ -6,7 +6,7 @@ import { addLasting, type Site, siteFile } from './files.ts'
 import { readGuides } from './guides.ts'
 import { llmsText } from './llms.ts'
 import { type Assets, guidePage, notFoundPage, referencePage } from './page.ts'
-import { redocScript, referenceScript } from './reference.ts'
+import { documentScript, redocScript } from './reference.ts'
 import { searchScript } from './search.ts'
 
 export async function docsSite(): Promise<Site> {
@@ -21,7 +21,7 @@ export async function docsSite(): Promise<Site> {
     add(`${guide.name}.md`, guide.markdown)
   }
   for (const contract of contracts) {
-    const script = addLasting(site, `${contract.page}.js`, referenceScript(contract))
+    const script = addLasting(site, `${contract.page}.js`, documentScript(contract))
     add(`${contract.page}.html`, await referencePage(around, contract, script))
     add(`${contract.file}.json`, contract.json)
     add(`${contract.file}.yaml`, yamlOf(contract))
@@ -31,6 +31,9 @@ export async function docsSite(): Promise<Site> {
   return site
 }
 
+/** In the order in which they build on each other. */
+const guideStyles = ['guide.css', 'text.css', 'code.css', 'diagram.css']
+
 function addAssets(site: Site, index: string): Assets {
   const own = (name: string) => readFileSync(new URL(`./assets/${name}`, import.meta.url))
   const ofDashboard = (name: string) => readFileSync(new URL(`../dashboard/assets/${name}`, import.meta.url))
@@ -38,8 +41,9 @@ function addAssets(site: Site, index: string): Assets {
   const look = Buffer.concat([ofDashboard('base.css'), own('bar.css'), own('search.css')])
   return {
     pico: addLasting(site, 'pico.css', ofPackage('@picocss/pico/css/pico.indigo.min.css')),
-    docs: addLasting(site, 'docs.css', Buffer.concat([look, own('guide.css'), own('code.css')])),
+    docs: addLasting(site, 'docs.css', Buffer.concat([look, ...guideStyles.map(own)])),
     reference: addLasting(site, 'reference.css', Buffer.concat([look, own('reference.css')])),
+    referenceScript: addLasting(site, 'reference.js', own('reference.js')),
     theme: addLasting(site, 'theme.js', own('theme.js')),
     script: addLasting(site, 'docs.js', own('docs.js')),
     redoc: addLasting(site, 'redoc.js', redocScript()),

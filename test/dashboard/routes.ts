@@ -86,7 +86,14 @@ export function nameOf({ method, path }: Route): string {
 /** What the dashboard serves, as it says itself. */
 export function servedRoutes(): string[] {
   // Nothing but what the list is made of is asked of the parts before a request comes.
-  const parts = { proxyHops: 0, port: 0, sessionSecrets: ['x'], publicUrl: undefined, sessions: {} as Sessions, docs: () => undefined }
+  const parts = {
+    proxyHops: 0,
+    port: 0,
+    sessionSecrets: ['x'],
+    publicUrl: undefined,
+    sessions: {} as Sessions,
+    docs: () => undefined,
+  }
   const { router } = dashboardApp(parts as unknown as Parts) as unknown as Router
   return router.stack.flatMap(({ route }) =>
     Object.keys(route?.methods ?? {}).map((method) => `${method.toUpperCase()} ${route?.path}`),
