@@ -8,7 +8,7 @@ interface Kind {
   title: string
 }
 
-/** Each key is the anchor of a section in docs/errors.md, to which the problem's `type` resolves. */
+/** Each key is the anchor of a section in docs/guides/errors.md, to which the problem's `type` resolves. */
 export const problemKinds = {
   'invalid-request': { status: 400, title: 'Invalid request' },
   'not-found': { status: 404, title: 'Not found' },

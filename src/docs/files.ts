@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 
 export interface SiteFile {
   mediaType: string
-  content: Buffer
+  content: Uint8Array
   /** Of the content. */
   digest: string
   /** Whether the name changes with the content. */

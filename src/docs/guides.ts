@@ -15,7 +15,7 @@ export interface Guide extends Rendered {
 const groups: Record<string, string[]> = {
   Start: ['index', 'quick-start', 'authentication'],
   Runs: ['run-life-cycle', 'following-a-run', 'idempotency-and-retries', 'browser-contexts'],
-  Contract: ['errors', 'limits', 'versioning', 'decisions'],
+  Contract: ['errors', 'limits', 'versioning', 'changes', 'decisions'],
   Tools: ['client', 'mock'],
 }
 

@@ -1,5 +1,6 @@
 /** Serves the docs under /docs/: built when somebody first asks for one of their pages, and compressed once. */
 import { promisify } from 'node:util'
+import { Worker } from 'node:worker_threads'
 import { gzip } from 'node:zlib'
 import type { Request, RequestHandler, Response } from 'express'
 import type { Site, SiteFile } from './files.ts'
@@ -18,7 +19,7 @@ const policy = [
   'worker-src blob:',
   "img-src 'self' data:",
   "connect-src 'self'",
-  `base-uri 'self'`,
+  "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ')
@@ -31,13 +32,18 @@ const protection = {
   'Cross-Origin-Opener-Policy': 'same-origin',
 }
 
+function build(): Promise<Site> {
+  return new Promise((resolve, reject) => {
+    const thread = new Worker(new URL('./site-thread.ts', import.meta.url))
+    thread.once('message', resolve).once('error', reject)
+  })
+}
+
 /** One for all hosts of a service, since it keeps what it has built. Other paths go on. */
 export function docsHandler(): RequestHandler {
   const compressed = new WeakMap<SiteFile, Promise<Buffer>>()
   let site: Promise<Site> | undefined
 
-  // What builds the site is loaded with it, so that a service whose docs nobody reads pays for nothing.
-  const build = async () => (await import('./site.ts')).docsSite()
   const built = () => {
     site ??= build().catch((error) => {
       site = undefined
@@ -53,7 +59,7 @@ export function docsHandler(): RequestHandler {
   }
 
   return async function docs(request, response, next) {
-    const path = URL.parse(request.originalUrl, 'http://localhost')?.pathname ?? ''
+    const [path = ''] = request.originalUrl.split('?')
     if (!isDocsPath(path)) return next()
     response.set(protection)
     if (request.method !== 'GET' && request.method !== 'HEAD') {

@@ -16,6 +16,8 @@ export interface Section {
   depth: number
   /** What it says, without marks. */
   text: string
+  /** Its first paragraph, without marks. */
+  start: string
 }
 
 export interface Rendered {
@@ -48,10 +50,12 @@ function sectionsOf(tokens: Tokens.Generic[]): Section[] {
   const sections: Section[] = []
   for (const token of tokens) {
     if (token.type === 'heading') {
-      sections.push({ id: idOf(token.text), title: plain(token.text), depth: token.depth, text: '' })
+      sections.push({ id: idOf(token.text), title: plain(token.text), depth: token.depth, text: '', start: '' })
     } else {
       const section = sections.at(-1)
-      if (section && token.type !== 'html') section.text += ` ${plain(token.raw)}`
+      if (!section || token.type === 'html') continue
+      section.text += ` ${plain(token.raw)}`
+      if (token.type === 'paragraph') section.start ||= plain(token.raw)
     }
   }
   return sections
@@ -66,11 +70,13 @@ export function idOf(heading: string): string {
     .replaceAll(' ', '-')
 }
 
-function plain(markdown: string): string {
+/** The words without the marks that set them. */
+export function plain(markdown: string): string {
   return markdown
-    .replace(/^```.*$/gm, '')
+    .replace(/^```.*$|^\|[ |-]+\|$/gm, '')
     .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-    .replace(/[`*|]|^[-#>\s]+/gm, ' ')
+    .replace(/[`*]/g, '')
+    .replace(/\||^[-#>\s]+/gm, ' ')
     .replace(/\s+/g, ' ')
     .trim()
 }

@@ -4,14 +4,14 @@ import { type Contract, codeSamples } from './contracts.ts'
 
 /**
  * Redoc as a classic script, because browsers load no modules from files. `import.meta` stands in a branch for Node, and
- * is a syntax error outside of modules. The logo of its maker, which it fetches from their host, is drawn here.
+ * is a syntax error outside of modules. What it would fetch from its maker's hosts is drawn here, or not at all.
  */
 export function redocScript(): string {
   const file = new URL(import.meta.resolve('@redocly/cli/lib/chunks/redoc.standalone.js'))
   const logo = `data:image/svg+xml,${encodeURIComponent(wordmark)}`
   const source = replaced(readFileSync(file, 'utf8'), /export\{RedocStandalone,hydrate,init\};\s*$/, '')
   const offline = replaced(source, /https:\/\/cdn\.redoc\.ly\/redoc\/logo-mini(-full)?\.svg/g, logo)
-  const silent = replaced(offline, /https:\/\/otel\.cloud\.redocly\.com\/v1\/traces/g, '')
+  const silent = replaced(offline, /https:\/\/(otel\.cloud|cdn)\.redocly\.com\/[\w./]*/g, '')
   return `'use strict';${replaced(silent, /\bimport\.meta\b/g, '({})')}`
 }
 

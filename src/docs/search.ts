@@ -2,6 +2,7 @@
 import MiniSearch, { type Options } from 'minisearch'
 import type { Contract, ContractOperation } from './contracts.ts'
 import type { Guide } from './guides.ts'
+import { plain } from './markdown.ts'
 
 interface Entry {
   id: number
@@ -36,7 +37,7 @@ function sectionEntries({ name, title, sections }: Guide): NewEntry[] {
     title: section.title,
     place: section.depth === 1 ? 'Guide' : title,
     href: section.depth === 1 ? `${name}.html` : `${name}.html#${section.id}`,
-    excerpt: section.text.trim().slice(0, excerptLength),
+    excerpt: section.start.slice(0, excerptLength),
     text: section.text,
   }))
 }
@@ -46,7 +47,7 @@ function operationEntries({ page, title, operations }: Contract): NewEntry[] {
     title: each.summary,
     place: `${title} · ${each.method.toUpperCase()} ${each.path}`,
     href: `${page}.html#${each.anchor}`,
-    excerpt: each.description.replace(/\s+/g, ' ').slice(0, excerptLength),
+    excerpt: plain(each.description).slice(0, excerptLength),
     text: `${each.id} ${each.description} ${namesIn(each)}`,
   }))
 }

@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { settings } from '../../src/config.ts'
-import { problemKinds } from '../../src/contract/problem.ts'
 
 test('the README lists every environment variable with its default, and no other', () => {
   const rows = Object.entries(settings).map(([name, { fallback, meaning }]) => {
@@ -12,9 +11,4 @@ test('the README lists every environment variable with its default, and no other
   const readme = readFileSync('README.md', 'utf8')
   const shown = readme.split('<!-- settings -->')[1]?.split('<!-- /settings -->')[0]?.trim()
   expect(shown).toBe(table)
-})
-
-test('every type of problem has its section in docs/errors.md, and no section is left over', () => {
-  const sections = [...readFileSync('docs/errors.md', 'utf8').matchAll(/^## (.+)$/gm)].map(([, anchor]) => anchor)
-  expect(sections.sort()).toEqual(Object.keys(problemKinds).sort())
 })

@@ -83,7 +83,9 @@
 
   function searchDialog() {
     const input = element('input', {
-      type: 'search',
+      // A field of the type `search` takes the Escape that is meant to close the dialog.
+      type: 'text',
+      enterkeyhint: 'search',
       role: 'combobox',
       placeholder: 'Search guides and operations',
       'aria-label': 'Search guides and operations',

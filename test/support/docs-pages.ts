@@ -1,0 +1,48 @@
+/** The docs in a browser: as a folder of files, and as a service serves them. */
+import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Page } from 'playwright-core'
+import { readContracts } from '../../src/docs/contracts.ts'
+import { docsSite } from '../../src/docs/site.ts'
+import type { ShownPage } from './dashboard-pages.ts'
+import { removeDirectory } from './service.ts'
+
+export const guideNames = readdirSync('docs/guides').map((file) => file.replace(/\.md$/, ''))
+
+/** Each operation as the reference shows it. */
+export const operationPages = readContracts().flatMap(({ page, operations }) =>
+  operations.map(({ id, anchor, summary }) => ({ id, summary, path: `${page}.html#${anchor}` })),
+)
+
+export interface DocsFolder {
+  /** Ends with a slash. */
+  url: string
+  remove(): void
+}
+
+/** What `npm run docs` writes. */
+export async function docsFolder(): Promise<DocsFolder> {
+  const directory = mkdtempSync(join(tmpdir(), 'execution-service-docs-'))
+  for (const [name, { content }] of await docsSite()) writeFileSync(join(directory, name), content)
+  return { url: `${pathToFileURL(directory)}/`, remove: () => removeDirectory(directory) }
+}
+
+/** Opens a page and waits until all of it is drawn. */
+export async function openDocs(page: Page, url: string): Promise<void> {
+  await page.goto(url)
+  if (/(execution|browser-context)\.html/.test(url)) await page.locator('.menu-content[role]').waitFor()
+}
+
+/** Every page, for those who look at all of them; of the references also an operation. */
+export function docsPages(url: string): ShownPage[] {
+  const [first] = operationPages
+  const names = [
+    ...guideNames.map((name) => `${name}.html`),
+    'execution.html',
+    'browser-context.html',
+    first?.path ?? '',
+  ]
+  return names.map((name) => ({ name, open: (page: Page) => openDocs(page, `${url}${name}`) }))
+}
