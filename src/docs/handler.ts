@@ -11,13 +11,14 @@ export function isDocsPath(path: string): boolean {
   return path === '/docs' || path.startsWith(root)
 }
 
-/** Redoc writes its styles into the page, and colours code in workers that it makes from blobs. */
+/** Redoc writes its styles into the page, has a font within itself, and colours code in workers that it makes. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self' 'unsafe-inline'",
   'worker-src blob:',
   "img-src 'self' data:",
+  'font-src data:',
   "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",

@@ -32,7 +32,9 @@ export async function docsFolder(): Promise<DocsFolder> {
 /** Opens a page and waits until all of it is drawn. */
 export async function openDocs(page: Page, url: string): Promise<void> {
   await page.goto(url)
-  if (/(execution|browser-context)\.html/.test(url)) await page.locator('.menu-content[role]').waitFor()
+  if (/(execution|browser-context)\.html/.test(url)) {
+    await page.locator('#redoc h1, #redoc h2').first().waitFor()
+  }
 }
 
 /** Every page, for those who look at all of them; of the references also an operation. */
