@@ -34,23 +34,42 @@ for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(
 
 /** @param operationLinks where the reference shows each operation: an operationId that stands as code is a link to it. */
 export function renderMarkdown(markdown: string, operationLinks: ReadonlyMap<string, string>): Rendered {
-  const marked = new Marked({ gfm: true, renderer: { heading, code, table, link, codespan: codespan(operationLinks) } })
+  const ids = new Map<object, string>()
+  const marked = new Marked({
+    gfm: true,
+    renderer: { heading: heading(ids), code, table, link, codespan: codespan(operationLinks) },
+  })
   const tokens = marked.lexer(markdown)
+  nameHeadings(tokens as Tokens.Generic[], ids)
   const title = tokens.find((token) => token.type === 'heading' && token.depth === 1)
   const summary = tokens.find((token) => token.type === 'paragraph')
   return {
     html: marked.parser(tokens),
     title: plain((title as Tokens.Heading | undefined)?.text ?? ''),
     summary: plain((summary as Tokens.Paragraph | undefined)?.text ?? ''),
-    sections: sectionsOf(tokens as Tokens.Generic[]),
+    sections: sectionsOf(tokens as Tokens.Generic[], ids),
   }
 }
 
-function sectionsOf(tokens: Tokens.Generic[]): Section[] {
+/** Stable as long as the heading's words are; one that comes again is told apart by the section that it stands in. */
+function nameHeadings(tokens: Tokens.Generic[], ids: Map<object, string>) {
+  const taken = new Set<string>()
+  let section = ''
+  for (const token of tokens) {
+    if (token.type !== 'heading') continue
+    const words = idOf(token.text)
+    const id = taken.has(words) ? `${section}-${words}` : words
+    if (token.depth === 2) section = id
+    taken.add(id)
+    ids.set(token, id)
+  }
+}
+
+function sectionsOf(tokens: Tokens.Generic[], ids: ReadonlyMap<object, string>): Section[] {
   const sections: Section[] = []
   for (const token of tokens) {
     if (token.type === 'heading') {
-      sections.push({ id: idOf(token.text), title: plain(token.text), depth: token.depth, text: '', start: '' })
+      sections.push({ id: ids.get(token) ?? '', title: plain(token.text), depth: token.depth, text: '', start: '' })
     } else {
       const section = sections.at(-1)
       if (!section || token.type === 'html') continue
@@ -61,8 +80,7 @@ function sectionsOf(tokens: Tokens.Generic[]): Section[] {
   return sections
 }
 
-/** Stable as long as the heading's words are. */
-export function idOf(heading: string): string {
+function idOf(heading: string): string {
   return plain(heading)
     .toLowerCase()
     .replace(/[^\p{L}\p{N} _-]/gu, '')
@@ -81,11 +99,13 @@ export function plain(markdown: string): string {
     .trim()
 }
 
-function heading(this: Renderer, { tokens, depth, text }: Tokens.Heading): string {
-  const content = this.parser.parseInline(tokens)
-  const id = idOf(text)
-  if (depth === 1) return `<h1 id="${id}">${content}</h1>\n`
-  return `<h${depth} id="${id}"><a class="anchor" href="#${id}">${content}</a></h${depth}>\n`
+function heading(ids: ReadonlyMap<object, string>) {
+  return function (this: Renderer, token: Tokens.Heading): string {
+    const content = this.parser.parseInline(token.tokens)
+    const [tag, id] = [`h${token.depth}`, ids.get(token)]
+    if (token.depth === 1) return `<${tag} id="${id}">${content}</${tag}>\n`
+    return `<${tag} id="${id}"><a class="anchor" href="#${id}">${content}</a></${tag}>\n`
+  }
 }
 
 function code({ text, lang = '' }: Tokens.Code): string {

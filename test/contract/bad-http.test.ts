@@ -34,7 +34,7 @@ describe('a path that does not exist', () => {
   const empty = ['//v1/execution/runs', '/v1//execution/runs', '/v1/execution/runs//events']
   const dots = ['/v1/execution/./runs', '/v1/execution/x/../runs', '/v1/execution/runs%2F', '/v1/execution/%72uns']
   const others = ['/V1/execution/runs', '/v1/Execution/runs', '/v2/execution/runs', '/v1/execution/queue-remote/a/b']
-  const elsewhere = ['/alpha/browser-contexts', '/metrics', '/livez', '/docs/errors']
+  const elsewhere = ['/alpha/browser-contexts', '/metrics', '/livez', '/sign-in']
   const notFound = { kind: 'not-found', title: 'Not found', status: 404, detail: 'There is no such path.' }
 
   test.each([...above, ...slashes, ...empty, ...dots, ...others, ...elsewhere])(
