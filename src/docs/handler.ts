@@ -92,5 +92,6 @@ async function send(
     ...(compresses && { 'Content-Encoding': 'gzip' }),
   })
   if (request.fresh) return response.status(304).end()
-  response.end(request.method === 'HEAD' ? undefined : compresses ? await compress(file) : content)
+  // Node sends no content in answer to HEAD.
+  response.end(compresses ? await compress(file) : content)
 }
