@@ -45,8 +45,7 @@ export function pageDocument(visit: Visit, { title, tab, body }: Page): Html {
     html`<div class="frame">
       <header class="side">
         <a class="brand" href="/">${mark()}<span>execution-service</span></a>
-        <nav class="tabs" aria-label="Tabs"><ul>${links}</ul></nav>
-        <a class="docs" href="/docs/">${icon(docsIcon)}Docs</a>
+        <nav class="tabs" aria-label="Tabs"><ul>${links}<li><a href="/docs/">${icon(docsIcon)}Docs</a></li></ul></nav>
         <div class="who">
           <a href="/profile" ${tab === 'profile' ? html`aria-current="page"` : nothing}>
             <strong>${user.name}</strong>
