@@ -7,6 +7,8 @@ import { plain } from './markdown.ts'
 interface Entry {
   id: number
   title: string
+  /** The operationId, whole and in its words, so that an operation comes before a section of the same title. */
+  name: string
   /** Where it stands: the guide's title, or the operation's method and path. */
   place: string
   href: string
@@ -15,9 +17,9 @@ interface Entry {
 }
 
 const options: Options<Entry> = {
-  fields: ['title', 'place', 'text'],
+  fields: ['title', 'name', 'place', 'text'],
   storeFields: ['title', 'place', 'href', 'excerpt'],
-  searchOptions: { boost: { title: 4, place: 2 }, prefix: true, fuzzy: 0.15, combineWith: 'AND' },
+  searchOptions: { boost: { title: 4, name: 4, place: 2 }, prefix: true, fuzzy: 0.15, combineWith: 'AND' },
 }
 
 /** A script and not data, because a page that was opened as a file may load nothing else. */
@@ -35,6 +37,7 @@ const excerptLength = 160
 function sectionEntries({ name, title, sections }: Guide): NewEntry[] {
   return sections.map((section) => ({
     title: section.title,
+    name: '',
     place: section.depth === 1 ? 'Guide' : title,
     href: section.depth === 1 ? `${name}.html` : `${name}.html#${section.id}`,
     excerpt: section.start.slice(0, excerptLength),
@@ -45,10 +48,11 @@ function sectionEntries({ name, title, sections }: Guide): NewEntry[] {
 function operationEntries({ page, title, operations }: Contract): NewEntry[] {
   return operations.map((each) => ({
     title: each.summary,
+    name: `${each.id} ${each.id.replace(/[A-Z]/g, ' $&')}`,
     place: `${title} · ${each.method.toUpperCase()} ${each.path}`,
     href: `${page}.html#${each.anchor}`,
     excerpt: plain(each.description).slice(0, excerptLength),
-    text: `${each.id} ${each.description} ${namesIn(each)}`,
+    text: `${each.description} ${namesIn(each)}`,
   }))
 }
 

@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { faultsOf } from '../support/accessibility.ts'
 import { type Browser, complaints, type PageOptions, startBrowser } from '../support/browser.ts'
+import { becomeOwner, startDashboard } from '../support/dashboard-browser.ts'
 import { type DocsFolder, docsFolder, docsPages, openDocs, operationPages } from '../support/docs-pages.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import type { Test } from '../support/store.ts'
@@ -155,8 +156,14 @@ test('on paper there is the text, and nothing to press', async (context) => {
   expect(await page.locator('.bar, .guides, .contents, .turn, .copy').filter({ visible: true }).count()).toBe(0)
 })
 
-test('the dashboard leads to the docs, where nobody has to sign in', async (context) => {
-  const page = await opened(context, `${service.dashboardUrl}/docs/`)
+test('whoever signs in to the dashboard finds the docs in its frame; nobody has to sign in for them', async (context) => {
+  const dashboard = await startDashboard()
+  context.onTestFinished(() => dashboard.stop())
+  const page = await dashboard.open(context)
+  await page.goto('/docs/')
   expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Introduction')
+  await becomeOwner(page, dashboard.welcomeUrl)
+  await page.getByRole('link', { name: 'Docs', exact: true }).click()
+  await page.getByRole('heading', { level: 1, name: 'Introduction' }).waitFor()
   expect(await complaints(page)).toEqual([])
 })
