@@ -1,5 +1,5 @@
 /** The two bundled documents as the docs show them: their operations, decisions, and transitions of a run. */
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 
 export interface Contract {
   /** Names its files: `execution.v1.json`. */
@@ -72,22 +72,6 @@ function operationsOf({ paths }: OpenApi): ContractOperation[] {
 /** As Redoc makes it of the tag and the operationId. */
 function anchorOf(tag: string, id: string): string {
   return `/${tag.toLowerCase().replaceAll(' ', '-')}/${id.toLowerCase()}`
-}
-
-const samples = new URL('../../docs/samples/', import.meta.url)
-
-export const sampleLanguages = [
-  { extension: 'sh', lang: 'Shell', label: 'curl' },
-  { extension: 'ts', lang: 'TypeScript', label: 'TypeScript' },
-  { extension: 'py', lang: 'Python', label: 'Python' },
-] as const
-
-/** The operation's code in each language that there is some in. */
-export function codeSamples(operationId: string): { lang: string; label: string; source: string }[] {
-  return sampleLanguages.flatMap(({ extension, lang, label }) => {
-    const file = new URL(`${operationId}.${extension}`, samples)
-    return existsSync(file) ? [{ lang, label, source: readFileSync(file, 'utf8').trimEnd() }] : []
-  })
 }
 
 export interface Transition {

@@ -1,6 +1,7 @@
 /** The reference: Redoc, which draws a document in the browser, and what it is given. */
-import { readFileSync } from 'node:fs'
-import { type Contract, codeSamples } from './contracts.ts'
+import { existsSync, readFileSync } from 'node:fs'
+import type { Contract } from './contracts.ts'
+import { type Sample, samplesDirectory, samplesOf } from './samples.ts'
 
 /**
  * Redoc as a classic script, because browsers load no modules from files. `import.meta` stands in a branch for Node, and
@@ -34,11 +35,15 @@ function shown({ document, operations }: Contract): object {
   const copy = structuredClone(document)
   for (const { id, path, method } of operations) {
     const operation = copy.paths[path]?.[method]
-    const samples = codeSamples(id)
-    if (operation && samples.length > 0) operation['x-codeSamples'] = samples
+    if (operation && existsSync(samplesDirectory)) operation['x-codeSamples'] = samplesOf(id).map(shownSample)
   }
   tellReasons(copy)
   return copy
+}
+
+/** Redoc colours code by the language, and names it by the label. */
+function shownSample({ lang, source }: Sample) {
+  return { lang: lang === 'curl' ? 'Shell' : lang, label: lang, source }
 }
 
 function tellReasons(value: unknown) {
