@@ -2,14 +2,7 @@
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { problemKinds } from '../../src/contract/problem.ts'
-import {
-  type Contract,
-  codeSamples,
-  decisionsOf,
-  readContracts,
-  sampleLanguages,
-  transitionsOf,
-} from '../../src/docs/contracts.ts'
+import { type Contract, decisionsOf, readContracts, transitionsOf } from '../../src/docs/contracts.ts'
 import { samplesDirectory, samplesOf } from '../../src/docs/samples.ts'
 import { idsIn, textOf } from './site.ts'
 

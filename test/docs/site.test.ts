@@ -100,3 +100,9 @@ test('the same sources make the same site', async () => {
   const digests = (files: Awaited<ReturnType<typeof site>>) => [...files].map(([name, { digest }]) => [name, digest])
   expect(digests(await docsSite())).toEqual(digests(await site()))
 })
+
+test('a service that nobody asks for its docs loads nothing of what builds them', () => {
+  const imports = readFileSync('src/docs/handler.ts', 'utf8').match(/^import (?!type ).*$/gm) ?? []
+  expect(imports.length).toBeGreaterThan(0)
+  for (const line of imports) expect(line).toMatch(/ from 'node:/)
+})
