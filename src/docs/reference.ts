@@ -1,7 +1,7 @@
 /** The reference: Redoc, which draws a document in the browser, and what it is given. */
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import type { Contract } from './contracts.ts'
-import { type Sample, samplesDirectory, samplesOf } from './samples.ts'
+import { type Sample, samplesOf } from './samples.ts'
 
 /**
  * Redoc as a classic script, because browsers load no modules from files. `import.meta` stands in a branch for Node, and
@@ -35,7 +35,7 @@ function shown({ document, operations }: Contract): object {
   const copy = structuredClone(document)
   for (const { id, path, method } of operations) {
     const operation = copy.paths[path]?.[method]
-    if (operation && existsSync(samplesDirectory)) operation['x-codeSamples'] = samplesOf(id).map(shownSample)
+    if (operation) operation['x-codeSamples'] = samplesOf(id).map(shownSample)
   }
   tellReasons(copy)
   return copy

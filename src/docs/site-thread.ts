@@ -1,4 +1,4 @@
-/** Builds the site for a service, in a thread of its own: requests go on meanwhile, and its memory is given back. */
+/** Builds the site for a service, in a thread of its own, so that requests go on meanwhile. */
 import { parentPort } from 'node:worker_threads'
 import { docsSite } from './site.ts'
 
