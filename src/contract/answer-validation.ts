@@ -7,7 +7,7 @@ import type { Document, Operation, Schema } from './operations.ts'
 import type { Validator, ValidatorRequest } from './validator.ts'
 
 /** Headers that the machinery puts on every answer. */
-const alwaysSent = ['X-Request-Id', 'X-Document-Hash', 'Cache-Control']
+export const alwaysSent = ['X-Request-Id', 'X-Document-Hash', 'Cache-Control']
 
 /** Says what is wrong, by the names of members and never by their values, or nothing when all is right. */
 type Check = (value: unknown) => string | undefined

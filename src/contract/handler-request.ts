@@ -1,4 +1,5 @@
 /** What a handler is given of an exchange: the `OperationRequest` of handler.ts, without an operation's types. */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Exchange } from './exchange.ts'
 
 export class HandlerRequest {
@@ -25,6 +26,11 @@ export class HandlerRequest {
     this.principal = exchange.principal
     this.requestId = exchange.requestId
     this.stillAuthenticated = stillAuthenticated
+  }
+
+  /** As they were sent, for whoever serves more than the document names. */
+  get headers(): IncomingHttpHeaders {
+    return this.#exchange.request.headers
   }
 
   /** Made when it is first asked for: an AbortController and its listener cost 6 µs, and most handlers need none. */

@@ -3,6 +3,7 @@ import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts
 import type { components } from '../../generated/execution.v1/types.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { ServerSentEvent } from '../contract/handler.ts'
+import { preferredWait } from '../contract/prefer.ts'
 import { invalidRequest, notFound } from '../contract/problem.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import type { RunFeed } from './feed.ts'
@@ -119,22 +120,6 @@ const idempotencyConflict = {
     errors: [{ header: 'Idempotency-Key', detail: 'was used with another request' }],
   },
 } as const
-
-const waitSecondsMax = 30
-
-/**
- * The seconds of the first `wait` preference (RFC 7240, section 4.3). One that is not a number is ignored, as section 2
- * asks; so is what stands in another preference's value or parameters.
- */
-function preferredWait(prefer: string | undefined): number | undefined {
-  if (prefer === undefined) return undefined
-  const unquoted = prefer.replaceAll(/"((?:[^"\\]|\\.)*)"/g, (_, text) => (/^\d+$/.test(text) ? text : ''))
-  for (const preference of unquoted.split(',')) {
-    const seconds = preference.match(/^\s*wait\s*=\s*(\d{1,9})\s*(?:;|$)/i)?.[1]
-    if (seconds !== undefined) return Math.min(Number(seconds), waitSecondsMax)
-  }
-  return undefined
-}
 
 /** Ends the stream when its API key is deleted or expires: before the next event, and within a second of silence. */
 async function* whileAuthenticated(

@@ -1,0 +1,40 @@
+/** `npm run mock`: serves the mock until it is told to stop. */
+import { pino } from 'pino'
+import { explained } from '../command-line/explained.ts'
+import { onStopSignal } from '../command-line/stop-signal.ts'
+import { settings } from '../config.ts'
+import { goodKey, mockKeys } from './keys.ts'
+import { type Mock, startMock } from './mock.ts'
+
+function port(name: string, fallback: string): number {
+  return settings.EXECUTION_PORT.read(process.env[name] || fallback, name)
+}
+
+function banner({ executionUrl, browserContextUrl }: Mock): string {
+  return [
+    `Mock of the Execution API        ${executionUrl}`,
+    `Mock of the Browser Context API  ${browserContextUrl}`,
+    '',
+    "It keeps no state: what is sent is checked and forgotten, and answers are the documents' examples.",
+    'For what is remembered, start the service: npm start',
+    '',
+    'API keys, and what each is answered with (every other one: 401):',
+    ...mockKeys.map(({ value, status, meaning }) => `  ${value}  ${status}  ${meaning}`),
+    '',
+    `  curl ${executionUrl}/v1/execution/runs -H 'Authorization: Bearer ${goodKey.value}'`,
+    '',
+    'Ask for any documented answer with `Prefer: code=404`, `Prefer: example=NAME`, `Prefer: dynamic=true`.',
+    '',
+  ].join('\n')
+}
+
+await explained(async () => {
+  const starting = startMock({
+    host: process.env.HOST || settings.HOST.fallback,
+    executionPort: port('MOCK_EXECUTION_PORT', '4001'),
+    browserContextPort: port('MOCK_BROWSER_CONTEXT_PORT', '4002'),
+    log: pino({ level: settings.LOG_LEVEL.read(process.env.LOG_LEVEL || settings.LOG_LEVEL.fallback, 'LOG_LEVEL') }),
+  })
+  onStopSignal(async () => (await starting).stop())
+  process.stderr.write(`${banner(await starting)}\n`)
+})
