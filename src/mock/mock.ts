@@ -5,11 +5,17 @@ import type { HandlerRequest } from '../contract/handler-request.ts'
 import { type Listener, listen } from '../contract/listener.ts'
 import { mountDocument } from '../contract/mount.ts'
 import { type Document, readOperations } from '../contract/operations.ts'
-import { browserContextDocument, executionDocument } from '../documents.ts'
+import { browserContextContract, executionContract } from '../documents.ts'
 import { mockAnswer } from './answers.ts'
 import { cors } from './cors.ts'
 import { type MockKey, mockKeys } from './keys.ts'
 import { startPrism } from './prism.ts'
+
+/** A document, and the hash by which answers name it. */
+interface Contract {
+  document: Document
+  documentHash: string
+}
 
 export interface MockOptions {
   host: string
@@ -17,8 +23,8 @@ export interface MockOptions {
   executionPort: number
   browserContextPort: number
   log: Logger
-  /** Other documents than those of this version. */
-  documents?: { execution: Document; browserContext: Document }
+  /** Others than those of this version. */
+  contracts?: { execution: Contract; browserContext: Contract }
 }
 
 export interface Mock {
@@ -27,14 +33,14 @@ export interface Mock {
   stop(): Promise<void>
 }
 
-const documentsOfThisVersion = { execution: executionDocument, browserContext: browserContextDocument }
+const ofThisVersion = { execution: executionContract, browserContext: browserContextContract }
 
 /** Resolves when both documents are served; rejects with ListenRefused when a port cannot be had. */
 export async function startMock(options: MockOptions): Promise<Mock> {
-  const { host, executionPort, browserContextPort, log, documents = documentsOfThisVersion } = options
+  const { host, executionPort, browserContextPort, log, contracts = ofThisVersion } = options
   const apps = await Promise.all([
-    mockApp('the Execution API', documents.execution, log),
-    mockApp('the Browser Context API', documents.browserContext, log),
+    mockApp('the Execution API', contracts.execution, log),
+    mockApp('the Browser Context API', contracts.browserContext, log),
   ])
   const opened: Listener[] = []
   try {
@@ -49,14 +55,16 @@ export async function startMock(options: MockOptions): Promise<Mock> {
   return { executionUrl, browserContextUrl, stop }
 }
 
-async function mockApp(name: string, document: Document, log: Logger): Promise<Express> {
+async function mockApp(name: string, contract: Contract, log: Logger): Promise<Express> {
+  const { document } = contract
   const prism = await startPrism(document)
   const operations = readOperations(document)
   const handlers = operations.map((operation) => {
     const handler = (request: HandlerRequest & { principal: unknown }) => mockAnswer(prism, operation, request)
     return [operation.id, handler] as const
   })
-  const surface = { name, document, handlers: Object.fromEntries(handlers), authenticate, isUnavailable, log }
+  const stages = { authenticate, admit, isUnavailable, log }
+  const surface = { name, ...contract, ...stages, handlers: Object.fromEntries(handlers) }
   const mounted = await mountDocument<MockKey, typeof surface.handlers>(surface)
   return express().disable('x-powered-by').use(cors(operations, prism.headers)).use(mounted)
 }
@@ -72,4 +80,9 @@ async function authenticate(value: string) {
   if (key.status === 500) throw new Error('The key asks for this fault.')
   if (key.status === 503) throw new Unavailable('The key asks for this fault.')
   return { principal: key, scopes: key.status === 403 ? [] : null }
+}
+
+/** The numbers are those of the document's example. */
+async function admit({ status }: MockKey) {
+  return status === 429 ? { requestsMax: 6000, windowSeconds: 60, retryAfterSeconds: 42 } : undefined
 }

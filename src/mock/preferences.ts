@@ -32,7 +32,7 @@ export function choiceOf(operation: Operation, examples: Map<number, string[]>, 
 
 /** The lowest success, as Prism takes it; but what is accepted for later is 202, unless the caller waits for it. */
 function usualStatus({ responses }: Operation, prefer: string | undefined): number {
-  if (responses.has(202) && preferredWait(prefer) === undefined) return 202
+  if (responses.has(202) && !preferredWait(prefer)) return 202
   return Math.min(...[...responses.keys()].filter((status) => status < 300))
 }
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestService, type TestService } from '../support/service.ts'
 import { expectProblem, operationOf } from './document.ts'
+import { beside, missingBodies, nested, notJson, notTaken, notUtf8, unsupportedKinds, variables } from './malformed.ts'
 import { credential } from './requests.ts'
 import { anyDetail, at, good, invalid, json, queueRequest, wrongRequests } from './wrong-requests.ts'
 
@@ -14,47 +15,16 @@ afterAll(() => service.stop())
 const queueRemoteRun = operationOf('queueRemoteRun')
 const { unstored, expectRefused, expectQueued } = wrongRequests(() => service)
 
-/** The body with these variables, as they stand in JSON. */
-const variables = (text: string) => `{"variableData":{${text}}}`
-/** The body with another member before the good one. */
-const beside = (text: string) => `{${text},${good.slice(1)}`
-const latin1 = (text: string) => Buffer.from(text, 'latin1')
-/** Objects and arrays inside each other, three of them the members that lead there. */
-const nested = (depth: number) => {
-  const arrays = '['.repeat(depth - 3) + ']'.repeat(depth - 3)
-  return variables(`"token":"very secret","fails":true,"nested":{"x":${arrays}}`)
-}
-
 describe('a body', () => {
-  test.each<[what: string, request: { body?: string }]>([
-    ['that is absent', {}],
-    ['that is empty', { body: '' }],
-    ['of a byte order mark alone', { body: '\uFEFF' }],
-  ])('%s is refused: one is required', async (_, request) => {
+  test.each(missingBodies)('%s is refused: one is required', async (_, request) => {
     await expectRefused(request, [at('', 'is required')])
   })
 
-  test.each([
-    ['white space alone', ' \r\n\t'],
-    ['two values', good + good],
-    ['half a value', good.slice(0, -1)],
-    ['a comma too much', '{"variableData":{"name":"Ada"},}'],
-    ['single quotes', "{'variableData':{}}"],
-    ['a comment', `/**/${good}`],
-    ['NaN', variables('"warmth":NaN')],
-    ['a line break in a string', variables('"name":"A\nda"')],
-    ['the byte 0 in a string', variables('"name":"A\0da"')],
-  ])('of %s is refused: it is not JSON', async (_, body) => {
+  test.each(notJson)('of %s is refused: it is not JSON', async (_, body) => {
     await expectRefused({ body }, [at('', expect.stringContaining('is not JSON'))])
   })
 
-  test.each([
-    ['a byte that it does not have', latin1(variables('"name":"\xff"'))],
-    ['an overlong form', latin1(variables('"name":"\xc0\x80"'))],
-    ['an encoded surrogate', latin1(variables('"name":"\xed\xa0\x80"'))],
-    ['a character that is cut off', latin1(variables('"name":"\xe2\x82"'))],
-    ['UTF-16 instead', Buffer.from(`\uFEFF${good}`, 'utf16le')],
-  ])('with %s is refused: it is not UTF-8', async (_, body) => {
+  test.each(notUtf8)('with %s is refused: it is not UTF-8', async (_, body) => {
     await expectRefused({ body }, [at('', 'must be UTF-8')])
   })
 
@@ -62,45 +32,7 @@ describe('a body', () => {
     await expectRefused({ body }, [at('', 'must be object')])
   })
 
-  test.each<[what: string, body: string, pointer: unknown, detail: string]>([
-    ['U+0000 in a string', variables('"name":"A\\u0000da"'), '/variableData/name', 'must not contain U+0000'],
-    ['U+0000 in a name', variables('"a\\u0000b":1'), '/variableData/a\0b', 'is a name that must not contain U+0000'],
-    ['half a surrogate pair', variables('"name":"\\ud83d"'), '/variableData/name', 'must not contain a lone surrogate'],
-    [
-      'a pair the wrong way',
-      variables('"tags":["\\udca1\\ud83d"]'),
-      '/variableData/tags/0',
-      'must not contain a lone surrogate',
-    ],
-    [
-      'half a pair in a name',
-      variables('"\\ud800":1'),
-      expect.any(String),
-      'is a name that must not contain a lone surrogate',
-    ],
-    [
-      'a number beyond a double',
-      variables('"warmth":1e400'),
-      '/variableData/warmth',
-      'must be within the range of a double',
-    ],
-    [
-      'a number far below zero',
-      variables('"warmth":-1e400'),
-      '/variableData/warmth',
-      'must be within the range of a double',
-    ],
-    ['a member __proto__', beside('"__proto__":{}'), '/__proto__', 'is not allowed'],
-    ['a variable __proto__', variables('"__proto__":{"x":1}'), '/variableData/__proto__', 'is not allowed'],
-    ['an escaped __proto__', variables('"\\u005f_proto__":1'), '/variableData/__proto__', 'is not allowed'],
-    [
-      'constructor.prototype',
-      variables('"constructor":{"prototype":1}'),
-      '/variableData/constructor',
-      'must not have a member prototype',
-    ],
-    ['two members of one name', beside('"variableData":{}'), '', 'must not have two members of the same name'],
-  ])('with %s is refused: it is not the JSON that is taken', async (_, body, pointer, detail) => {
+  test.each(notTaken)('with %s is refused: it is not the JSON that is taken', async (_, body, pointer, detail) => {
     await expectRefused({ body }, [at(pointer as string, detail)])
   })
 
@@ -181,16 +113,7 @@ describe('a body', () => {
 })
 
 describe('a body of another kind', () => {
-  test.each<[what: string, headers: string[]]>([
-    ['without a Content-Type', []],
-    ['with an empty Content-Type', ['Content-Type', '']],
-    ['of text', ['Content-Type', 'text/plain']],
-    ['of XML', ['Content-Type', 'application/xml']],
-    ['in UTF-16', ['Content-Type', 'application/json; charset=utf-16']],
-    ['of two kinds', ['Content-Type', 'application/json, text/plain']],
-    ['with the content coding gzip', [...json, 'Content-Encoding', 'gzip']],
-    ['with two content codings', [...json, 'Content-Encoding', 'identity, br']],
-  ])('%s is refused with 415', async (_, headers) => {
+  test.each(unsupportedKinds)('%s is refused with 415', async (_, headers) => {
     const request = queueRequest(await service.createAccount(), { headers, body: good })
     const title = 'Unsupported media type'
     const problem = { kind: 'unsupported-media-type', title, status: 415 }

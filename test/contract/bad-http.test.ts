@@ -3,14 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestService, type TestService } from '../support/service.ts'
 import { type Answer, expectProblem, operationOf } from './document.ts'
 import { sendText } from './http.ts'
+import { largeHeaders, notHttp, put, runs, unknownMethods, unknownPaths } from './malformed.ts'
 import { bearer, good, invalid, json, queueRequest, wrongRequests } from './wrong-requests.ts'
 
 let service: TestService
 /** Half a request, and nothing more; it is answered while the other tests run. */
 let slow: { answer: Promise<Answer>; startedAt: number }
-
-const runs = 'GET /v1/execution/runs HTTP/1.1\r\nHost: x\r\n'
-const put = 'PUT /v1/execution/queue-remote/greet HTTP/1.1\r\nHost: x\r\n'
 
 beforeAll(async () => {
   service = await startTestService({ worker: false })
@@ -23,28 +21,13 @@ const { storingNothing, unstored, expectQueued } = wrongRequests(() => service)
 const mebibyte = 1024 * 1024
 
 describe('a path that does not exist', () => {
-  const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
-  const above = ['/', '/v1', '/v1/execution', '/v1/execution/queue-remote']
-  const slashes = [
-    '/v1/execution/runs/',
-    `/v1/execution/runs/${id}/`,
-    `/v1/execution/runs/${id}/events/`,
-    '/v1/execution/queue-remote/',
-  ]
-  const empty = ['//v1/execution/runs', '/v1//execution/runs', '/v1/execution/runs//events']
-  const dots = ['/v1/execution/./runs', '/v1/execution/x/../runs', '/v1/execution/runs%2F', '/v1/execution/%72uns']
-  const others = ['/V1/execution/runs', '/v1/Execution/runs', '/v2/execution/runs', '/v1/execution/queue-remote/a/b']
-  const elsewhere = ['/alpha/browser-contexts', '/metrics', '/livez', '/sign-in']
   const notFound = { kind: 'not-found', title: 'Not found', status: 404, detail: 'There is no such path.' }
 
-  test.each([...above, ...slashes, ...empty, ...dots, ...others, ...elsewhere])(
-    '%s is answered with 404',
-    async (path) => {
-      for (const method of ['GET', 'PUT']) {
-        expectProblem(undefined, await unstored(service.executionUrl, { method, path }), notFound)
-      }
-    },
-  )
+  test.each(unknownPaths)('%s is answered with 404', async (path) => {
+    for (const method of ['GET', 'PUT']) {
+      expectProblem(undefined, await unstored(service.executionUrl, { method, path }), notFound)
+    }
+  })
 
   test('of the other surface is answered with 404', async () => {
     const answer = await unstored(service.browserContextUrl, { method: 'GET', path: '/v1/execution/runs' })
@@ -53,24 +36,7 @@ describe('a path that does not exist', () => {
 })
 
 describe('a method that a path does not have', () => {
-  const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
-
-  test.each([
-    ['POST', '/v1/execution/queue-remote/greet', 'PUT'],
-    ['GET', '/v1/execution/queue-remote/greet', 'PUT'],
-    ['OPTIONS', '/v1/execution/queue-remote/greet', 'PUT'],
-    ['POST', '/v1/execution/runs', 'GET'],
-    ['DELETE', `/v1/execution/runs/${id}`, 'GET'],
-    ['GET', `/v1/execution/runs/${id}/cancel`, 'POST'],
-    ['POST', `/v1/execution/runs/${id}/events`, 'GET'],
-    ['PATCH', '/v1/execution/workflows', 'GET'],
-    ['TRACE', '/v1/execution/workflows', 'GET'],
-    ['PROPFIND', '/v1/execution/workflows', 'GET'],
-    ['QUERY', '/v1/execution/workflows/greet', 'GET'],
-    ['PUT', '/alpha/browser-contexts', 'GET, POST'],
-    ['OPTIONS', '/alpha/browser-contexts', 'GET, POST'],
-    ['POST', `/alpha/browser-contexts/${id}`, 'GET, PATCH, DELETE'],
-  ])('(%s %s) is answered with 405 and Allow: %s', async (method, path, allow) => {
+  test.each(unknownMethods)('(%s %s) is answered with 405 and Allow: %s', async (method, path, allow) => {
     const url = path.startsWith('/alpha') ? service.browserContextUrl : service.executionUrl
     const answer = await unstored(url, { method, path })
     expectProblem(undefined, answer, { kind: 'method-not-allowed', title: 'Method not allowed', status: 405 })
@@ -143,14 +109,7 @@ describe('a body', () => {
 
 describe('headers', () => {
   const headerFieldsTooLarge = { kind: 'header-fields-too-large', title: 'Header fields too large', status: 431 }
-  const one = ['X-Large', 'a'.repeat(20_480)]
-  const many = Array.from({ length: 1280 }, (_, index) => [`X-${index}`, 'a'.repeat(8)]).flat()
-
-  test.each([
-    ['one header', { path: '/v1/execution/runs', headers: one }],
-    ['many headers', { path: '/v1/execution/runs', headers: many }],
-    ['the path', { path: `/${'a'.repeat(20_480)}`, headers: [] }],
-  ])('of more than 16 KiB in %s are refused', async (_, request) => {
+  test.each(largeHeaders)('of more than 16 KiB in %s are refused', async (_, request) => {
     const answer = await unstored(service.executionUrl, { method: 'GET', ...request })
     expectProblem(undefined, answer, headerFieldsTooLarge)
   })
@@ -163,25 +122,7 @@ describe('headers', () => {
 })
 
 describe('what is not HTTP', () => {
-  test.each<[what: string, text: string]>([
-    ['words', 'Good morning!\r\n\r\n'],
-    ['a TLS handshake', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
-    ['an unknown method', 'BREW /v1/execution/runs HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['a method in lower case', 'get /v1/execution/runs HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['an unknown version', 'GET /v1/execution/runs HTTP/9.9\r\nHost: x\r\n\r\n'],
-    ['a request without Host', 'GET /v1/execution/runs HTTP/1.1\r\n\r\n'],
-    ['a space in the path', 'GET /v1/execution/runs x HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['a letter in the path that ASCII does not have', 'GET /v1/execution/workflows/\xe4 HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['a header without a colon', `${runs}Nonsense\r\n\r\n`],
-    ['a space before the colon', `${runs}X-Y : z\r\n\r\n`],
-    ['the byte 0 in a header', `${runs}X-Y: a\0b\r\n\r\n`],
-    ['a folded header', `${runs}X-Y: a\r\n b\r\n\r\n`],
-    ['a length that is no number', `${put}Content-Length: five\r\n\r\n`],
-    ['a length below 0', `${put}Content-Length: -1\r\n\r\n`],
-    ['two lengths', `${put}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`],
-    ['a length beside chunks', `${put}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
-    ['chunks and something else', `${put}Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n`],
-  ])('(%s) is answered with 400, and the connection is closed', async (_, text) => {
+  test.each(notHttp)('(%s) is answered with 400, and the connection is closed', async (_, text) => {
     const answer = await storingNothing(() => sendText(service.executionUrl, text))
     expectProblem(undefined, answer, invalid)
   })

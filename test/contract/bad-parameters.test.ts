@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestService, type TestService } from '../support/service.ts'
 import { expectProblem, operationOf } from './document.ts'
 import { sendRaw } from './http.ts'
+import { badCredentials, otherCredentials } from './malformed.ts'
 import { queueRun } from './requests.ts'
 import { at, bearer, good, header, invalid, json, parameter, queueRequest, wrongRequests } from './wrong-requests.ts'
 
@@ -21,21 +22,7 @@ describe('a credential', () => {
     return sendRaw(service.executionUrl, { method: 'PUT', path, headers: [...headers, ...json], body: good })
   }
 
-  test.each<[what: string, headers: (key: string) => string[]]>([
-    ['that is absent', () => []],
-    ['without a scheme', (key) => ['Authorization', key]],
-    ['after a tab', (key) => ['Authorization', `Bearer\t${key}`]],
-    ['with something behind it', (key) => ['Authorization', `Bearer ${key} ${key}`]],
-    ['in a list', (key) => ['Authorization', `Bearer ${key}, Bearer ${key}`]],
-    ['in another scheme', (key) => ['Authorization', `Token ${key}`]],
-    ['in Basic authentication', (key) => ['Authorization', `Basic ${btoa(`${key}:${key}`)}`]],
-    ['in the header of the other surface', (key) => ['x-service-api-key', key]],
-    ['that is given twice', (key) => ['Authorization', `Bearer ${key}`, 'Authorization', `Bearer ${key}`]],
-    [
-      'that is given twice, under one name',
-      (key) => ['Authorization', `Bearer ${key}`, 'authorization', `Bearer ${key}`],
-    ],
-  ])('%s is refused', async (_, headers) => {
+  test.each(badCredentials)('%s is refused', async (_, headers) => {
     const { key } = await service.createAccount()
     const answer = await storingNothing(() => queueWith(headers(key)))
     expect(answer).toMatchObject({ status: 401, text: 'Unauthorized' })
@@ -47,12 +34,7 @@ describe('a credential', () => {
     expect(answer).toMatchObject({ status: 401, text: 'Unauthorized' })
   })
 
-  test.each<[what: string, headers: (key: string) => string[]]>([
-    ['with its scheme in lower case', (key) => ['authorization', `bearer ${key}`]],
-    ['in upper case', (key) => ['AUTHORIZATION', `BEARER ${key.toUpperCase()}`]],
-    ['after two spaces', (key) => ['Authorization', `Bearer  ${key}`]],
-    ['beside the header of the other surface', (key) => ['x-service-api-key', key, 'Authorization', `Bearer ${key}`]],
-  ])('%s is accepted', async (_, headers) => {
+  test.each(otherCredentials)('%s is accepted', async (_, headers) => {
     const { key } = await service.createAccount()
     expect((await queueWith(headers(key))).status).toBe(202)
   })
