@@ -19,7 +19,9 @@ export async function mockAnswer(prism: Prism, operation: Operation, request: Mo
   const { code, exampleKey, dynamic } = choiceOf(operation, prism.examples(operation), prefer)
   const { isBinary = false, content = {} } = operation.responses.get(code) ?? {}
   const named = isBinary ? mediaTypeOf(fileName(request)) : undefined
-  const chosen = await prism.choose(operation, code < 300 ? accept : undefined, {
+  // Whatever `Accept` says, it excludes neither problems nor answers without a body.
+  const accepted = code < 300 && Object.keys(content).length > 0 ? accept : undefined
+  const chosen = await prism.choose(operation, accepted, {
     code,
     ...(exampleKey !== undefined && { exampleKey }),
     ...(named !== undefined && { mediaTypes: [named] }),

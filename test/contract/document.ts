@@ -17,7 +17,7 @@ export type StatusOf<Id extends OperationId> = keyof Operations[Id]['responses']
 
 export type Surface = 'execution' | 'browserContext'
 
-type Json = Record<string, unknown>
+export type Json = Record<string, unknown>
 
 interface Response {
   description: string
@@ -30,16 +30,25 @@ interface Response {
   examples: [mediaType: string, name: string, value: unknown][]
 }
 
+export interface DocumentedParameter {
+  name: string
+  in: string
+  required?: boolean
+  schema: Json
+}
+
 export interface DocumentedOperation {
   id: OperationId
   surface: Surface
   method: string
   path: string
   tag: string
-  parameters: { name: string; in: string }[]
+  parameters: DocumentedParameter[]
   scopes: string[]
   /** Examples of the request's body by name, when it takes one. */
   body: Record<string, unknown> | undefined
+  bodySchema: Json | undefined
+  bodyRequired: boolean
   /** How many bytes the request's body may have. */
   bodyBytesMax: number
   responses: Map<number, Response>
@@ -83,9 +92,11 @@ function read(surface: Surface): DocumentedOperation[] {
           method: method.toUpperCase(),
           path,
           tag: (operation.tags as string[])[0] ?? '',
-          parameters: parameters.map((it) => resolve(surface, it, '').value as { name: string; in: string }),
+          parameters: parameters.map((it) => resolve(surface, it, '').value as unknown as DocumentedParameter),
           scopes: Object.values((operation.security as Record<string, string[]>[])[0] ?? {}).flat(),
           body: content && namedExamples(surface, content['application/json'] ?? {}),
+          bodySchema: content?.['application/json']?.schema as Json | undefined,
+          bodyRequired: requestBody.required === true,
           bodyBytesMax: (requestBody['x-body-bytes-max'] as number | undefined) ?? 1024 * 1024,
           responses: readResponses(surface, operation.responses as Json, `${at}/responses`),
         }
@@ -134,6 +145,11 @@ function resolve(surface: Surface, value: unknown, pointer: string): { value: Js
   const steps = $ref.slice(2).split('/')
   const found = steps.reduce<unknown>((holder, key) => (holder as Json)[unescaped(key)], documents[surface])
   return resolve(surface, found, $ref.slice(1))
+}
+
+/** The schema, or what its `$ref` names. */
+export function schemaOf(surface: Surface, schema: unknown): Json {
+  return resolve(surface, schema, '').value
 }
 
 function step(key: string): string {

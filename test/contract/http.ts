@@ -1,5 +1,5 @@
 /** Requests byte by byte as a test writes them, for what an ordinary client would refuse to send or would mend. */
-import { request } from 'node:http'
+import { type Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import type { Answer } from './document.ts'
 
@@ -14,17 +14,18 @@ export interface RawRequest {
   chunked?: boolean
 }
 
-/** Sends the request on a connection of its own, and reads the whole answer. */
+/** Sends the request, on a connection of its own unless an agent has some, and reads the whole answer. */
 export function sendRaw(
   url: string,
   { method, path, headers = [], body, chunked = false }: RawRequest,
+  agent: Agent | false = false,
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const { hostname, port, host } = new URL(url)
     // Without a length, Node would announce a body in chunks for some methods, although there is none.
     const length = chunked ? [] : ['Content-Length', String(Buffer.byteLength(body ?? ''))]
     const framing = chunked ? ['Transfer-Encoding', 'chunked'] : length
-    const options = { hostname, port, method, path, agent: false, headers: ['Host', host, ...headers, ...framing] }
+    const options = { hostname, port, method, path, agent, headers: ['Host', host, ...headers, ...framing] }
     const sent = request(options as object, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk) => chunks.push(chunk))

@@ -1,0 +1,55 @@
+/** Requests whose answer depends on what was sent before, or that mean something to the mock alone. */
+import { mockKeys } from '../../src/mock/keys.ts'
+import { type OperationId, operationOf } from '../contract/document.ts'
+import { credential } from '../contract/requests.ts'
+import type { ParityCase } from './cases.ts'
+import { type Base, rawOf } from './servers.ts'
+
+type Make = (base: Base) => Base
+
+export function stories(): ParityCase[] {
+  const story = (id: OperationId, what: string, make: Make, before?: Make): ParityCase => {
+    const operation = operationOf(id)
+    return {
+      title: `${id}: ${what}`,
+      surface: operation.surface,
+      operation,
+      request: (base) => rawOf(make(base)),
+      ...(before && { before: (base) => rawOf(before(base)) }),
+    }
+  }
+  const withHeader =
+    (...headers: string[]): Make =>
+    (base) => ({ ...base, headers: [...base.headers, ...headers] })
+  const once = withHeader('Idempotency-Key', 'once')
+  const otherwise: Make = (base) => once({ ...base, query: ['delaySeconds=7200'] })
+  const good: Make = (base) => base
+  const wellKnown = mockKeys.filter(({ status }) => status >= 429)
+  return [
+    story('queueRemoteRun', 'the same request with the same Idempotency-Key', once, once),
+    story('queueRemoteRun', 'another request with the same Idempotency-Key', otherwise, once),
+    story('createBrowserContext', 'a name that is taken', good, good),
+    story('streamRunEvents', 'Last-Event-ID of the first event', withHeader('Last-Event-ID', '1')),
+    story('streamRunEvents', 'Last-Event-ID of the last event', withHeader('Last-Event-ID', '99')),
+    story('getRun', 'Prefer: code=404', withHeader('Prefer', 'code=404')),
+    story('queueRemoteRun', 'Prefer: wait=0', withHeader('Prefer', 'wait=0')),
+    story('queueRemoteRun', 'Prefer: respond-async, wait=x', withHeader('Prefer', 'respond-async, wait=x')),
+    story('listRuns', 'Origin', withHeader('Origin', 'http://pages.example')),
+    ...wellKnown.map(({ status, value }) =>
+      story('listRuns', `the key of the mock for ${status}`, (base) => ({
+        ...base,
+        credential: () => Object.entries(credential(base, value)).flat(),
+      })),
+    ),
+    {
+      title: 'a preflight',
+      surface: 'execution',
+      operation: undefined,
+      request: () => ({
+        method: 'OPTIONS',
+        path: '/v1/execution/runs',
+        headers: ['Origin', 'http://pages.example', 'Access-Control-Request-Method', 'GET'],
+      }),
+    },
+  ]
+}

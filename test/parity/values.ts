@@ -1,0 +1,105 @@
+/** Values at the bounds of a schema and just beyond them: for parameters as text, for bodies as changed copies of an example. */
+import { type Json, type Surface, schemaOf } from '../contract/document.ts'
+
+/** What a value is, and the value; whether it fits is for whoever is asked to say. */
+export type Value<T> = [what: string, value: T]
+
+/** A string of that many characters which fits the schema's pattern, as far as one letter repeated can. */
+function textOf(length: number, { example }: Json): string {
+  const letter = typeof example === 'string' && /^[0-9]/.test(example) ? '1' : 'a'
+  return letter.repeat(Math.max(0, length))
+}
+
+function bounds(schema: Json): Value<unknown>[] {
+  const { minimum, maximum, exclusiveMinimum, minLength, maxLength, maxItems, ...rest } = schema as Record<
+    string,
+    number
+  >
+  const values: Value<unknown>[] = []
+  if (minimum !== undefined) values.push(['at its minimum', minimum], ['below its minimum', minimum - 1])
+  if (maximum !== undefined) values.push(['at its maximum', maximum], ['above its maximum', maximum + 1])
+  if (exclusiveMinimum !== undefined) values.push(['at a bound that is excluded', exclusiveMinimum])
+  if (minLength !== undefined) {
+    values.push(['of the least length', textOf(minLength, rest)], ['too short', textOf(minLength - 1, rest)])
+  }
+  if (maxLength !== undefined) {
+    values.push(['of the greatest length', textOf(maxLength, rest)], ['too long', textOf(maxLength + 1, rest)])
+  }
+  if (schema.type === 'integer') values.push(['a fraction', 1.5], ['as an exponent', '1e1'])
+  for (const item of (schema.enum ?? []) as unknown[]) values.push([`that is ${item}`, item])
+  if (schema.enum)
+    values.push(
+      ['that is not in the list', 'other'],
+      ['in capitals', String((schema.enum as string[])[0]).toUpperCase()],
+    )
+  return values
+}
+
+const byFormat: Record<string, string[]> = {
+  uuid: [
+    '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07',
+    '0198F2C5-7A10-7C3E-9D51-2F6B8A4E1C07',
+    'urn:uuid:0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07',
+    '1',
+  ],
+  'date-time': [
+    '2026-01-01T00:00:00Z',
+    '2026-01-01T00:00:00.123+01:00',
+    '2026-02-30T00:00:00Z',
+    '2026-01-01T00:00:00',
+    'yesterday',
+  ],
+}
+
+/** As text, not percent-encoded. */
+export function parameterValues(surface: Surface, parameter: { schema: Json }): Value<string>[] {
+  const schema = schemaOf(surface, parameter.schema)
+  const formatted = (byFormat[String(schema.format)] ?? []).map((text): Value<unknown> => [`that is ${text}`, text])
+  const others: Value<string>[] = [
+    ['of another type', 'x y'],
+    ['in brackets', '[5]'],
+    ['with an umlaut', 'ä'],
+    ['null', 'null'],
+  ]
+  return [...bounds(schema), ...formatted, ...others].map(([what, value]) => [what, String(value)])
+}
+
+type Change = Value<unknown>
+
+/** Copies of the value, each changed in one place that the schema has something to say of. */
+export function changedBodies(surface: Surface, schemaOrRef: unknown, value: unknown): Change[] {
+  const schema = schemaOf(surface, schemaOrRef)
+  const wrong: Change[] = [
+    ['of a wrong type', typeof value === 'string' ? 7 : 'text'],
+    ['null', null],
+    ['a list', ['x']],
+  ]
+  const own = [...bounds(schema), ...(byFormat[String(schema.format)] ?? []).map((it): Change => [`that is ${it}`, it])]
+  if (Array.isArray(value)) {
+    const items = changedBodies(surface, schema.items ?? {}, value[0])
+    return [...wrong, ...own, ['empty', []], ...within('/0', items, (item) => [item, ...value.slice(1)])]
+  }
+  if (typeof value !== 'object' || value === null) return [...wrong, ...own]
+  const holder = value as Json
+  const additional: Change[] = [
+    ['with an additional member', { ...holder, additional: 1 }],
+    ['with a member toString', { ...holder, toString: 1 }],
+  ]
+  const properties = Object.entries((schema.properties ?? {}) as Json)
+  const members = properties.flatMap(([name, member]): Change[] => {
+    const { [name]: held, ...others } = holder
+    const changed = changedBodies(surface, member, held ?? exampleOf(surface, member))
+    return [[`without ${name}`, others], ...within(`/${name}`, changed, (it) => ({ ...holder, [name]: it }))]
+  })
+  return [...wrong, ...additional, ...members]
+}
+
+function within(pointer: string, changes: Change[], put: (value: unknown) => unknown): Change[] {
+  return changes.map(([what, value]) => [`${pointer} ${what}`, put(value)])
+}
+
+function exampleOf(surface: Surface, schema: unknown): unknown {
+  const { example, type } = schemaOf(surface, schema)
+  const usual: Record<string, unknown> = { string: 'a', number: 1, integer: 1, boolean: true, array: [], object: {} }
+  return example ?? usual[String(type)] ?? null
+}
