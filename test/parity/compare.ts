@@ -2,7 +2,7 @@
 import type { TestService } from '../support/service.ts'
 import type { ParityCase } from './cases.ts'
 import type { Difference } from './differences.ts'
-import { type Base, keysOfMock, newBase, type Outcome, outcomeOf, put } from './servers.ts'
+import { type Base, type Caller, keysOfMock, newBase, newCaller, type Outcome, outcomeOf, put } from './servers.ts'
 
 interface Addresses {
   executionUrl: string
@@ -18,11 +18,16 @@ export interface Compared {
 /** Every case with what the service answered, in order. What the request needs exists in the service. */
 export async function* answeredByService(service: TestService, cases: Iterable<ParityCase>) {
   let base: Base | undefined
+  let caller: Caller | undefined
   let of: unknown
   for (const each of cases) {
     const { operation, before } = each
-    if (operation && (operation !== of || !base)) base = await newBase(service, operation)
-    of = operation ?? of
+    if (operation && operation !== of) {
+      caller = await newCaller(service, operation)
+      base = undefined
+      of = operation
+    }
+    if (operation && caller) base ??= await newBase(service, operation, caller)
     const own = base as Base
     if (before) await put(addressOf(service, each), before(own))
     const answer = await put(addressOf(service, each), each.request(own))

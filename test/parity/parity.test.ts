@@ -9,7 +9,7 @@ import { startTestService, type TestService, until } from '../support/service.ts
 import { casesOf, casesOfNone } from './cases.ts'
 import { differing, unpermitted } from './compare.ts'
 import { type Difference, permitted } from './differences.ts'
-import { keysOfMock, newBase, outcomeOf, put, rawOf } from './servers.ts'
+import { keysOfMock, newBase, newCaller, outcomeOf, put, rawOf } from './servers.ts'
 import { stories } from './stories.ts'
 
 let service: TestService
@@ -42,7 +42,7 @@ describe('the mock answers as the service does', () => {
 
   test('to a caller that waits for a run which finishes in time', async () => {
     const operation = operationOf('queueRemoteRun')
-    const good = await newBase(service, operation)
+    const good = await newBase(service, operation, await newCaller(service, operation))
     const base = { ...good, headers: ['Prefer', 'wait=30'] }
     const answering = put(service.executionUrl, rawOf(base))
     const run = await until('the run is queued', async () => {

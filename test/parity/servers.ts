@@ -5,7 +5,7 @@ import { goodKey, mockKeys } from '../../src/mock/keys.ts'
 import { type Answer, type DocumentedOperation, expectDocumented, type Surface, scopes } from '../contract/document.ts'
 import { type RawRequest, sendRaw, sendText } from '../contract/http.ts'
 import { credential, validRequest } from '../contract/requests.ts'
-import type { TestService } from '../support/service.ts'
+import type { TestAccount, TestService } from '../support/service.ts'
 
 export type KeyName = 'good' | 'scoped' | 'scopeless' | 'expired' | 'unknown'
 export type Keys = Record<KeyName, string>
@@ -60,12 +60,31 @@ export const keysOfMock: Keys = {
   unknown: '3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11',
 }
 
-/** A good request of a new account, whose resources exist in the service. */
-export async function newBase(service: TestService, operation: DocumentedOperation): Promise<Base> {
+export interface Caller {
+  account: TestAccount
+  keys: Keys
+}
+
+/** A caller with a key of each kind for the operation. */
+export async function newCaller(service: TestService, operation: DocumentedOperation): Promise<Caller> {
   const account = await service.createAccount()
   const keyWith = async (options: { scopes?: string[]; expiresAt?: number }) => (await account.createKey(options)).value
+  const keys = {
+    good: account.key,
+    scoped: await keyWith({ scopes: operation.scopes }),
+    scopeless: await keyWith({ scopes: scopes.filter((scope) => !operation.scopes.includes(scope)) }),
+    expired: await keyWith({ expiresAt: Date.now() - 1 }),
+    unknown: crypto.randomUUID(),
+  }
+  return { account, keys }
+}
+
+/** A good request of the caller, whose resources exist in the service. */
+export async function newBase(service: TestService, operation: DocumentedOperation, caller: Caller): Promise<Base> {
   const { id, surface, method, path: template } = operation
-  const { path: sent, headers, body } = await validRequest(service, id, account)
+  // The name that the request gives may have been given before.
+  service.database.exec('UPDATE browser_contexts SET name = id')
+  const { path: sent, headers, body } = await validRequest(service, id, caller.account)
   const [path = '', query] = sent.split('?')
   const names = [...template.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name as string)
   const values = new RegExp(`^${template.replaceAll(/\{[^}]+\}/g, '([^/]+)')}$`).exec(path)?.slice(1) ?? []
@@ -79,13 +98,7 @@ export async function newBase(service: TestService, operation: DocumentedOperati
     contentType: 'Content-Type' in headers ? ['Content-Type', 'application/json'] : [],
     ...(body !== undefined && { body }),
     credential: 'good',
-    keys: {
-      good: account.key,
-      scoped: await keyWith({ scopes: operation.scopes }),
-      scopeless: await keyWith({ scopes: scopes.filter((scope) => !operation.scopes.includes(scope)) }),
-      expired: await keyWith({ expiresAt: Date.now() - 1 }),
-      unknown: crypto.randomUUID(),
-    },
+    keys: caller.keys,
   }
 }
 
