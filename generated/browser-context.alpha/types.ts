@@ -620,6 +620,11 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
+         * @description The path of the resource that was made.
+         * @example /alpha/browser-contexts/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
+         */
+        Location: string;
+        /**
          * @description Identifies this answer in the service's logs. Quote it when you report a problem.
          * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
          */
@@ -652,11 +657,6 @@ export interface components {
          * @example "api-key";q=6000;w=60
          */
         RateLimitPolicy: string;
-        /**
-         * @description The path of the resource that was made.
-         * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
-         */
-        Location: string;
     };
     pathItems: never;
 }
@@ -737,7 +737,7 @@ export interface operations {
                     "X-Document-Hash": string;
                     /**
                      * @description The path of the resource that was made.
-                     * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
+                     * @example /alpha/browser-contexts/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
                      */
                     Location: string;
                     [name: string]: unknown;

@@ -838,6 +838,11 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
+         * @description The path of the resource that was made.
+         * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
+         */
+        Location: string;
+        /**
          * @description The file is to be saved under its name (RFC 6266).
          * @example attachment; filename="invoice.pdf"
          */
@@ -873,11 +878,6 @@ export interface components {
          * @example 5f9a1c0e7b2d4836
          */
         XDocumentHash: string;
-        /**
-         * @description The path of the resource that was made.
-         * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
-         */
-        Location: string;
         /**
          * @description The authentication scheme that this surface expects (RFC 9110, section 11.6.1): `Bearer`, or `ApiKey` with the name
          *     of the header.

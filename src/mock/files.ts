@@ -15,8 +15,8 @@ const files: Record<string, string> = {
 
 /** The media type that a name's extension stands for, if it is one of these. */
 export function mediaTypeOf(name: string): string | undefined {
-  const extension = name.slice(name.lastIndexOf('.')).toLowerCase()
-  return Object.keys(files).find((type) => files[type]?.endsWith(extension))
+  const [extension] = /\.[^.]+$/.exec(name.toLowerCase()) ?? []
+  return extension && Object.keys(files).find((type) => files[type]?.endsWith(extension))
 }
 
 export async function sampleFile(mediaType: string): Promise<Uint8Array> {

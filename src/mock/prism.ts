@@ -30,6 +30,9 @@ const logger = {
 // The request has been validated in front; `errors` is for proxies.
 const settings = { isProxy: false, checkSecurity: false, validateRequest: false, errors: false } as const
 
+/** Half of the numbers that Prism makes up for `exclusiveMinimum: 0` are 0, which it then says does not fit. */
+const dynamicTriesMax = 50
+
 export async function startPrism(document: Document): Promise<Prism> {
   // A copy, because Prism resolves references in place.
   const httpOperations = await getHttpOperationsFromSpec(structuredClone(document))
@@ -49,12 +52,16 @@ export async function startPrism(document: Document): Promise<Prism> {
       const path = operation.path.replaceAll(/\{[^}]+\}/g, 'x')
       const method = operation.method.toLowerCase() as 'get'
       const request = { method, url: { path }, headers: accept === undefined ? {} : { accept } }
-      const result = await prism.request(request, [of(operation)], { ...config, mock })()
-      if (result._tag === 'Left') throw result.left
-      const [violation] = result.right.validations.output
-      if (violation) throw new Error(`What Prism chose does not fit the document: ${violation.message}`)
-      const { statusCode, headers = {}, body } = result.right.output
-      return { status: statusCode, mediaType: headers['Content-type'], headers, body }
+      for (let tries = 1; ; tries++) {
+        const result = await prism.request(request, [of(operation)], { ...config, mock: { ...mock } })()
+        if (result._tag === 'Left') throw result.left
+        const { output, validations } = result.right
+        const [violation] = validations.output
+        const { statusCode: status, headers = {}, body } = output
+        if (!violation) return { status, mediaType: headers['Content-type'], headers, body }
+        if (!mock.dynamic || tries === dynamicTriesMax)
+          throw new Error(`What Prism chose does not fit the document: ${violation.message}`)
+      }
     },
   }
 }

@@ -1,0 +1,35 @@
+/** A mock for the tests of one file, and calls of it. */
+import { pino } from 'pino'
+import { afterAll, beforeAll } from 'vitest'
+import { goodKey } from '../../src/mock/keys.ts'
+import { type Mock, startMock } from '../../src/mock/mock.ts'
+import type { Answer, DocumentedOperation } from '../contract/document.ts'
+import { sendRaw } from '../contract/http.ts'
+import { type Filled, requestOf } from '../contract/requests.ts'
+
+/** An id as the documents' examples have it. */
+const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
+const path = { workflowId: 'count-words', runId: id, browserContextId: id, artifactName: 'invoice.pdf' }
+
+export function runningMock() {
+  let mock: Mock | undefined
+  beforeAll(async () => {
+    mock = await startMock({
+      host: '127.0.0.1',
+      executionPort: 0,
+      browserContextPort: 0,
+      log: pino({ level: 'silent' }),
+    })
+  })
+  afterAll(() => mock?.stop())
+
+  /** Calls an operation as its document says; with the first example of its body, when it takes one. */
+  async function call(operation: DocumentedOperation, filled: Filled = {}, key = goodKey.value): Promise<Answer> {
+    const [example] = Object.values(operation.body ?? {})
+    const { headers, ...request } = requestOf(operation, key, { path, body: example, ...filled })
+    const list = Object.entries(headers).flatMap(([name, value]) => [value].flat().flatMap((each) => [name, each]))
+    const url = operation.surface === 'execution' ? mock?.executionUrl : mock?.browserContextUrl
+    return sendRaw(url ?? '', { ...request, headers: list })
+  }
+  return { call }
+}
