@@ -39,6 +39,17 @@ export default defineConfig({
       {
         test: {
           ...limits,
+          name: 'through-prism',
+          // `npm run test:consumers`, too: Prism between every client and every service, and no violation.
+          include: ['test/e2e/**/*.test.ts'],
+          // These call no API, or in a process of their own.
+          exclude: ['test/e2e/{ctrl-c,demo,dev,prism}.test.ts'],
+          env: { THROUGH_PRISM: '1' },
+        },
+      },
+      {
+        test: {
+          ...limits,
           name: 'parts',
           include: [
             'test/{unit,contract,contract-machinery,storage,dashboard}/**/*.test.ts',

@@ -1,45 +1,21 @@
 /** Prism, which has read the documents by itself, stands between the client and the service, and finds no fault with either. */
-import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowserContextClient, createExecutionClient } from '../../src/client/index.ts'
 import { operations, type Surface } from '../contract/document.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-
-const prism = fileURLToPath(new URL('./index.js', import.meta.resolve('@stoplight/prism-cli')))
-
-interface Proxy {
-  url: string
-  stop(): void
-}
-
-/** Starts Prism before the service's address; resolves when it listens. */
-function startProxy(document: string, upstream: string): Promise<Proxy> {
-  const args = [prism, 'proxy', `generated/${document}/document.json`, upstream, '--port', '0']
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
-  return new Promise((resolve, reject) => {
-    let written = ''
-    child.once('exit', () => reject(new Error(`Prism ended:\n${written}`)))
-    child.stderr.on('data', (part) => {
-      written += part
-    })
-    child.stdout.on('data', (part) => {
-      written += part
-      const url = /Prism is listening on (http:\/\/[0-9.:]+)/.exec(written)?.[1]
-      if (url) resolve({ url, stop: () => void child.kill() })
-    })
-  })
-}
+import { startValidationProxy, type ValidationProxy } from '../support/validation-proxy.ts'
 
 let service: TestService
-let proxies: Record<Surface, Proxy>
+let proxies: Record<Surface, ValidationProxy>
 
 beforeAll(async () => {
   service = await startTestService()
   const [execution, browserContext] = await Promise.all([
-    startProxy('execution.v1', service.executionUrl),
-    startProxy('browser-context.alpha', service.browserContextUrl),
+    startValidationProxy('execution.v1', service.executionUrl),
+    startValidationProxy('browser-context.alpha', service.browserContextUrl),
   ])
   proxies = { execution, browserContext }
 })
@@ -48,23 +24,15 @@ afterAll(async () => {
   await service.stop()
 })
 
-interface Violation {
-  location: string[]
-  severity: string
-  message: string
-}
-
-/** What Prism has found in each exchange. */
-function recorder() {
+/** What the service answered, and what Prism has found in these exchanges. */
+function recorder(surface: Surface) {
   const statuses: number[] = []
-  const violations: Violation[] = []
   const recordingFetch = async (request: Request) => {
     const response = await fetch(request)
     statuses.push(response.status)
-    violations.push(...JSON.parse(response.headers.get('sl-violations') ?? '[]'))
     return response
   }
-  return { statuses, violations, fetch: recordingFetch }
+  return { statuses, violations: () => proxies[surface].violations(), fetch: recordingFetch }
 }
 
 /** The client, and which of its operations have been called. */
@@ -87,7 +55,7 @@ const state = JSON.parse(readFileSync('test/contract/storage-state.json', 'utf8'
 describe('Prism finds no fault', () => {
   test('with a journey over every operation of the Execution API', async () => {
     const { key: apiKey } = await service.createAccount()
-    const { statuses, violations, fetch } = recorder()
+    const { statuses, violations, fetch } = recorder('execution')
     const { client, called } = noting(createExecutionClient({ apiKey, baseUrl: proxies.execution.url, fetch }))
 
     const workflows = await client.listWorkflows()
@@ -114,7 +82,7 @@ describe('Prism finds no fault', () => {
     const cursor = page.data?.nextCursor ?? ''
     await client.listRuns({ params: { query: { limit: 1, workflowId, createdAfter: '2020-01-01T00:00:00Z', cursor } } })
 
-    expect(violations).toEqual([])
+    expect(await violations()).toEqual([])
     expect(Buffer.from(downloaded.data ?? new ArrayBuffer()).toString()).toBe('Hello')
     expect(statuses).toEqual([200, 200, 200, 200, 202, 200, 200, 200, 200, 200, 200, 204, 200, 200])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
@@ -122,7 +90,7 @@ describe('Prism finds no fault', () => {
 
   test('with a journey over every operation of the Browser Context API', async () => {
     const { key: apiKey } = await service.createAccount()
-    const { statuses, violations, fetch } = recorder()
+    const { statuses, violations, fetch } = recorder('browserContext')
     const baseUrl = proxies.browserContext.url
     const { client, called } = noting(createBrowserContextClient({ apiKey, baseUrl, fetch }))
 
@@ -137,14 +105,14 @@ describe('Prism finds no fault', () => {
     await client.listBrowserContexts({ params: { query: { limit: 1, cursor: page.data?.nextCursor ?? '' } } })
     await client.deleteBrowserContext({ params })
 
-    expect(violations).toEqual([])
+    expect(await violations()).toEqual([])
     expect(statuses).toEqual([201, 201, 200, 204, 200, 200, 200, 200, 204])
     expect([...called].sort()).toEqual(operationIds('browserContext').sort())
   })
 
   test('with the answers to requests that are at fault', async () => {
     const { key } = await service.createAccount()
-    const { statuses, violations, fetch } = recorder()
+    const { statuses, violations, fetch } = recorder('execution')
     const baseUrl = proxies.execution.url
     const client = createExecutionClient({ apiKey: key, baseUrl, fetch })
     const stranger = createExecutionClient({ apiKey: crypto.randomUUID(), baseUrl, fetch })
@@ -161,15 +129,29 @@ describe('Prism finds no fault', () => {
     await client.queueRemoteRun({ params: { path, header, query }, body: { variableData: { name: 'Grace' } } })
 
     expect(statuses).toEqual([401, 404, 406, 400, 202, 409])
-    expect(violations.filter(({ location }) => location[0] === 'response')).toEqual([])
+    expect((await violations()).filter(({ location }) => location[0] !== 'request')).toEqual([])
   })
 
   test('only where there is none: a request that does not fit the document is noticed', async () => {
     const { key: apiKey } = await service.createAccount()
-    const { statuses, violations, fetch } = recorder()
+    const { statuses, violations, fetch } = recorder('execution')
     const client = createExecutionClient({ apiKey, baseUrl: proxies.execution.url, fetch })
     await client.listRuns({ params: { query: { limit: 1000 } } })
     expect(statuses).toEqual([400])
-    expect(violations).toMatchObject([{ location: ['request', 'query', 'limit'], severity: 'Error' }])
+    expect(await violations()).toMatchObject([{ location: ['request', 'query', 'limit'] }])
+  })
+
+  test('only where there is none: an answer that does not fit the document is noticed', async () => {
+    const answer = { 'Content-Type': 'application/json', 'X-Request-Id': crypto.randomUUID() }
+    const broken = createServer((_request, response) => response.writeHead(200, answer).end('{"data":{}}'))
+    await new Promise<void>((resolve) => broken.listen(0, '127.0.0.1', resolve))
+    const address = `http://127.0.0.1:${(broken.address() as AddressInfo).port}`
+    const proxy = await startValidationProxy('execution.v1', address)
+    const client = createExecutionClient({ apiKey: crypto.randomUUID(), baseUrl: proxy.url })
+    await client.listWorkflows()
+    const violations = await proxy.violations()
+    proxy.stop()
+    broken.close()
+    expect(violations.map(({ location }) => location.join('/'))).toContain('response/body/data')
   })
 })

@@ -14,6 +14,7 @@ import {
   temporaryDirectory,
   until,
 } from './service.ts'
+import { addressesForTests } from './through-prism.ts'
 
 /** A data directory of its own, and the services and commands that are started on it. */
 export interface Installation {
@@ -103,7 +104,7 @@ async function spawnService(environment: Environment, untilLogged = 'worker read
     child.kill('SIGTERM')
     return ended
   }
-  return { ...addresses, pid, output: written, log, ended, anyAlive, killAll, stop }
+  return { ...(await addressesForTests(addresses)), pid, output: written, log, ended, anyAlive, killAll, stop }
 }
 
 /** Calls the command line, and waits until it has ended. */
