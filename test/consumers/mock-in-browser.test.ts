@@ -1,0 +1,83 @@
+/** A page in a real browser calls the mock from another origin, as a front end in development does. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { pino } from 'pino'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { goodKey, mockKeys } from '../../src/mock/keys.ts'
+import { type Mock, startMock } from '../../src/mock/mock.ts'
+import { operations } from '../contract/document.ts'
+import { requestOf } from '../contract/requests.ts'
+import { type Browser, startBrowser } from '../support/browser.ts'
+
+let mock: Mock
+let browser: Browser
+let page: Page
+const site = createServer((_request, response) => response.writeHead(200, { 'Content-Type': 'text/html' }).end('<p>'))
+
+beforeAll(async () => {
+  mock = await startMock({ host: '127.0.0.1', executionPort: 0, browserContextPort: 0, log: pino({ level: 'silent' }) })
+  browser = await startBrowser()
+  await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve))
+})
+afterAll(async () => {
+  site.close()
+  await browser.close()
+  await mock.stop()
+})
+beforeEach(async (context) => {
+  page = await browser.newPage(context)
+  await page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`)
+})
+
+const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
+const path = { workflowId: 'count-words', runId: id, browserContextId: id, artifactName: 'shot.png' }
+
+/** What a script of the page sees of the answer to a request with credentials. */
+function fetched(url: string, init: { method: string; headers: object; body?: unknown }) {
+  const call = async ([address, options]: [string, object]) => {
+    const response = await fetch(address, { ...options, credentials: 'include' })
+    const headers = Object.fromEntries(response.headers)
+    return { status: response.status, headers, text: await response.text() }
+  }
+  return page.evaluate(call, [url, init] as [string, object])
+}
+
+test.each(operations)('a page of another origin may call $id, and sees its answer', async (operation) => {
+  const [body] = Object.values(operation.body ?? {})
+  const { path: target, ...init } = requestOf(operation, goodKey.value, { path, body })
+  const origin = operation.surface === 'execution' ? mock.executionUrl : mock.browserContextUrl
+  const answer = await fetched(origin + target, { ...init, headers: { ...init.headers, Prefer: 'wait=10' } })
+  expect(operation.responses.has(answer.status)).toBe(true)
+  expect(answer.status).toBeLessThan(300)
+  const { headers = {} } = operation.responses.get(answer.status) ?? {}
+  for (const [name, { required }] of Object.entries(headers)) {
+    if (required) expect(answer.headers[name.toLowerCase()], name).toBeDefined()
+  }
+})
+
+test.each(mockKeys)('it sees an answer of $status, and its headers, for the key $value', async ({ value, status }) => {
+  const init = { method: 'GET', headers: { Authorization: `Bearer ${value}` } }
+  const answer = await fetched(`${mock.executionUrl}/v1/execution/runs`, init)
+  expect(answer.status).toBe(status)
+  expect(answer.headers['x-request-id']).toBeDefined()
+  if (status === 401) expect(answer.headers['www-authenticate']).toBeDefined()
+  if (status === 429) expect(answer.headers).toMatchObject({ 'retry-after': '42', ratelimit: '"api-key";r=0;t=42' })
+})
+
+test('it sees what is wrong with its request', async () => {
+  const init = { method: 'GET', headers: { Authorization: `Bearer ${goodKey.value}` } }
+  const answer = await fetched(`${mock.executionUrl}/v1/execution/runs?limit=1000`, init)
+  expect(answer.status).toBe(400)
+  expect(JSON.parse(answer.text).errors).toEqual([{ parameter: 'limit', detail: 'must be <= 100' }])
+})
+
+test.each(['shot.png', 'shot.jpg', 'shot.webp'])('it can draw the artifact %s', async (name) => {
+  const draw = async ([address, key]: [string, string]) => {
+    const response = await fetch(address, { headers: { Authorization: `Bearer ${key}` } })
+    const { width, height } = await createImageBitmap(await response.blob())
+    return [width, height]
+  }
+  const address = `${mock.executionUrl}/v1/execution/runs/${id}/artifacts/${name}`
+  expect(await page.evaluate(draw, [address, goodKey.value] as [string, string])).toEqual([16, 16])
+})
