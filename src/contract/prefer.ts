@@ -3,13 +3,11 @@
 const waitSecondsMax = 30
 
 /** Each preference and its value, in their order; names in lower case, without parameters. */
-export function preferencesIn(prefer: string | undefined): [name: string, value: string][] {
-  // Commas part preferences, but not inside of quotes.
-  const parts = prefer?.match(/(?:"(?:[^"\\]|\\.)*"|[^",])+/g) ?? []
-  return parts.flatMap((part): [string, string][] => {
-    const [, name, quoted, token = ''] =
-      /^\s*([^\s=;"]+)\s*(?:=\s*(?:"([^"]*)"|([^\s;"]*)))?\s*(?:;|$)/.exec(part) ?? []
-    return name === undefined ? [] : [[name.toLowerCase(), quoted ?? token]]
+export function preferencesIn(prefer = ''): [name: string, value: string][] {
+  return parted(prefer, ',').map((preference) => {
+    const [pair = ''] = parted(preference, ';')
+    const [name = '', ...value] = pair.split('=')
+    return [name.trim().toLowerCase(), unquoted(value.join('=').trim())]
   })
 }
 
@@ -20,4 +18,24 @@ export function preferencesIn(prefer: string | undefined): [name: string, value:
 export function preferredWait(prefer: string | undefined): number | undefined {
   const found = preferencesIn(prefer).find(([name, value]) => name === 'wait' && /^\d{1,9}$/.test(value))
   return found && Math.min(Number(found[1]), waitSecondsMax)
+}
+
+/** The parts between separators that do not stand in quotes. */
+function parted(text: string, separator: string): string[] {
+  const parts: string[] = []
+  let start = 0
+  let isQuoted = false
+  for (let index = 0; index < text.length; index++) {
+    if (text[index] === '"') isQuoted = !isQuoted
+    else if (text[index] === '\\') index++
+    else if (text[index] === separator && !isQuoted) {
+      parts.push(text.slice(start, index))
+      start = index + 1
+    }
+  }
+  return [...parts, text.slice(start)]
+}
+
+function unquoted(value: string): string {
+  return value.length > 1 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value
 }

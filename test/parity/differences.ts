@@ -35,7 +35,7 @@ export const permitted: readonly Difference[] = [
     is: (_, service, mock) => service.status === 409 && isSuccess(mock),
   },
   {
-    what: 'Idempotent-Replayed, when an Idempotency-Key was used before',
+    what: '`Idempotent-Replayed`, when an `Idempotency-Key` was used before',
     why: 'The mock has forgotten that it was.',
     is: (_, { headers, ...service }, mock) => {
       const others = headers.filter((name) => name !== 'idempotent-replayed')
@@ -43,7 +43,7 @@ export const permitted: readonly Difference[] = [
     },
   },
   {
-    what: 'Whether a run has events after Last-Event-ID: 200 or 204',
+    what: 'Whether a run has events after `Last-Event-ID`: 200 or 204',
     why: 'The run of the mock has had the events of the example, and no other.',
     is: ({ operation }, service, mock) =>
       operation?.id === 'streamRunEvents' && service.status === 200 && mock.status === 204,
@@ -63,12 +63,12 @@ export const permitted: readonly Difference[] = [
     is: refusesOnly(/"parameter":"cursor"/),
   },
   {
-    what: 'expiresInSeconds that is not longer than delaySeconds: 400, and a run of the mock',
+    what: '`expiresInSeconds` that is not longer than `delaySeconds`: 400, and a run of the mock',
     why: ofDomain,
     is: refusesOnly(/"must be longer than delaySeconds"/),
   },
   {
-    what: 'browserContextId for a workflow that uses no browser: 400, and a run of the mock',
+    what: '`browserContextId` for a workflow that uses no browser: 400, and a run of the mock',
     why: ofDomain,
     is: refusesOnly(/"is for workflows that use a browser, and this one uses none"/),
   },
@@ -80,7 +80,7 @@ export const permitted: readonly Difference[] = [
     },
   },
   {
-    what: 'Prefer with code or example: ignored, and obeyed by the mock',
+    what: '`Prefer` with `code` or `example`: ignored, and obeyed by the mock',
     why: 'So that a front end meets every documented answer. The service ignores what it does not know (RFC 7240).',
     is: ({ title }, service, mock) => title.includes('Prefer: code') && isSuccess(service) && mock.status === 404,
   },
@@ -90,7 +90,7 @@ export const permitted: readonly Difference[] = [
     is: ({ title }, service, mock) => title.includes('preflight') && service.status === 405 && mock.status === 204,
   },
   {
-    what: 'Access-Control headers, when Origin is sent',
+    what: '`Access-Control-…` headers, when `Origin` is sent',
     why: 'As for a preflight.',
     is: ({ title }, service, mock) => title.includes('Origin') && withoutCors(service) === withoutCors(mock),
   },

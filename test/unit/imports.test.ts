@@ -8,6 +8,7 @@ import { expect, test } from 'vitest'
 const rooms = [
   'dev',
   'demo',
+  'mock',
   'guard',
   'generate',
   'client',
@@ -98,8 +99,8 @@ test('the configuration knows nothing of the domain', () => {
   expect(described(within.filter(({ from, to }) => from === 'config.ts' && to !== 'storage'))).toEqual([])
 })
 
-test('the service starts no demo, generates nothing and guards nothing', () => {
-  const tools = ['dev', 'demo', 'generate', 'guard']
+test('the service starts no demo and no mock, generates nothing and guards nothing', () => {
+  const tools = ['dev', 'demo', 'mock', 'generate', 'guard']
   expect(described(within.filter(({ from, to }) => tools.includes(to) && !tools.includes(from)))).toEqual([])
 })
 
