@@ -27,9 +27,12 @@ type Validate = (request: IHttpRequest, response: IHttpResponse) => Promise<Viol
 
 export async function startValidationProxy(document: string, upstream: string): Promise<ValidationProxy> {
   const validate = await validation(document, upstream)
+  const inFlight = new Set<Promise<void>>()
   let found: Promise<Violation[]>[] = []
   const server = createServer({ requireHostHeader: false }, (incoming, outgoing) => {
-    found.push(passOn(incoming, outgoing, upstream).then((exchange) => (exchange ? validate(...exchange) : [])))
+    const answered = passOn(incoming, outgoing, upstream, (exchange) => found.push(validate(...exchange)))
+    inFlight.add(answered)
+    answered.then(() => inFlight.delete(answered))
   })
   // As the service has it; Node would answer an unknown expectation by itself.
   server.on('checkExpectation', (...exchange) => server.emit('request', ...exchange))
@@ -37,6 +40,7 @@ export async function startValidationProxy(document: string, upstream: string): 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async violations() {
+      await Promise.all(inFlight)
       const all = await Promise.all(found)
       found = []
       return all.flat()
@@ -48,33 +52,40 @@ export async function startValidationProxy(document: string, upstream: string): 
   }
 }
 
-/** Passes both bodies on as they come. Resolves with the exchange when the answer is whole, or with nothing when it was cut. */
+/**
+ * Passes both bodies on as they come. Resolves when there is nothing more to wait for: the answer is whole or was cut,
+ * or it is an event stream, which goes on for as long as somebody follows it.
+ *
+ * @param over is called with what was sent and answered, when it is known.
+ */
 function passOn(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   upstream: string,
-): Promise<[IHttpRequest, IHttpResponse] | undefined> {
+  over: (exchange: [IHttpRequest, IHttpResponse]) => void,
+): Promise<void> {
   const { hostname, port } = new URL(upstream)
   const { method, url = '', rawHeaders: headers } = incoming
   const sent = collected(incoming)
   return new Promise((resolve) => {
     const forwarded = request({ hostname, port, method, path: url, headers: headers as never, agent: false })
     forwarded.on('response', (answer) => {
+      const isStream = answer.headers['content-type'] === 'text/event-stream'
+      if (isStream) resolve()
       const received = collected(answer)
       outgoing.writeHead(answer.statusCode ?? 0, answer.rawHeaders)
       outgoing.flushHeaders()
       answer.on('data', (part) => outgoing.write(part))
       answer.on('close', () => {
-        // Whoever follows a run may have seen enough; what came until then is an answer too.
-        const isAnswer = answer.complete || answer.headers['content-type'] === 'text/event-stream'
-        resolve(isAnswer ? [requestOf(incoming, sent()), responseOf(answer, received())] : undefined)
+        if (answer.complete || isStream) over([requestOf(incoming, sent()), responseOf(answer, received())])
+        resolve()
         if (answer.complete) outgoing.end()
         else outgoing.destroy()
       })
     })
     forwarded.on('error', () => {
       outgoing.destroy()
-      resolve(undefined)
+      resolve()
     })
     outgoing.on('close', () => forwarded.destroy())
     incoming.pipe(forwarded)
