@@ -25,6 +25,12 @@ describe.each(operations)('$id', (operation) => {
     }
   })
 
+  test('is challenged alike with 401 that is preferred and with no key', async () => {
+    const preferred = await call(operation, prefer('code=401'))
+    const { headers } = await call(operation, {}, 'none')
+    expect(preferred.headers['www-authenticate']).toBe(headers['www-authenticate'])
+  })
+
   test('is answered with each documented example that is preferred', async () => {
     for (const [status, { examples }] of operation.responses) {
       // One that has no name of its own is the only one of its status.

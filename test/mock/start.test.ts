@@ -3,8 +3,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { pino } from 'pino'
 import { expect, test } from 'vitest'
+import { ListenRefused } from '../../src/contract/listener.ts'
 import { goodKey, keyTable, mockKeys } from '../../src/mock/keys.ts'
+import { startMock } from '../../src/mock/mock.ts'
 
 /** Runs it on ports that the system chooses, unless the environment says otherwise. */
 function start(environment: Record<string, string> = {}): { child: ChildProcess; said: () => string } {
@@ -37,12 +40,15 @@ test('does not start with a port that is taken or is none, and says so in one se
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   context.onTestFinished(() => void server.close())
   const { port } = server.address() as { port: number }
-  const taken = start({ MOCK_BROWSER_CONTEXT_PORT: String(port) })
+  const ports = { executionPort: 0, browserContextPort: port }
+  const taken = startMock({ host: '127.0.0.1', ...ports, log: pino({ level: 'silent' }) })
+  await expect(taken).rejects.toThrow(
+    new ListenRefused(
+      `127.0.0.1:${port} is in use by another program: set MOCK_BROWSER_CONTEXT_PORT to another port, or HOST to another address.`,
+    ),
+  )
   const none = start({ MOCK_EXECUTION_PORT: 'http' })
-  const codes = await Promise.all([taken, none].map(async ({ child }) => (await once(child, 'close'))[0]))
-  expect(codes).toEqual([1, 1])
-  const isTaken = `127.0.0.1:${port} is in use by another program: set MOCK_BROWSER_CONTEXT_PORT to another port, or HOST to another address.\n`
-  expect(taken.said()).toBe(isTaken)
+  expect((await once(none.child, 'close'))[0]).toBe(1)
   expect(none.said()).toBe('MOCK_EXECUTION_PORT is "http": set it to a whole number from 0 to 65535.\n')
 })
 

@@ -204,6 +204,7 @@ function bodyCases({ surface, bodySchema, body = {}, bodyBytesMax }: DocumentedO
     one('a byte order mark alone', withBody('\uFEFF')),
     one('a body after a byte order mark', withBody(`\uFEFF${JSON.stringify(example)}`)),
     one('a body in chunks', (base) => ({ ...withBody(JSON.stringify(example))(base), chunked: true })),
+    one('a body of the greatest size', withBody(JSON.stringify(example).padEnd(bodyBytesMax))),
     one('a body that is too large', withBody(JSON.stringify(example).padEnd(bodyBytesMax + 1))),
     ...unsupportedKinds.map(([what, headers]) => one(`a body ${what}`, withBody(JSON.stringify(example), headers))),
     ...['application/json; charset=utf-8', 'Application/JSON', 'application/problem+json', 'text/json'].map((type) =>
