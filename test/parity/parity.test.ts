@@ -53,7 +53,7 @@ describe('the mock answers as the service does', () => {
     const expected = outcomeOf(operation, await answering)
     const found = outcomeOf(operation, await put(mock.executionUrl, rawOf({ ...base, keys: keysOfMock })))
     expect(found).toEqual(expected)
-    expect(found).toMatchObject({ status: 200, headers: expect.arrayContaining(['preference-applied']) })
+    expect(found).toMatchObject({ status: 200, headers: expect.arrayContaining(['preference-applied: wait=30']) })
   })
 
   test('except where it is permitted not to; of these differences, every one still occurs', () => {

@@ -117,8 +117,10 @@ export const ofPrismAlone: readonly Difference[] = [
   {
     what: 'Documented optional headers are sent always',
     why: 'Prism sends Idempotent-Replayed and Preference-Applied with every run.',
-    is: (_, service, prism) =>
-      prism.headers.includes('idempotent-replayed') && !service.headers.includes('idempotent-replayed'),
+    is: (_, service, prism) => {
+      const isReplayed = ({ headers }: Outcome) => headers.includes('idempotent-replayed: true')
+      return isReplayed(prism) && !isReplayed(service)
+    },
   },
   {
     what: 'What the mock forgets, Prism forgets too',

@@ -115,10 +115,11 @@ export function put(url: string, request: RawRequest | string): Promise<Answer> 
 export interface Outcome {
   status: number
   mediaType: string
-  /** Those that tell something, sorted; of `Allow` with its value. */
+  /** Names and values, sorted; without those of the transport, and without ids. */
   headers: string[]
-  /** Of a problem: its type. */
+  /** Of a problem: its type, and what it says of this time. */
   type?: string
+  detail?: string
   /** Of a problem: the members at fault, and what is wrong with them, sorted. */
   errors?: string[]
   /** Why the answer is not as the document has it; the same for two answers that both are. */
@@ -134,13 +135,18 @@ export function outcomeOf(operation: DocumentedOperation | undefined, answer: An
   const outcome = {
     status,
     mediaType: String(headers['content-type'] ?? ''),
-    headers: names.map((name) => (name === 'allow' ? `allow: ${headers.allow}` : name)).sort(),
+    headers: names.map((name) => `${name}: ${headerValue(name, headers[name])}`).sort(),
     ...misfitOf(operation, answer),
   }
   if (!outcome.mediaType.startsWith('application/problem+json') || text === '') return outcome
-  const { type, errors } = JSON.parse(text)
+  const { type, detail, errors } = JSON.parse(text)
   const told = errors?.map((error: object) => JSON.stringify(error)).sort()
-  return { ...outcome, type, ...(told && { errors: told }) }
+  return { ...outcome, type, detail, ...(told && { errors: told }) }
+}
+
+/** Without what is another one in each answer. */
+function headerValue(name: string, value: unknown): string {
+  return name === 'x-request-id' ? '…' : String(value).replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '…')
 }
 
 function misfitOf(operation: DocumentedOperation | undefined, answer: Answer): { misfit?: string } {

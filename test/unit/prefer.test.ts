@@ -1,0 +1,37 @@
+/** The header `Prefer` is read as RFC 7240 has it. */
+import { expect, test } from 'vitest'
+import { preferencesIn, preferredWait } from '../../src/contract/prefer.ts'
+
+test.each<[prefer: string, preferences: [string, string][]]>([
+  ['wait=10', [['wait', '10']]],
+  [
+    'code=404, Example="no such"',
+    [
+      ['code', '404'],
+      ['example', 'no such'],
+    ],
+  ],
+  [
+    'respond-async; x=1 , wait = "5";y',
+    [
+      ['respond-async', ''],
+      ['wait', '5'],
+    ],
+  ],
+  [
+    'foo="a, wait=5; \\" b", bar',
+    [
+      ['foo', 'a, wait=5; \\" b'],
+      ['bar', ''],
+    ],
+  ],
+])('%s has its preferences, without their parameters', (prefer, preferences) => {
+  expect(preferencesIn(prefer)).toEqual(preferences)
+})
+
+test('of several waits the first that is a number counts, up to 30 seconds', () => {
+  expect(preferredWait(undefined)).toBeUndefined()
+  expect(preferredWait('foo="wait=5"; wait=6')).toBeUndefined()
+  expect(preferredWait('wait=x, wait=7, wait=8')).toBe(7)
+  expect(preferredWait('wait=900')).toBe(30)
+})
