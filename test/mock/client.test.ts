@@ -1,0 +1,29 @@
+/** The published client works on the mock as it does on the service. */
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { createExecutionClient } from '../../src/client/index.ts'
+import { goodKey, mockKeys } from '../../src/mock/keys.ts'
+import { startMock } from '../../src/mock/mock.ts'
+
+test('the client queues, waits, follows to the end and lists, and meets errors as values', async (context) => {
+  const log = pino({ level: 'silent' })
+  const mock = await startMock({ host: '127.0.0.1', executionPort: 0, browserContextPort: 0, log })
+  context.onTestFinished(() => mock.stop())
+  const client = createExecutionClient({ baseUrl: mock.executionUrl, apiKey: goodKey.value })
+  const queued = await client.queueRemoteRun({
+    params: { path: { workflowId: 'count-words' } },
+    body: { variableData: {} },
+  })
+  const runId = queued.data?.id ?? ''
+  expect((await client.runs.wait(runId)).data?.status).toBe('succeeded')
+  const events = []
+  for await (const event of client.runs.events(runId)) events.push(event)
+  expect(events).not.toEqual([])
+  const runs = []
+  for await (const run of client.runs.list()) runs.push(run)
+  expect(runs).toHaveLength(1)
+  for (const { value, status } of mockKeys.filter((key) => key.status !== 200)) {
+    const refused = createExecutionClient({ baseUrl: mock.executionUrl, apiKey: value, retries: 0 })
+    expect((await refused.listRuns()).error?.status).toBe(status)
+  }
+})
