@@ -5,6 +5,7 @@ import type { HandlerRequest } from '../contract/handler-request.ts'
 import { type Listener, listen } from '../contract/listener.ts'
 import { mountDocument } from '../contract/mount.ts'
 import { type Document, readOperations } from '../contract/operations.ts'
+import { docsHandler, isDocsPath } from '../docs/handler.ts'
 import { browserContextContract, executionContract } from '../documents.ts'
 import { mockAnswer } from './answers.ts'
 import { cors } from './cors.ts'
@@ -63,11 +64,16 @@ async function mockApp(name: string, contract: Contract, log: Logger): Promise<E
     const handler = (request: HandlerRequest & { principal: unknown }) => mockAnswer(prism, operation, request)
     return [operation.id, handler] as const
   })
-  const stages = { authenticate, admit, isUnavailable, log }
+  const stages = { elsewhere, authenticate, admit, isUnavailable, log }
   const surface = { name, ...contract, ...stages, handlers: Object.fromEntries(handlers) }
   const mounted = await mountDocument<MockKey, typeof surface.handlers>(surface)
   return express().disable('x-powered-by').use(cors(operations, prism.headers)).use(mounted)
 }
+
+/** Where the `type` of a problem leads. */
+const docs = docsHandler()
+
+const elsewhere = (path: string) => (isDocsPath(path) ? docs : undefined)
 
 /** Stands for a store that does not answer. */
 class Unavailable extends Error {}

@@ -41,6 +41,13 @@ export function stories(): ParityCase[] {
         credential: () => Object.entries(credential(base, value)).flat(),
       })),
     ),
+    // Only where it leads: the site is the same, and takes a second to build.
+    {
+      title: 'the docs',
+      surface: 'execution',
+      operation: undefined,
+      request: () => ({ method: 'GET', path: '/docs' }),
+    },
     {
       title: 'a preflight',
       surface: 'execution',

@@ -85,7 +85,12 @@ async function spawnService(environment: Environment, untilLogged = 'worker read
     hasEnded = true
   })
   const banner = () => (hasEnded ? `${written()}(ended)` : addressesIn(written()))
-  await until('the service is ready', () => banner() && (hasEnded || log.some(({ msg }) => msg === untilLogged)))
+  const isReady = () => banner() && (hasEnded || log.some(({ msg }) => msg === untilLogged))
+  await until('the service is ready', isReady).catch((error) => {
+    // Nobody else knows of it yet.
+    process.kill(-pid, 'SIGKILL')
+    throw error
+  })
   const addresses = addressesIn(written())
   if (hasEnded || !addresses) throw new Error(`The service ended at its start:\n${written()}`)
   const anyAlive = () => {
