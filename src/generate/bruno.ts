@@ -7,6 +7,7 @@ import {
   jsonToBruV2 as requestText,
 } from '@usebruno/lang'
 import { resolved } from '../contract/operations.ts'
+import { goodKey } from '../mock/keys.ts'
 import { type Document, type DocumentName, type OperationOfPath, operationsOf, type Parameter } from './document.ts'
 
 type Documents = Record<DocumentName, Document>
@@ -19,10 +20,14 @@ interface Surface {
 }
 
 /** Where the mock serves each document. */
-const mock: Record<DocumentName, string> = {
+const mockAddresses: Record<DocumentName, string> = {
   'execution.v1': 'http://127.0.0.1:4001',
   'browser-context.alpha': 'http://127.0.0.1:4002',
 }
+
+/** Whoever opens the collection types the key of a service; the mock's is no secret. */
+const serverKey = { value: '', secret: true }
+const mockKey = { value: goodKey.value, secret: false }
 
 const description = { version: '1', name: 'Execution service', type: 'collection', ignore: [] }
 
@@ -31,8 +36,8 @@ export function writeBruno(documents: Documents): Map<string, string> {
   const variables = new Set(pathVariables(documents).keys())
   const files = new Map([
     ['bruno.json', `${JSON.stringify(description, null, 2)}\n`],
-    ['environments/Server.bru', environment(documents, (name) => documents[name].servers[0]?.url ?? '')],
-    ['environments/Mock.bru', environment(documents, (name) => mock[name])],
+    ['environments/Server.bru', environment(documents, (name) => documents[name].servers[0]?.url ?? '', serverKey)],
+    ['environments/Mock.bru', environment(documents, (name) => mockAddresses[name], mockKey)],
   ])
   entriesOf(documents).forEach(([name, document], index) => {
     const docs = document.info.description.trim()
@@ -63,13 +68,17 @@ function writeTags(files: Map<string, string>, surface: Surface): void {
   })
 }
 
-/** The address of each document, what stands in paths, and the key, whose value Bruno keeps out of the file. */
-function environment(documents: Documents, addressOf: (name: DocumentName) => string): string {
+/** The address of each document, what stands in paths, and the key; Bruno keeps a secret's value out of the file. */
+function environment(
+  documents: Documents,
+  addressOf: (name: DocumentName) => string,
+  key: { value: string; secret: boolean },
+): string {
   const addresses = entriesOf(documents).map(([name]) => [addressVariable(name), addressOf(name)] as const)
   const variables = [...addresses, ...pathVariables(documents)].map(([name, value]) => {
     return { name, value, enabled: true, secret: false }
   })
-  return environmentText({ variables: [...variables, { name: 'apiKey', value: '', enabled: true, secret: true }] })
+  return environmentText({ variables: [...variables, { name: 'apiKey', enabled: true, ...key }] })
 }
 
 /** What stands in the paths of all operations, with an example of each. */

@@ -2,7 +2,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { bruToEnvJsonV2, bruToJsonV2, collectionBruToJson, type Pair, type Request } from '@usebruno/lang'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { goodKey } from '../../src/mock/keys.ts'
+import { type Mock, startMock } from '../../src/mock/mock.ts'
 import { operations } from '../contract/document.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
 
@@ -35,6 +38,8 @@ function filled(text: string, variables: Variables): string {
   })
 }
 
+const successes = [200, 201, 202, 204]
+
 const enabled = <Each extends Pair>(pairs: Each[] = []) => pairs.filter((pair) => pair.enabled)
 
 /** Sends the request as Bruno does, and keeps of its answer what it says. */
@@ -57,14 +62,20 @@ async function send({ http, params = [], headers = [], auth, body, vars }: Reque
   return { status: response.status, text }
 }
 
-/** The variables of the environment, with this service's addresses and a key of a new account. */
-async function environment(): Promise<Variables> {
-  const { variables } = bruToEnvJsonV2(read('environments/Server.bru'))
+/** The variables of the environment, with the addresses of what was started for this test. */
+function environment(
+  name: string,
+  { executionUrl, browserContextUrl }: Pick<Mock, 'executionUrl' | 'browserContextUrl'>,
+) {
+  const { variables } = bruToEnvJsonV2(read(`environments/${name}.bru`))
+  const values: Variables = new Map(variables.map((each) => [each.name, each.value]))
+  return values.set('executionUrl', executionUrl).set('browserContextUrl', browserContextUrl)
+}
+
+/** With the key of a new account, which whoever uses the collection types. */
+async function serverEnvironment(): Promise<Variables> {
   const { key } = await service.createAccount()
-  const values = new Map(variables.map(({ name, value }) => [name, value]))
-  expect(variables.filter(({ secret }) => secret)).toEqual([expect.objectContaining({ name: 'apiKey', value: '' })])
-  values.set('executionUrl', service.executionUrl).set('browserContextUrl', service.browserContextUrl)
-  return values.set('apiKey', key)
+  return environment('Server', service).set('apiKey', key)
 }
 
 const requestOf = (operationId: string): Request => {
@@ -82,6 +93,10 @@ async function makeArtifact(variables: Variables): Promise<void> {
     return JSON.parse((await send(requestOf('getRun'), variables)).text).status === 'succeeded'
   })
 }
+
+/** Of what is deleted, nothing else can be asked afterwards. */
+const last = 'deleteBrowserContext'
+const sendingOrder = [...operations.map(({ id }) => id).filter((id) => id !== last), last]
 
 test('the collection has a request for each operation, and no other', () => {
   expect([...requests.keys()].sort()).toEqual(operations.map(({ id }) => id).sort())
@@ -117,17 +132,37 @@ test('folders and environments are ones that Bruno reads, and both environments 
   expect(names[0]).toEqual(names[1])
 })
 
-test('every request succeeds: those that follow one that makes something are about what it made', async () => {
-  const variables = await environment()
-  const artifact = await environment()
+test('against the service, every request succeeds: those that follow one that makes something are about what it made', async () => {
+  const variables = await serverEnvironment()
+  const artifact = await serverEnvironment()
   await makeArtifact(artifact)
-  const last = 'deleteBrowserContext'
-  for (const id of [...operations.map((each) => each.id).filter((each) => each !== last), last]) {
+  for (const id of sendingOrder) {
     const before = service.log.length
     const { status, text } = await send(requestOf(id), id === 'getRunArtifact' ? artifact : variables)
-    expect([200, 201, 202, 204], `${id}: ${text}`).toContain(status)
+    expect(successes, `${id}: ${text}`).toContain(status)
     await until('the service has logged the request', () => {
       return service.log.slice(before).some(({ msg, operationId }) => msg === 'request' && operationId === id)
     })
   }
+})
+
+test('against the mock, every request succeeds with what its environment has', async () => {
+  const log = pino({ level: 'silent' })
+  const mock = await startMock({ host: '127.0.0.1', executionPort: 0, browserContextPort: 0, log })
+  onTestFinished(() => mock.stop())
+  const variables = environment('Mock', mock)
+  for (const id of sendingOrder) {
+    const { status, text } = await send(requestOf(id), variables)
+    expect(successes, `${id}: ${text}`).toContain(status)
+  }
+})
+
+test("no key is in the collection but the mock's", () => {
+  const keys = ['Server', 'Mock'].map((name) => {
+    return bruToEnvJsonV2(read(`environments/${name}.bru`)).variables.find((it) => it.name === 'apiKey')
+  })
+  expect(keys).toMatchObject([
+    { value: '', secret: true },
+    { value: goodKey.value, secret: false },
+  ])
 })
