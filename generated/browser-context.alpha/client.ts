@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** What a service that follows the same document sends as `X-Document-Hash`. */
-export const documentHash = '6a0b836eeaa58785'
+export const documentHash = 'd0a27a0f4b92f265'
 
 /** Every operation of Browser Context API 0.2.0 as a function. */
 export interface BrowserContextAlphaOperations {
@@ -44,7 +44,7 @@ export interface BrowserContextAlphaOperations {
   /**
    * Rename a browser context.
    *
-   * Gives a browser context another name.
+   * Gives a browser context another name. Repeating the call changes nothing.
    *
    * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
@@ -78,10 +78,10 @@ export const browserContextAlphaOperations: SurfaceDescription<BrowserContextAlp
   credential: (apiKey) => ({ 'x-service-api-key': apiKey }),
   operations: {
     listBrowserContexts: { method: 'GET', path: '/alpha/browser-contexts', retry: 'always' },
-    createBrowserContext: { method: 'POST', path: '/alpha/browser-contexts', retry: 'ifNothingWasStored' },
+    createBrowserContext: { method: 'POST', path: '/alpha/browser-contexts', retry: 'ifRefused' },
     getBrowserContext: { method: 'GET', path: '/alpha/browser-contexts/{browserContextId}', retry: 'always' },
     deleteBrowserContext: { method: 'DELETE', path: '/alpha/browser-contexts/{browserContextId}', retry: 'always' },
-    updateBrowserContext: { method: 'PATCH', path: '/alpha/browser-contexts/{browserContextId}', retry: 'ifNothingWasStored' },
+    updateBrowserContext: { method: 'PATCH', path: '/alpha/browser-contexts/{browserContextId}', retry: 'always' },
     getStorageState: { method: 'GET', path: '/alpha/browser-contexts/{browserContextId}/storage-state', retry: 'always' },
     putStorageState: { method: 'PUT', path: '/alpha/browser-contexts/{browserContextId}/storage-state', retry: 'always' },
   },

@@ -41,7 +41,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
   /**
    * Rename a browser context.
    *
-   * Gives a browser context another name.
+   * Gives a browser context another name. Repeating the call changes nothing.
    *
    * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */

@@ -56,7 +56,7 @@ export interface paths {
         head?: never;
         /**
          * Rename a browser context
-         * @description Gives a browser context another name.
+         * @description Gives a browser context another name. Repeating the call changes nothing.
          */
         patch: operations["updateBrowserContext"];
         trace?: never;

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** What a service that follows the same document sends as `X-Document-Hash`. */
-export const documentHash = 'b6f1f2150856ccae'
+export const documentHash = 'ed8f801740a5811e'
 
 /** Every operation of Execution API 1.1.0 as a function. */
 export interface ExecutionV1Operations {

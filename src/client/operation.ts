@@ -53,9 +53,9 @@ interface Bodies<Json> {
 /**
  * When a call may be sent again although its answer is not known: `always` where the method is idempotent (RFC 9110,
  * section 9.2.2) or the document says that repeating changes nothing; `withIdempotencyKey` where a key makes it so, which
- * the client then sends; `ifNothingWasStored` where only an answer that promises as much permits it.
+ * the client then sends; `ifRefused` where only an answer before anything was done permits it.
  */
-export type RetryRule = 'always' | 'withIdempotencyKey' | 'ifNothingWasStored'
+export type RetryRule = 'always' | 'withIdempotencyKey' | 'ifRefused'
 
 /** What the client must know of an operation to call it. */
 export interface OperationDescription {

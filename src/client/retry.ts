@@ -12,9 +12,9 @@ export function isTransient({ status, type }: Problem): boolean {
 
 /** Whether the call may be sent again without doing what it does twice. */
 export function mayRepeat(rule: RetryRule, problem: Problem): boolean {
-  if (rule !== 'ifNothingWasStored') return isTransient(problem)
-  // Only the service itself can promise it: a gateway's 503 may stand for an answer that was lost.
-  return [429, 503].includes(problem.status) && problem.type !== 'about:blank'
+  if (rule !== 'ifRefused') return isTransient(problem)
+  // A 503 may follow a commit whose fsync failed. A gateway's 429 says nothing of the tries before it.
+  return problem.status === 429 && problem.type !== 'about:blank'
 }
 
 /** The seconds before the next try, when `failures` have come one after the other; `undefined` when it would be too long. */

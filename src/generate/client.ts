@@ -60,14 +60,11 @@ function description(it: OperationOfPath): OperationDescription {
 /** RFC 9110, section 9.2.2. */
 const idempotentMethods = ['get', 'put', 'delete']
 
-/** How the document promises of another method that it is idempotent. */
-const idempotentByDescription = 'Repeating the call changes nothing.'
-
 /** A PUT that takes an Idempotency-Key would not need one if it were idempotent. */
 function retryRule({ method, operation, parameters }: OperationOfPath): RetryRule {
   if (parameters.some((each) => each.in === 'header' && each.name === 'Idempotency-Key')) return 'withIdempotencyKey'
-  const isIdempotent = idempotentMethods.includes(method) || operation.description.includes(idempotentByDescription)
-  return isIdempotent ? 'always' : 'ifNothingWasStored'
+  const isIdempotent = idempotentMethods.includes(method) || operation['x-idempotent'] === true
+  return isIdempotent ? 'always' : 'ifRefused'
 }
 
 /** Events are read as they come, files as bytes; all else is JSON, or nothing. */

@@ -19,6 +19,8 @@ export interface OperationObject {
   summary: string
   description: string
   security: Record<string, string[]>[]
+  /** Our own: that an operation of a method that is not idempotent may be repeated all the same. */
+  'x-idempotent'?: boolean
   parameters?: (Parameter | { $ref: string })[]
   requestBody?: { required?: boolean; content: Content }
   responses: Record<string, { headers?: Record<string, unknown>; content?: Content }>

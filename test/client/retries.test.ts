@@ -67,8 +67,9 @@ describe.concurrent('a call', () => {
     ['a 504', answer(504), 1],
     ['a 503 that is not of the service', answer(503, 'No upstream'), 1],
     ['a 408', problem('request-timeout'), 1],
-    ['a 429, which promises that nothing was stored', problem('rate-limited'), 2],
-    ['a 503, which promises that nothing was stored', problem('unavailable'), 2],
+    ['a 503, which may follow a commit', problem('unavailable'), 1],
+    ['a 429 that is not of the service', answer(429, 'Slow down'), 1],
+    ['a 429, before which nothing was stored', problem('rate-limited'), 2],
   ])('what may have been stored is not sent again: a creation after %s', async ([, failure, tries], test) => {
     const limits = failure === hang ? { timeoutSeconds: 0.1 } : {}
     const { server, browserContext } = await clients(test, [failure, answer(201, { id: 'new' })], limits)

@@ -8,9 +8,9 @@ import { expect, test } from 'vitest'
 const rooms = [
   'dev',
   'demo',
-  'mock',
   'guard',
   'generate',
+  'mock',
   'client',
   'main.ts',
   'command-line',
