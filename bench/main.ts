@@ -10,7 +10,7 @@ const parts: Record<string, () => Promise<void>> = { starting, queueing, browser
 const chosen = process.argv.slice(2)
 const unknown = chosen.find((name) => !Object.hasOwn(parts, name))
 if (unknown === undefined) {
-  print(`Node ${process.version}. About eight minutes for all; the figures are medians.\n`)
+  print(`Node ${process.version}. About ten minutes for all; the figures are medians.\n`)
   for (const [name, measure] of Object.entries(parts)) {
     if (chosen.length === 0 || chosen.includes(name)) await measure()
   }
