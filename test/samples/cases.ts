@@ -96,7 +96,7 @@ function expectAll(output: string, shown: (string | undefined)[]): void {
 
 const inOrder = (count: number) => Array.from({ length: count }, (_, index) => index)
 
-const cases: { [Id in OperationId]?: Case } = {
+const cases: Record<OperationId, Case> = {
   queueRemoteRun: {
     async check({ caller }, output) {
       const { body } = await caller.execution('GET', '/v1/execution/runs')
