@@ -42,15 +42,20 @@ const limits = {
 /** How long a connection may still begin a request when the service stops. */
 const lastRequestSeconds = 1
 
+/** Where an app has the hash of its document (`Reporting.documentHash`), if it has one. */
+export const documentHashLocal = 'documentHash'
+
 export async function listen(app: Express, { host, port, name, ...options }: ListenOptions): Promise<Listener> {
   const stopping = new AbortController()
   app.locals.stopping = stopping.signal
   /** Every open connection, with its latest answer. */
   const connections = new Map<Socket, ServerResponse | undefined>()
+  const documentHash: string | undefined = app.locals[documentHashLocal]
   const serve = (request: IncomingMessage, response: ServerResponse) => {
     const { socket, headers, httpVersion, url = '/' } = request
     // RFC 9112, section 3.2.
-    if (headers.host === undefined && httpVersion === '1.1') return refuseClient({ code: 'NO_HOST' }, socket, undefined)
+    if (headers.host === undefined && httpVersion === '1.1')
+      return refuseClient({ code: 'NO_HOST' }, { socket, documentHash })
     connections.set(socket, response)
     if (stopping.signal.aborted) announceClosing(socket, response)
     request.url = originForm(url)
@@ -65,7 +70,7 @@ export async function listen(app: Express, { host, port, name, ...options }: Lis
   })
   server.on('clientError', (error: NodeJS.ErrnoException, duplex) => {
     const socket = duplex as Socket
-    refuseClient(error, socket, connections.get(socket))
+    refuseClient(error, { socket, latest: connections.get(socket), documentHash })
   })
   await opened(server, host, port, name)
   const bound = server.address() as AddressInfo
@@ -123,10 +128,17 @@ function originForm(target: string): string {
   return url ? url.pathname + url.search : '/'
 }
 
+interface Refused {
+  socket: Socket
+  /** The connection's latest answer. */
+  latest?: ServerResponse | undefined
+  documentHash: string | undefined
+}
+
 /** Answers what is not HTTP, or not in time, as far as the connection still takes an answer. */
-function refuseClient(error: { code?: string | undefined }, socket: Socket, latest: ServerResponse | undefined): void {
+function refuseClient({ code = '' }: { code?: string | undefined }, { socket, latest, documentHash }: Refused): void {
   const isAnswering = latest?.headersSent && !latest.writableFinished
-  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering) {
+  if (!socket.writable || code === 'ECONNRESET' || isAnswering) {
     socket.destroy()
     return
   }
@@ -134,13 +146,14 @@ function refuseClient(error: { code?: string | undefined }, socket: Socket, late
     ERR_HTTP_REQUEST_TIMEOUT: 'request-timeout',
     HPE_HEADER_OVERFLOW: 'header-fields-too-large',
   }
-  const kind = kinds[error.code ?? ''] ?? 'invalid-request'
+  const kind = kinds[code] ?? 'invalid-request'
   const requestId = randomUUID()
   const { status, title } = problemKinds[kind]
   const body = JSON.stringify(problemBody({ kind, detail: details[kind] ?? title }, requestId))
   const head = [
     `HTTP/1.1 ${status} ${title}`,
     `X-Request-Id: ${requestId}`,
+    ...(documentHash ? [`X-Document-Hash: ${documentHash}`] : []),
     'Content-Type: application/problem+json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Cache-Control: no-store',

@@ -4,6 +4,7 @@ import { internalError, problemAnswer, unavailable } from './answer.ts'
 import { answerValidation, schemaCompiler } from './answer-validation.ts'
 import { credentialReader } from './credential.ts'
 import type { LooseAnswer, LooseHandler, Reporting, ServedOperation } from './exchange.ts'
+import { documentHashLocal } from './listener.ts'
 import { buildLookup } from './lookup.ts'
 import { type Document, type Operation, readOperations, requireHandlers, resolved, type Schema } from './operations.ts'
 import { parameterReader } from './parameters.ts'
@@ -62,6 +63,7 @@ export async function mountDocument<P, H extends object>(surface: Surface<P, H>)
     const served = await serve(document, operations, handlers)
     const app = express().disable('x-powered-by').disable('etag')
     app.set('trust proxy', surface.proxyHops ?? false)
+    app.locals[documentHashLocal] = surface.documentHash
     app.use(requestId(surface))
     app.use(lookUp(find, served, surface.elsewhere))
     app.use(authenticate(surface.authenticate, surface.admit, surface.proxyHops ?? 0))

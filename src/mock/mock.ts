@@ -2,7 +2,7 @@
 import express, { type Express } from 'express'
 import type { Logger } from 'pino'
 import type { HandlerRequest } from '../contract/handler-request.ts'
-import { type Listener, listen } from '../contract/listener.ts'
+import { documentHashLocal, type Listener, listen } from '../contract/listener.ts'
 import { mountDocument } from '../contract/mount.ts'
 import { type Document, readOperations } from '../contract/operations.ts'
 import { docsHandler, isDocsPath } from '../docs/handler.ts'
@@ -67,7 +67,9 @@ async function mockApp(name: string, contract: Contract, log: Logger): Promise<E
   const stages = { elsewhere, authenticate, admit, isUnavailable, log }
   const surface = { name, ...contract, ...stages, handlers: Object.fromEntries(handlers) }
   const mounted = await mountDocument<MockKey, typeof surface.handlers>(surface)
-  return express().disable('x-powered-by').use(cors(operations, prism.headers)).use(mounted)
+  const app = express().disable('x-powered-by').use(cors(operations, prism.headers)).use(mounted)
+  app.locals[documentHashLocal] = contract.documentHash
+  return app
 }
 
 /** Where the `type` of a problem leads. */

@@ -1,6 +1,8 @@
 /** `X-Document-Hash`: a reader can tell from any answer which document the service follows. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import * as browserContextClient from '../../generated/browser-context.alpha/client.ts'
 import * as executionClient from '../../generated/execution.v1/client.ts'
@@ -22,5 +24,8 @@ test.each(surfaces)('every answer of $name carries the hash of its document, and
   const expected = createHash('sha256').update(bytes).digest('hex').slice(0, 16)
   const nowhere = await fetch(`${it.address()}/nowhere`)
   expect([nowhere.status, nowhere.headers.get('x-document-hash')]).toEqual([404, expected])
+  const { hostname, port } = new URL(it.address())
+  const socket = connect(Number(port), hostname).end('no HTTP at all\r\n\r\n')
+  expect(await text(socket)).toMatch(new RegExp(`^HTTP/1.1 400 [^]*X-Document-Hash: ${expected}\r\n`))
   expect(it.client.documentHash).toBe(expected)
 })

@@ -24,3 +24,14 @@ test('a key may make its requests within a minute, and no more until the minute 
   expect([await limit.admit(one), await limit.admit(one)]).toEqual([undefined, undefined])
   expect(await limit.admit(one)).toEqual({ ...exceeded, retryAfterSeconds: 60 })
 })
+
+test('a clock that is set back keeps no key out for longer than a window', async () => {
+  const limit = limitOf(1)
+  const one = { apiKeyId: 'one' }
+  vi.setSystemTime(3_600_000)
+  await limit.admit(one)
+  expect(await limit.admit(one)).toMatchObject({ retryAfterSeconds: 60 })
+  vi.setSystemTime(0)
+  expect(await limit.admit(one)).toBeUndefined()
+  expect(await limit.admit(one)).toMatchObject({ retryAfterSeconds: 60 })
+})
