@@ -21,7 +21,7 @@ export type Json = Record<string, unknown>
 
 interface Response {
   description: string
-  headers: Record<string, { required?: boolean; pointer: string }>
+  headers: Record<string, { required?: boolean; pointer: string; example: unknown }>
   /** JSON Pointers of the schemas, by media type. */
   schemas: Record<string, string>
   /** Whether the body is a file: its bytes, whatever its media type. */
@@ -111,7 +111,8 @@ function readResponses(surface: Surface, responses: Json, at: string): Map<numbe
       const content = Object.entries((value.content ?? {}) as Record<string, Json>)
       const headers = Object.entries((value.headers ?? {}) as Json).map(([name, header]) => {
         const resolved = resolve(surface, header, `${pointer}/headers/${step(name)}`)
-        return [name, { required: resolved.value.required, pointer: `${resolved.pointer}/schema` }]
+        const { required, example } = resolved.value
+        return [name, { required, pointer: `${resolved.pointer}/schema`, example }]
       })
       const examples = content.flatMap(([mediaType, media]) =>
         Object.entries(namedExamples(surface, media)).map(([name, example]) => [mediaType, name, example] as const),

@@ -47,7 +47,24 @@ const responses = operations.flatMap(({ id, surface, responses: byStatus }) =>
   ),
 )
 
+/** Each once: most are shared by all answers. */
+const headers = new Map(
+  operations.flatMap(({ surface, responses: byStatus }) =>
+    [...byStatus.values()].flatMap((response) =>
+      Object.entries(response.headers).map(([name, header]) => [
+        surface + header.pointer,
+        { surface, name, ...header },
+      ]),
+    ),
+  ),
+)
+
 describe('documented answers', () => {
+  test.each([...headers.values()])('the example of $name fits its schema', ({ surface, pointer, example }) => {
+    expect(example).toBeDefined()
+    expectToFit(surface, pointer, example)
+  })
+
   test.each(responses)('$id $status: the example $name fits its schema', ({ surface, status, value, schema }) => {
     expectToFit(surface, schema, value)
     if (schema.includes('problem+json')) expect(value).toMatchObject({ status })
