@@ -9,6 +9,10 @@ export interface Contract {
   title: string
   version: string
   summary: string
+  /** The address that the document names, which guides and samples have too. */
+  documentedUrl: string
+  /** The address that is shown in its place. */
+  shownUrl: string
   /** The bytes that `npm run generate` wrote. */
   json: Buffer
   document: OpenApi
@@ -37,6 +41,7 @@ interface OpenApiOperation {
 
 export interface OpenApi {
   info: { title: string; version: string; summary: string; description: string }
+  servers: { url: string; description: string }[]
   paths: Record<string, Record<string, OpenApiOperation>>
   components: Record<string, Record<string, Record<string, unknown>>>
 }
@@ -46,16 +51,27 @@ const methods = ['get', 'put', 'post', 'delete', 'patch']
 const files = [
   { file: 'execution.v1', page: 'execution' },
   { file: 'browser-context.alpha', page: 'browser-context' },
-]
+] as const
+
+/** Where readers reach the APIs, by the name of each one's page. */
+export type Addresses = Partial<Record<(typeof files)[number]['page'], string>>
 
 /** Anew each time: a service reads them once, and `npm run docs` wants what is there now. */
-export function readContracts(): Contract[] {
+export function readContracts(addresses: Addresses = {}): Contract[] {
   return files.map(({ file, page }) => {
     const json = readFileSync(new URL(`../../generated/${file}/document.json`, import.meta.url))
     const document: OpenApi = JSON.parse(json.toString())
     const { title, version, summary } = document.info
-    return { file, page, title, version, summary, json, document, operations: operationsOf(document) }
+    const documentedUrl = document.servers[0]?.url ?? ''
+    const shownUrl = addresses[page] ?? documentedUrl
+    const words = { title, version, summary, documentedUrl, shownUrl }
+    return { file, page, ...words, json, document, operations: operationsOf(document) }
   })
+}
+
+/** The text with the addresses that readers reach. */
+export function addressed(text: string, contracts: readonly Contract[]): string {
+  return contracts.reduce((shown, { documentedUrl, shownUrl }) => shown.replaceAll(documentedUrl, shownUrl), text)
 }
 
 function operationsOf({ paths }: OpenApi): ContractOperation[] {

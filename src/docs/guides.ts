@@ -1,6 +1,6 @@
 /** The guides: in which order they are read, what is put into them when the site is built, and what they say in HTML. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { type Contract, decisionsOf, type Transition, transitionsOf } from './contracts.ts'
+import { addressed, type Contract, decisionsOf, type Transition, transitionsOf } from './contracts.ts'
 import { runDiagram } from './diagram.ts'
 import { type Rendered, renderMarkdown } from './markdown.ts'
 
@@ -32,7 +32,7 @@ export function readGuides(contracts: readonly Contract[]): Guide[] {
     decisions: contracts.map(decisionTable).join('\n\n'),
   }
   return orderedNames().map(({ name, group }) => {
-    const source = readFileSync(new URL(`${name}.md`, directory), 'utf8')
+    const source = addressed(readFileSync(new URL(`${name}.md`, directory), 'utf8'), contracts)
     const markdown = source.replace(/^<!-- (\w+) -->$/gm, (mark, what: string) => inserts[what] ?? mark)
     const rendered = renderMarkdown(markdown, links)
     const html = rendered.html.replace('<!-- diagram -->', runDiagram(transitions))

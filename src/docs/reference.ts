@@ -1,6 +1,6 @@
 /** The reference: Redoc, which draws a document in the browser, and what it is given. */
 import { readFileSync } from 'node:fs'
-import type { Contract } from './contracts.ts'
+import { addressed, type Contract } from './contracts.ts'
 import { type Sample, samplesOf } from './samples.ts'
 
 /**
@@ -31,19 +31,21 @@ export function documentScript(contract: Contract): string {
 }
 
 /** The document with what its readers are to see besides: samples, and why something is as it is. */
-function shown({ document, operations }: Contract): object {
+function shown(contract: Contract): object {
+  const { document, operations, documentedUrl, shownUrl } = contract
   const copy = structuredClone(document)
+  if (shownUrl !== documentedUrl) copy.servers = [{ url: shownUrl, description: 'This service.' }]
   for (const { id, path, method } of operations) {
     const operation = copy.paths[path]?.[method]
-    if (operation) operation['x-codeSamples'] = samplesOf(id).map(shownSample)
+    if (operation) operation['x-codeSamples'] = samplesOf(id).map((sample) => shownSample(sample, contract))
   }
   tellReasons(copy)
   return copy
 }
 
 /** Redoc colours code by the language, and names it by the label. */
-function shownSample({ lang, source }: Sample) {
-  return { lang: lang === 'curl' ? 'Shell' : lang, label: lang, source }
+function shownSample({ lang, source }: Sample, contract: Contract) {
+  return { lang: lang === 'curl' ? 'Shell' : lang, label: lang, source: addressed(source, [contract]) }
 }
 
 function tellReasons(value: unknown) {

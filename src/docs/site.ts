@@ -1,7 +1,7 @@
 /** Builds the docs: all files of the site in memory, with links that work on a server and from files alike. */
 import { readFileSync } from 'node:fs'
 import { stringify } from 'yaml'
-import { type Contract, readContracts } from './contracts.ts'
+import { type Addresses, type Contract, readContracts } from './contracts.ts'
 import { addLasting, type Site, siteFile } from './files.ts'
 import { readGuides } from './guides.ts'
 import { llmsText } from './llms.ts'
@@ -9,8 +9,9 @@ import { type Assets, guidePage, notFoundPage, referencePage } from './page.ts'
 import { documentScript, redocScript } from './reference.ts'
 import { searchScript } from './search.ts'
 
-export async function docsSite(): Promise<Site> {
-  const contracts = readContracts()
+/** @param addresses of the APIs, for guides and samples; without them, those that the documents name. */
+export async function docsSite(addresses?: Addresses): Promise<Site> {
+  const contracts = readContracts(addresses)
   const guides = readGuides(contracts)
   const site: Site = new Map()
   const assets = addAssets(site, searchScript(guides, contracts))
