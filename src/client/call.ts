@@ -1,10 +1,21 @@
 /** One call of an operation: its tries, the waits between them, and what comes of it as a value. */
 import createClient, { type FetchOptions, mergeHeaders } from 'openapi-fetch'
 import type { Answer, OperationDescription, SurfaceDescription } from './operation.ts'
-import { type CallOptions, type ClientOptions, checkOptions, limitsOf } from './options.ts'
-import { aborted, invalidRequest, networkFailure, problemOf, timedOut, unexpectedAnswer } from './problem.ts'
+import { type CallOptions, type ClientOptions, checkOptions, limitsOf, preferredWaitSecondsMax } from './options.ts'
+import {
+  aborted,
+  invalidRequest,
+  isRedirect,
+  networkFailure,
+  type Problem,
+  problemOf,
+  redirected,
+  timedOut,
+  unexpectedAnswer,
+  unreadable,
+} from './problem.ts'
 import { mayRepeat, waitSeconds } from './retry.ts'
-import { pause, timeLimit } from './time-limit.ts'
+import { noticingEnd, pause, timeLimit, unlessAborted } from './time-limit.ts'
 
 type Init = Omit<FetchOptions<unknown>, 'params'> & CallOptions & { params?: { header?: Record<string, string> } }
 
@@ -28,7 +39,8 @@ export function operationsOf<Operations>(surface: SurfaceDescription<Operations>
     fetch,
     headers: mergeHeaders(headers, surface.credential(apiKey)),
     // Followed to another host, a redirect would give it the key: only `Authorization` is left out by fetch itself.
-    redirect: 'error',
+    // Not `error`, which looks like a broken connection.
+    redirect: 'manual',
   }) as unknown as Sender
   const caller = { sender, options, noteDrift: driftNoticeOf(surface, options) }
   const descriptions = Object.entries(surface.operations) as [string, OperationDescription][]
@@ -45,8 +57,10 @@ function driftNoticeOf({ document, documentHash }: SurfaceDescription<never>, { 
     const serviceHash = headers.get('X-Document-Hash')
     if (noticed || serviceHash === null || serviceHash === documentHash) return
     noticed = true
-    // Not here, where an error of the callback's would be the call's.
-    if (onDrift) queueMicrotask(() => onDrift({ document, clientHash: documentHash, serviceHash }))
+    // An error of the callback's is neither the call's nor, uncaught, the end of the program.
+    Promise.resolve({ document, clientHash: documentHash, serviceHash })
+      .then(onDrift)
+      .catch(() => {})
   }
 }
 
@@ -62,13 +76,14 @@ async function call(caller: Caller, description: OperationDescription, given: In
   if (description.retry === 'withIdempotencyKey') ensureIdempotencyKey(headers)
   const init = { ...given, headers }
   const timeoutSeconds = limits.timeoutSeconds + preferredWaitSeconds(headers)
-  const deadline = Date.now() + totalSeconds * 1000
+  // Not the wall clock, which may be set meanwhile.
+  const deadline = performance.now() + totalSeconds * 1000
   for (let failures = 1; ; failures += 1) {
-    const left = (deadline - Date.now()) / 1000
+    const left = (deadline - performance.now()) / 1000
     const answer = await tryOnce(caller, description, init, Math.min(timeoutSeconds, left))
     if (!answer.error || failures > retries || !mayRepeat(description.retry, answer.error)) return answer
     const seconds = waitSeconds(failures, answer.error, limits)
-    if (seconds === undefined || Date.now() + seconds * 1000 >= deadline) return answer
+    if (seconds === undefined || performance.now() + seconds * 1000 >= deadline) return answer
     await pause(seconds, init.signal)
     if (init.signal?.aborted) return { error: aborted(init.signal), response: answer.response }
   }
@@ -101,16 +116,21 @@ async function tryOnce(
   }
   let isStreaming = false
   try {
-    const answer = await sender.request(method, path, { ...init, parseAs: as, fetch, signal: limit.signal })
-    if (!answer.response.ok) return { error: problemOf(answer.response, answer.error), response: answer.response }
-    isStreaming = as === 'stream'
-    return { data: answer.data ?? (await emptyBody(answer.response, as)), response: answer.response }
+    const sent = sender.request(method, path, { ...init, parseAs: as, fetch, signal: limit.signal })
+    const answer = await unlessAborted(sent, limit.signal)
+    response = answer.response
+    if (!response.ok) return { error: refusal(response, answer.error), response }
+    const data = answer.data ?? (await emptyBody(response, as))
+    const isEmpty = data === undefined && response.status !== 204
+    if (isEmpty) return { error: unexpectedAnswer(response, 'The answer has no content.'), response }
+    isStreaming = as === 'stream' && data !== undefined
+    return { data: isStreaming ? noticingEnd(data as ReadableStream<Uint8Array>, limit.end) : data, response }
   } catch (cause) {
     if (init.signal?.aborted) return { error: aborted(init.signal), response }
     if (limit.isOver)
       return { error: timedOut(`${method} ${url} was not answered within ${Number(seconds.toFixed(1))} s.`), response }
     if (url === '') return { error: invalidRequest(cause), response }
-    if (cause instanceof SyntaxError) return { error: unexpectedAnswer(response, cause), response }
+    if (cause instanceof SyntaxError) return { error: unreadable(response, cause), response }
     return { error: networkFailure(method, url, cause), response }
   } finally {
     // A stream goes on after its head, for as long as the caller lets it.
@@ -121,8 +141,12 @@ async function tryOnce(
 
 /** openapi-fetch reads no body that is declared empty; a file without content is a file all the same. */
 function emptyBody(response: Response, as: NonNullable<Init['parseAs']>): unknown {
-  if (response.status === 204 || as === 'json' || as === 'stream') return undefined
-  return response[as]()
+  if (response.status === 204 || as === 'json') return undefined
+  return as === 'stream' ? new Response('').body : response[as]()
+}
+
+function refusal(response: Response, body: unknown): Problem {
+  return isRedirect(response) ? redirected(response) : problemOf(response, body)
 }
 
 /** The same key for all tries. Not randomUUID, which browsers have in secure contexts alone. */
@@ -135,5 +159,5 @@ function ensureIdempotencyKey(headers: Headers): void {
 /** How long the answer may take because the caller has asked for it (RFC 7240, section 4.3). */
 function preferredWaitSeconds(headers: Headers): number {
   const wait = headers.get('Prefer')?.match(/(?:^|,)\s*wait\s*=\s*"?(\d+)/i)?.[1]
-  return Number(wait ?? 0)
+  return Math.min(Number(wait ?? 0), preferredWaitSecondsMax)
 }

@@ -19,7 +19,7 @@ export type { Answer } from './operation.ts'
 export type { CallOptions, ClientOptions, Drift, LimitOptions } from './options.ts'
 export type { List, Page } from './pages.ts'
 export { type Problem, ProblemError, type ProblemMember, problemTypes } from './problem.ts'
-export type { QueueAndWaitOptions, RunFilters, Runs, WaitOptions } from './runs.ts'
+export type { QueueAndWaitOptions, QueueOptions, RunFilters, Runs, WaitOptions } from './runs.ts'
 export { unwrap } from './unwrap.ts'
 
 /** The schemas of the Execution API, by name. */

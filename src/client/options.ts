@@ -13,7 +13,7 @@ export interface ClientOptions extends LimitOptions {
   headers?: HeadersOptions | undefined
   /**
    * Called once, when the service answers by another document than the one that this client was made from. Calls go on
-   * as before: an additive change does no harm.
+   * as before: an additive change does no harm. What it throws is ignored.
    */
   onDrift?: ((drift: Drift) => void) | undefined
 }
@@ -54,6 +54,9 @@ export interface Drift {
   serviceHash: string
 }
 
+/** As long as the service will wait with its answer, whatever `Prefer: wait=N` asks for. */
+export const preferredWaitSecondsMax = 30
+
 /** The limits of a call: its own, else its client's, else those that hold where nothing is said. */
 export type Limits = { [Name in keyof LimitOptions]-?: number }
 
@@ -79,6 +82,6 @@ export function limitsOf(client: LimitOptions, call: LimitOptions): Limits {
 export function checkOptions({ baseUrl, apiKey }: ClientOptions): void {
   if (!baseUrl) throw new TypeError('baseUrl is empty: give the address of the API.')
   // What a header can carry. A message of fetch's own would have the key in it.
-  if (/^[!-~]+$/.test(apiKey?.trim() ?? '')) return
+  if (/^[!-~]+$/.test(apiKey ?? '')) return
   throw new TypeError('apiKey is empty or has characters that no API key has: give the value of an API key.')
 }

@@ -1,6 +1,6 @@
 /** Lists of many pages, one item after the other. */
 import type { Answer } from './operation.ts'
-import { ProblemError } from './problem.ts'
+import { ProblemError, unexpectedAnswer } from './problem.ts'
 
 /** A page of a list. */
 export interface Page<Item> {
@@ -18,16 +18,20 @@ export interface List<Item> extends AsyncIterable<Item> {
   pages(): AsyncIterable<Page<Item>>
 }
 
-export function listOf<Item>(
-  pageAt: (cursor: string | undefined) => Promise<Answer<Page<Item>>>,
-  first?: string,
-): List<Item> {
+const leadsBack = 'The page names as the next one a page that the list already had, so that it would never end.'
+
+export function listOf<Item>(pageAt: (cursor: string | undefined) => Promise<Answer<Page<Item>>>): List<Item> {
   async function* pages() {
-    for (let cursor: string | null | undefined = first; cursor !== null; ) {
-      const { data, error }: Answer<Page<Item>> = await pageAt(cursor)
+    const cursors = new Set<string>()
+    let cursor: string | undefined
+    for (;;) {
+      const { data, error, response }: Answer<Page<Item>> = await pageAt(cursor)
       if (error) throw new ProblemError(error)
       yield data
+      if (!data.nextCursor) return
       cursor = data.nextCursor
+      if (cursors.has(cursor)) throw new ProblemError(unexpectedAnswer(response, leadsBack))
+      cursors.add(cursor)
     }
   }
   return {

@@ -23,6 +23,8 @@ export interface Problem {
   errors?: ProblemMember[] | undefined
   /** How long the service asks to wait before the next try (`Retry-After`). */
   retryAfterSeconds?: number | undefined
+  /** The run that was waited for, as far as it is known: it goes on, whatever became of the wait. */
+  runId?: string | undefined
   /** What was thrown, where something was. */
   cause?: unknown
 }
@@ -35,7 +37,7 @@ export const problemTypes = {
   timeout: 'urn:execution-service-client:timeout',
   /** The caller's AbortSignal ended the call. */
   aborted: 'urn:execution-service-client:aborted',
-  /** The answer cannot be read, or is not the service's. */
+  /** The answer cannot be read, is a redirect, or is not the service's. */
   unexpectedAnswer: 'urn:execution-service-client:unexpected-answer',
   /** The request could not be made from what was given. */
   invalidRequest: 'urn:execution-service-client:invalid-request',
@@ -51,6 +53,7 @@ export class ProblemError extends Error implements Problem {
   readonly requestId: string | undefined
   readonly errors: ProblemMember[] | undefined
   readonly retryAfterSeconds: number | undefined
+  readonly runId: string | undefined
   /** The same as a plain value. */
   readonly problem: Problem
 
@@ -63,6 +66,7 @@ export class ProblemError extends Error implements Problem {
     this.requestId = problem.requestId
     this.errors = problem.errors
     this.retryAfterSeconds = problem.retryAfterSeconds
+    this.runId = problem.runId
     this.problem = problem
   }
 }
@@ -138,10 +142,23 @@ export function aborted(signal: AbortSignal | null | undefined): Problem {
   return { status: 0, type: problemTypes.aborted, title: 'Aborted', detail, cause: signal?.reason }
 }
 
-export function unexpectedAnswer(response: Response, cause: unknown): Problem {
-  const detail = `The body of the answer cannot be read: ${reasonOf(cause)}.`
-  const { type, title } = { type: problemTypes.unexpectedAnswer, title: 'Unexpected answer' }
-  return { ...problemOf(response, undefined), type, title, detail, cause }
+export function unexpectedAnswer(response: Response, detail: string): Problem {
+  return { ...problemOf(response, undefined), type: problemTypes.unexpectedAnswer, title: 'Unexpected answer', detail }
+}
+
+export function unreadable(response: Response, cause: unknown): Problem {
+  return { ...unexpectedAnswer(response, `The body of the answer cannot be read: ${reasonOf(cause)}.`), cause }
+}
+
+/** Browsers tell neither the status of a redirect nor where it leads. */
+export function isRedirect({ status, type, headers }: Response): boolean {
+  return type === 'opaqueredirect' || (status >= 300 && status < 400 && headers.has('Location'))
+}
+
+export function redirected(response: Response): Problem {
+  const to = response.headers.get('Location') ?? 'another address'
+  const detail = `The request is redirected to ${to}. The client does not follow: check baseUrl.`
+  return unexpectedAnswer(response, detail)
 }
 
 export function invalidRequest(cause: unknown): Problem {

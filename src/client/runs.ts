@@ -3,7 +3,7 @@ import type { ExecutionV1Operations } from '../../generated/execution.v1/client.
 import type { components, operations } from '../../generated/execution.v1/types.ts'
 import { type EventsOptions, follow } from './follow.ts'
 import type { Answer } from './operation.ts'
-import type { CallOptions, ClientOptions } from './options.ts'
+import { type CallOptions, type ClientOptions, preferredWaitSecondsMax } from './options.ts'
 import { type List, listOf } from './pages.ts'
 import { aborted, ProblemError, timedOut } from './problem.ts'
 import { type TimeLimit, timeLimit } from './time-limit.ts'
@@ -70,8 +70,8 @@ export interface Runs {
   ): Promise<Answer<Run>>
 }
 
-/** As long as the service will wait with its answer. */
-const preferredWaitSecondsMax = 30
+/** So much sooner than the caller's time is over does the service have to answer, so that the run's id is known in time. */
+const answerSeconds = 1
 
 export function runsOf(operations: ExecutionV1Operations, client: ClientOptions): Runs {
   const waitUntil = async (runId: string, limit: TimeLimit): Promise<Answer<Run>> => {
@@ -87,25 +87,38 @@ export function runsOf(operations: ExecutionV1Operations, client: ClientOptions)
         const query = { ...filters, ...(cursor !== undefined && { cursor }) }
         return operations.listRuns({ ...options, params: { query } })
       }),
-    wait: (runId, options = {}) => within(options, `Run ${runId}`, (limit) => waitUntil(runId, limit)),
+    wait: (runId, options = {}) => within(options, { runId }, (limit) => waitUntil(runId, limit)),
     events: (runId, options = {}) => follow(operations, client, runId, options),
     queueAndWait(workflowId, variableData, { idempotencyKey, timeoutSeconds, signal, ...query } = {}) {
-      return within({ timeoutSeconds, signal }, `The run of ${workflowId}`, async (limit) => {
-        const wait = Math.min(preferredWaitSecondsMax, Math.ceil(timeoutSeconds ?? preferredWaitSecondsMax))
-        const header = { Prefer: `wait=${wait}`, ...(idempotencyKey && { 'Idempotency-Key': idempotencyKey }) }
+      const awaited: AwaitedRun = { workflowId }
+      return within({ timeoutSeconds, signal }, awaited, async (limit) => {
+        const wait = Math.floor(
+          Math.min((timeoutSeconds ?? Number.POSITIVE_INFINITY) - answerSeconds, preferredWaitSecondsMax),
+        )
+        const header = {
+          ...(wait > 0 && { Prefer: `wait=${wait}` }),
+          ...(idempotencyKey && { 'Idempotency-Key': idempotencyKey }),
+        }
         const params = { path: { workflowId }, query, header }
         const queued = await operations.queueRemoteRun({ params, body: { variableData }, signal: limit.signal })
         if (queued.error || queued.data.finishedAt !== null) return queued
-        return waitUntil(queued.data.id, limit)
+        awaited.runId = queued.data.id
+        return waitUntil(awaited.runId, limit)
       })
     },
   }
 }
 
+/** What is waited for: a run, or one of a workflow that may be queued only now. */
+interface AwaitedRun {
+  runId?: string
+  workflowId?: string
+}
+
 /** What `act` comes to within the time; the limit's signal tells `act` when to stop. */
 async function within(
   { timeoutSeconds, signal }: WaitOptions,
-  subject: string,
+  awaited: AwaitedRun,
   act: (limit: TimeLimit) => Promise<Answer<Run>>,
 ): Promise<Answer<Run>> {
   const limit = timeLimit(signal, timeoutSeconds)
@@ -114,9 +127,13 @@ async function within(
       if (thrown instanceof ProblemError) return { error: thrown.problem, response: Response.error() }
       throw thrown
     })
-    if (!answer.error || !limit.signal.aborted) return answer
+    if (!answer.error) return answer
+    const { runId, workflowId } = awaited
+    const subject = runId ? `Run ${runId}` : `The run of ${workflowId}`
     const detail = `${subject} has not finished within ${timeoutSeconds} s. It goes on.`
-    return { error: limit.isOver ? timedOut(detail) : aborted(signal), response: answer.response }
+    const ended = limit.isOver ? timedOut(detail) : aborted(signal)
+    const error = { ...(limit.signal.aborted ? ended : answer.error), ...(runId && { runId }) }
+    return { error, response: answer.response }
   } finally {
     limit.end()
   }

@@ -47,6 +47,36 @@ export function timeLimit(caller: AbortSignal | null | undefined, seconds: numbe
   return limit
 }
 
+/** What `act` comes to, unless the signal is aborted before: for what may know nothing of signals. */
+export function unlessAborted<Value>(act: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    act.then(resolve, reject)
+  })
+}
+
+/** The same stream, with `onEnd` called when it has ended in whatever way. Nothing is read before it is asked for. */
+export function noticingEnd(stream: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
+  const reader = stream.getReader()
+  const source: UnderlyingDefaultSource<Uint8Array> = {
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (!done) return controller.enqueue(value)
+        controller.close()
+      } catch (cause) {
+        controller.error(cause)
+      }
+      onEnd()
+    },
+    cancel(reason) {
+      onEnd()
+      return reader.cancel(reason)
+    },
+  }
+  return new ReadableStream(source, { highWaterMark: 0 })
+}
+
 /** Resolves after so many seconds, or as soon as the signal is aborted. */
 export function pause(seconds: number, signal: AbortSignal | null | undefined): Promise<void> {
   return new Promise((resolve) => {

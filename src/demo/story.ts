@@ -80,7 +80,7 @@ async function follow(stage: Stage, id: string): Promise<void> {
   try {
     let start: number | undefined
     const { body } = await perform({ ...stage, signal: inTime }, request, 200)
-    for await (const { data } of body ? eventsOf(body) : []) {
+    for await (const data of body ? eventsOf(body) : []) {
       const event: RunEvent = JSON.parse(data)
       const at = Date.parse(event.at)
       start ??= at

@@ -7,6 +7,7 @@ import {
   problemTypes,
   unwrap,
 } from '../../src/client/index.ts'
+import { allOf } from './all-of.ts'
 import { type Act, answer, drop, hang, problem, scripted } from './scripted-server.ts'
 
 async function clientOf(test: TestContext, act: Act, options: Partial<ClientOptions> = {}) {
@@ -42,22 +43,42 @@ test.for([
   expect((await client.getRun({ params })).error).toEqual({ status, type: 'about:blank', title, detail, requestId })
 })
 
-test.for<[what: string, act: Act, error: object]>([
-  ['a page of a gateway', answer(502, '<h1>No upstream</h1>'), { type: 'about:blank', title: 'Bad Gateway' }],
-  ['JSON that is no problem', answer(500, { message: 'Oh' }), { type: 'about:blank', status: 500 }],
-  ['an error without a body', answer(504), { type: 'about:blank', title: 'Gateway Timeout' }],
-  ['a success that is no JSON', answer(200, '<h1>Sign in'), { type: problemTypes.unexpectedAnswer, status: 200 }],
-  ['a connection that breaks', drop, { type: problemTypes.networkFailure, status: 0 }],
-  ['an answer that does not come', hang, { type: problemTypes.timeout, status: 0 }],
-  ['a redirect, which is not followed', answer(307, '', { Location: '/' }), { type: problemTypes.networkFailure }],
-])('%s has the same shape, and says nothing of the key', async ([, act, expected], test) => {
+const { networkFailure, timeout, unexpectedAnswer } = problemTypes
+
+test.for<[what: string, act: Act, status: number, error: object]>([
+  ['a page of a gateway', answer(502, '<h1>No upstream</h1>'), 502, { type: 'about:blank', title: 'Bad Gateway' }],
+  ['JSON that is no problem', answer(500, { message: 'Oh' }), 500, { type: 'about:blank' }],
+  ['an error without a body', answer(504), 504, { type: 'about:blank', title: 'Gateway Timeout' }],
+  ['a success that is no JSON', answer(200, '<h1>Sign in'), 200, { type: unexpectedAnswer }],
+  ['a success without a body', answer(200), 200, { type: unexpectedAnswer }],
+  ['a success without a body, of unknown length', (response) => response.end(), 200, { type: unexpectedAnswer }],
+  ['a success that is null', answer(200, 'null'), 200, { type: unexpectedAnswer }],
+  ['a connection that breaks', drop, 0, { type: networkFailure }],
+  ['an answer that does not come', hang, 0, { type: timeout }],
+])('%s has the same shape, and says nothing of the key', async ([, act, status, expected], test) => {
   const { client, server } = await clientOf(test, act, act === hang ? { timeoutSeconds: 0.1 } : {})
   const { data, error, response } = await client.getRun({ params })
   expect(data).toBeUndefined()
-  expect(error).toMatchObject({ title: expect.any(String), detail: expect.stringMatching(/\.$|<h1>/), ...expected })
-  expect(response.status).toBe(act === drop || act === hang ? 0 : response.status)
+  const detail = expect.stringMatching(/\.$|<h1>/)
+  expect(error).toMatchObject({ title: expect.any(String), detail, status, ...expected })
+  expect(response.status).toBe(status)
   expect(JSON.stringify(error)).not.toContain('canary')
   expect(server.requests).toHaveLength(1)
+})
+
+test('a redirect is neither followed nor tried again, and the error says where it leads', async (test) => {
+  const { client, server } = await clientOf(test, answer(307, '', { Location: 'https://example.com/' }), { retries: 3 })
+  const { error, response } = await client.getRun({ params })
+  expect(error).toMatchObject({ type: unexpectedAnswer, status: 307 })
+  expect(error?.detail).toContain('redirected to https://example.com/')
+  expect(response.status).toBe(307)
+  expect(server.requests).toHaveLength(1)
+})
+
+test('a run that is answered with nothing cannot be waited for, nor a list of them read', async (test) => {
+  const { client } = await clientOf(test, answer(200, 'null'))
+  expect((await client.runs.wait(params.path.runId)).error?.type).toBe(unexpectedAnswer)
+  await expect(allOf(client.runs.list())).rejects.toMatchObject({ type: unexpectedAnswer })
 })
 
 test('an address where nothing listens is a network failure that says why', async (test) => {
@@ -76,10 +97,13 @@ test('a request that cannot be made is told without a try', async (test) => {
   expect(server.requests).toEqual([])
 })
 
-test.for(['', ' ', 'two words', 'ключ', undefined])('an API key that is none is refused at once: %j', (apiKey) => {
-  const options = { baseUrl: 'http://127.0.0.1:1', apiKey: apiKey as string }
-  expect(() => createExecutionClient(options)).toThrow(/^apiKey is empty or has characters that no API key has/)
-})
+test.for(['', ' ', ' k', 'k\n', 'two words', 'ключ', undefined])(
+  'an API key that is none is refused at once: %j',
+  (apiKey) => {
+    const options = { baseUrl: 'http://127.0.0.1:1', apiKey: apiKey as string }
+    expect(() => createExecutionClient(options)).toThrow(/^apiKey is empty or has characters that no API key has/)
+  },
+)
 
 test('an address that is missing is refused at once', () => {
   expect(() => createExecutionClient({ baseUrl: '', apiKey: 'a' })).toThrow('baseUrl is empty')
@@ -115,6 +139,25 @@ test('an answer by another document is told once, and changes nothing', async (t
   const clientHash = expect.stringMatching(/^[0-9a-f]{16}$/)
   expect(drifts).toEqual([{ document: 'execution.v1', clientHash, serviceHash: '0123456789abcdef' }])
 })
+
+test('what onDrift throws is not the end of the program that called', async (test) => {
+  const uncaught: unknown[] = []
+  const note = (thrown: unknown) => uncaught.push(thrown)
+  process.on('uncaughtException', note)
+  process.on('unhandledRejection', note)
+  test.onTestFinished(() => void process.off('uncaughtException', note).off('unhandledRejection', note))
+  const act = answer(200, { id: 'a run' }, { 'X-Document-Hash': '0123456789abcdef' })
+  for (const onDrift of [() => fail(), async () => fail()]) {
+    const { client } = await clientOf(test, act, { onDrift })
+    expect((await client.getRun({ params })).error).toBeUndefined()
+  }
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(uncaught).toEqual([])
+})
+
+function fail(): void {
+  throw new Error('The callback fails')
+}
 
 test("headers and a fetch of the caller's own are used, for every request and for one", async (test) => {
   const { client, server } = await clientOf(test, answer(200, {}), {

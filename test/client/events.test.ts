@@ -1,8 +1,9 @@
 /** How the client follows a run over an event stream that breaks, stays silent, or is refused: on a server that does so. */
 import { describe, expect, type TestContext, test } from 'vitest'
-import { eventsOf, type ServerSentEvent } from '../../src/client/event-stream.ts'
+import { eventsOf } from '../../src/client/event-stream.ts'
 import { type ClientOptions, createExecutionClient, ProblemError, problemTypes } from '../../src/client/index.ts'
 import { until } from '../support/service.ts'
+import { allOf } from './all-of.ts'
 import { type Act, answer, drop, end, hang, problem, scripted, stream } from './scripted-server.ts'
 
 const runId = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
@@ -22,6 +23,15 @@ async function follower(test: TestContext, acts: Act[], options: Partial<ClientO
   const server = await scripted(test, ...acts)
   const client = createExecutionClient({ baseUrl: server.url, apiKey: 'a-key', retryWaitSeconds: 0.01, ...options })
   return { server, client, lastIds: () => server.requests.map(({ headers }) => headers['last-event-id']) }
+}
+
+function inParts(bytes: Uint8Array, size: number): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start(controller) {
+      for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.slice(at, at + size))
+      controller.close()
+    },
+  })
 }
 
 async function sequences(events: AsyncIterable<{ sequence: number }>, seen: number[] = []): Promise<number[]> {
@@ -75,19 +85,20 @@ describe.concurrent('the events of a run', () => {
     const bytes = new TextEncoder().encode(
       'id: 1\r\ndata: ä€\r\ndata: 😀\r\n\r\nid: 2\rdata:b\r\rdata: c\n\nid: 3\ndata: cut',
     )
-    const cut = new ReadableStream<Uint8Array>({
-      start(controller) {
-        for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.slice(at, at + size))
-        controller.close()
-      },
-    })
-    const events: ServerSentEvent[] = []
-    for await (const each of eventsOf(cut)) events.push(each)
-    expect(events).toEqual([
-      { id: '1', data: 'ä€\n😀' },
-      { id: '2', data: 'b' },
-      { id: '2', data: 'c' },
-    ])
+    expect(await allOf(eventsOf(inParts(bytes, size)))).toEqual(['ä€\n😀', 'b', 'c'])
+  })
+
+  test('are there when the stream ends with them, although their lines end with CR', async () => {
+    const bytes = new TextEncoder().encode('data: a\r\rdata: b\r\r')
+    expect(await allOf(eventsOf(inParts(bytes, 9)))).toEqual(['a', 'b'])
+  })
+
+  test('are read in a time that grows as they do: one of two megabytes in parts of a kilobyte', async () => {
+    const bytes = new TextEncoder().encode(`data: ${'x'.repeat(2e6)}\n\n`)
+    const startedAt = performance.now()
+    expect((await allOf(eventsOf(inParts(bytes, 1000))))[0]).toHaveLength(2e6)
+    // 1.6 s when each part is read together with all before it.
+    expect(performance.now() - startedAt).toBeLessThan(500)
   })
 
   test.for<[status: number, act: Act]>([
@@ -114,6 +125,34 @@ describe.concurrent('the events of a run', () => {
     })
     expect(seen).toEqual([1, 2, 3, 4])
     expect(server.requests).toHaveLength(acts.length + 1)
+  })
+
+  test('are waited for as long as connections say that they are alive, however often they end', async (test) => {
+    const quiet = Array<Act>(5).fill(stream(': heartbeat\n\n', end))
+    const { client, server } = await follower(test, [...quiet, stream(status(1, 'succeeded'), end)])
+    expect(await sequences(client.runs.events(runId, { retries: 2 }))).toEqual([1])
+    expect(server.requests).toHaveLength(6)
+  })
+
+  test('come once each, although something on the way drops Last-Event-ID', async (test) => {
+    const [first, second] = [event(1, 'a'), event(2, 'b')]
+    const acts = [stream(first, end), stream(first + second, end), stream(first + second + status(3, 'failed'), hang)]
+    const { client } = await follower(test, acts)
+    expect(await sequences(client.runs.events(runId))).toEqual([1, 2, 3])
+    expect(await sequences(client.runs.events(runId, { after: 3 }))).toEqual([])
+  })
+
+  test.for<[what: string, act: Act]>([
+    ['a page to sign in', answer(200, '<h1>Sign in', { 'Content-Type': 'text/html' })],
+    ['an event that is no JSON', stream('data: {\n\n', end)],
+    ['an event without its number', stream('data: null\n\n', end)],
+  ])('end with an error at what is not the service: %s', async ([, act], test) => {
+    const { client, server } = await follower(test, [act])
+    await expect(sequences(client.runs.events(runId, { retries: 2 }))).rejects.toMatchObject({
+      type: problemTypes.unexpectedAnswer,
+      status: 200,
+    })
+    expect(server.requests).toHaveLength(1)
   })
 
   test('come by another connection when one has been silent for too long, at its start or later', async (test) => {

@@ -1,4 +1,5 @@
 /** Which calls the client repeats after which failures, how long it waits, and what ends it: against a server that fails. */
+import { getEventListeners } from 'node:events'
 import { describe, expect, type TestContext, test } from 'vitest'
 import {
   type ClientOptions,
@@ -142,6 +143,47 @@ describe.concurrent('a call', () => {
     expect(server.requests).toHaveLength(2)
   })
 
+  test('who prefers to wait for longer than the service does is not waited for any longer than that', async (test) => {
+    // The 30 s of the service's own are taken off here, so that nobody waits for them.
+    const { execution } = await clients(test, [hang], { timeoutSeconds: -29.8, retries: 0 })
+    const { error } = await execution.queueRemoteRun({ ...queueing, headers: { Prefer: 'wait=999999' } })
+    expect(error).toMatchObject({ type: problemTypes.timeout })
+  })
+
+  test('a fetch of the caller that knows no AbortSignal is not waited for after the time limit', async (test) => {
+    const deaf = () => new Promise<Response>(() => {})
+    const { execution } = await clients(test, [run], { fetch: deaf, timeoutSeconds: 0.1, retries: 0 })
+    expect((await execution.getRun({ params })).error?.type).toBe(problemTypes.timeout)
+    const endless = async () => new Response(new ReadableStream())
+    expect((await execution.getRun({ params, fetch: endless })).error?.type).toBe(problemTypes.timeout)
+  })
+
+  test.for<[how: string, finish: (stream: ReadableStream) => Promise<unknown>]>([
+    ['read to its end', (stream) => new Response(stream).text()],
+    ['cancelled', (stream) => stream.cancel()],
+  ])("a stream lets go of the caller's AbortSignal when it is %s", async ([, finish], test) => {
+    const { execution } = await clients(test, [stream('early', (response) => response.end())])
+    const { signal } = new AbortController()
+    for (let streams = 0; streams < 3; streams++) {
+      const { data } = await execution.streamRunEvents({ params, signal })
+      expect(data).toBeInstanceOf(ReadableStream)
+      await finish(data as ReadableStream)
+    }
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
+
+  test("a stream that has begun ends by the caller's AbortSignal", async (test) => {
+    const { server, execution } = await clients(test, [stream('early', hang)])
+    const controller = new AbortController()
+    const { data } = await execution.streamRunEvents({ params, signal: controller.signal })
+    const reader = (data as ReadableStream).getReader()
+    await reader.read()
+    const rest = reader.read()
+    controller.abort(new Error('Enough'))
+    await expect(rest).rejects.toThrow('Enough')
+    await until('its connection is closed', () => server.abandoned === 1)
+  })
+
   test('the time limit of a try does not cut a stream that has begun', async (test) => {
     const rest = late(600, (response) => response.end('late'))
     const { execution } = await clients(test, [stream('early, ', rest)], { timeoutSeconds: 0.5 })
@@ -194,4 +236,18 @@ describe.concurrent('a call', () => {
     expect(error?.type).toBe(problemTypes.aborted)
     expect(server.requests).toHaveLength(0)
   })
+})
+
+// Alone, because all tests of this file go by the same clock.
+test('the time limit of a call goes by a clock that nobody sets', async (test) => {
+  const { server, execution } = await clients(test, [problem('unavailable')], { totalSeconds: 0.3, retries: 100 })
+  const { now } = Date
+  test.onTestFinished(() => void Object.assign(Date, { now }))
+  // The wall clock is set back by an hour with every look at it.
+  let looks = 0
+  Date.now = () => now() - 3_600_000 * looks++
+  const startedAt = performance.now()
+  expect((await execution.getRun({ params, retryWaitSecondsMax: 0.05 })).error).toBeDefined()
+  expect(performance.now() - startedAt).toBeLessThan(1500)
+  expect(server.requests.length).toBeGreaterThan(1)
 })

@@ -165,7 +165,8 @@ describe('a run', () => {
     const late = { delaySeconds: 3600, timeoutSeconds: 0.2 }
     expect((await caller.execution.runs.queueAndWait('greet', { name: 'Ada' }, late)).error).toMatchObject({
       type: problemTypes.timeout,
-      detail: 'The run of greet has not finished within 0.2 s. It goes on.',
+      runId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      detail: expect.stringMatching(/^Run [0-9a-f-]{36} has not finished within 0\.2 s\. It goes on\.$/),
     })
   })
 })
