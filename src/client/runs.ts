@@ -42,7 +42,8 @@ export interface Runs {
   list(filters?: RunFilters, options?: CallOptions): List<Run>
   /**
    * Waits until the run has finished, and resolves with it, whatever its status then is. Follows its event stream, so that
-   * it costs the service next to nothing, and survives disconnects. Out of time, the `error` has the type `timeout`.
+   * it costs the service next to nothing, and survives disconnects. Out of time, the `error` has the type `timeout`. Every
+   * `error` has the `runId`.
    *
    * @example
    * const { data: run, error } = await client.runs.wait(runId, { timeoutSeconds: 600 })
@@ -58,7 +59,8 @@ export interface Runs {
    */
   events(runId: string, options?: EventsOptions): AsyncIterable<RunEvent>
   /**
-   * Queues a run and waits until it has finished: for a run of a few seconds, this is one request.
+   * Queues a run and waits until it has finished: for a run of a few seconds, this is one request. An `error` after the
+   * run was queued has its `runId`; the run goes on.
    *
    * @example
    * const { data: run, error } = await client.runs.queueAndWait('count-words', { path: 'README.md' })

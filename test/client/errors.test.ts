@@ -75,6 +75,14 @@ test('a redirect is neither followed nor tried again, and the error says where i
   expect(server.requests).toHaveLength(1)
 })
 
+test('a redirect is told from a broken connection in a browser, too, which shows nothing of it', async (test) => {
+  // As the Fetch Standard has it, section 2.2.6: an answer of this type, without status, headers and body.
+  const opaque = () => Object.defineProperty(Response.error(), 'type', { value: 'opaqueredirect' })
+  const { client } = await clientOf(test, hang, { fetch: async () => opaque(), retries: 3 })
+  const { error } = await client.getRun({ params })
+  expect(error).toMatchObject({ type: unexpectedAnswer, status: 0, detail: expect.stringContaining('redirected') })
+})
+
 test('a run that is answered with nothing cannot be waited for, nor a list of them read', async (test) => {
   const { client } = await clientOf(test, answer(200, 'null'))
   expect((await client.runs.wait(params.path.runId)).error?.type).toBe(unexpectedAnswer)
