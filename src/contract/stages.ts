@@ -75,14 +75,20 @@ export function lookUp(
 }
 
 /** The exchange is not the document's, but it is logged and counted, and can be found by its id like any other. */
-function serveElsewhere(exchange: Exchange, handler: RequestHandler, next: NextFunction) {
+async function serveElsewhere(exchange: Exchange, handler: RequestHandler, next: NextFunction) {
   const { request, response } = exchange
   const ended = () => exchange.end(response.writableFinished ? response.statusCode : clientClosed)
   response.set('X-Request-Id', exchange.requestId).once('close', ended)
-  return handler(request, response, (error?: unknown) => {
-    response.off('close', ended)
-    next(error ?? new Error('What serves a path elsewhere must answer.'))
-  })
+  const leave = (error: unknown = new Error('What serves a path elsewhere must answer.')) => {
+    // Unless it has begun, the answer is that of a failed exchange, which is logged and counted as it is sent.
+    if (!response.headersSent) response.off('close', ended)
+    next(error)
+  }
+  try {
+    await handler(request, response, leave)
+  } catch (error) {
+    leave(error)
+  }
 }
 
 /** An error of `accepts` is not a 401: a store that does not answer must not look like a bad credential. */

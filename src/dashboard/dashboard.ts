@@ -11,7 +11,7 @@ import type { Parts } from './parts.ts'
 import * as runArtifacts from './runs/artifacts.ts'
 import * as runs from './runs/runs.ts'
 import * as runStreams from './runs/streams.ts'
-import { failures, notFound, openPages, protect, signedInPages } from './serve.ts'
+import { failures, notFound, openPages, protect, requestId, signedInPages } from './serve.ts'
 import * as account from './settings/account.ts'
 import * as auditLog from './settings/audit-log.ts'
 import * as members from './settings/members.ts'
@@ -25,7 +25,7 @@ export function dashboardApp(parts: Parts): Express {
   const app = express().disable('x-powered-by').disable('etag').enable('strict routing')
   app.set('trust proxy', parts.proxyHops)
   app.use(assetRouter())
-  app.use(parts.docs)
+  app.use(requestId(), parts.docs)
   app.use(...protect(parts))
 
   const open = openPages(app)

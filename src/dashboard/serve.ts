@@ -16,13 +16,21 @@ const formBytesMax = 4 * 1024 * 1024
 /** Whoever is not signed in has less to say. */
 const openFormBytesMax = 64 * 1024
 
+/** Stands before whatever can fail, so that the log's line about it can be found. */
+export function requestId(): RequestHandler {
+  return (_request, response, next) => {
+    response.set('X-Request-Id', randomUUID())
+    next()
+  }
+}
+
 export function protect(parts: Parts): RequestHandler[] {
   const { publicUrl, sessions, sessionSecrets, port } = parts
   const secure = publicUrl?.startsWith('https:') ?? false
   const isCrossSite = crossSiteRefusal(publicUrl && new URL(publicUrl).origin)
   return [
     (_request, response, next) => {
-      response.set({ 'X-Request-Id': randomUUID(), 'Cache-Control': 'no-store' })
+      response.set('Cache-Control', 'no-store')
       next()
     },
     securityHeaders(secure),

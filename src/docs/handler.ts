@@ -19,7 +19,6 @@ const policy = [
   'worker-src blob:',
   "img-src 'self' data:",
   'font-src data:',
-  "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
@@ -33,20 +32,38 @@ const protection = {
   'Cross-Origin-Opener-Policy': 'same-origin',
 }
 
-function build(): Promise<Site> {
-  return new Promise((resolve, reject) => {
-    const thread = new Worker(new URL('./site-thread.ts', import.meta.url))
-    thread.once('message', resolve).once('error', reject)
-  })
+export interface Building {
+  /** Posts the site to its parent. */
+  thread: URL
+  /** A build takes about a second; on a busy machine some. */
+  secondsMax: number
+}
+
+const usualBuilding: Building = { thread: new URL('./site-thread.ts', import.meta.url), secondsMax: 60 }
+
+/** Settles in any case: whoever asks for a page must not wait for a thread that says nothing. */
+async function build({ thread: file, secondsMax }: Building): Promise<Site> {
+  const thread = new Worker(file)
+  const { promise, resolve, reject } = Promise.withResolvers<Site>()
+  const give = (reason: string) => reject(new Error(`The docs were not built: ${reason}.`))
+  const timer = setTimeout(() => give(`it took more than ${secondsMax} seconds`), secondsMax * 1000)
+  thread.once('message', resolve).once('error', reject)
+  thread.once('exit', (code) => give(`their thread ended with ${code} before it was done`))
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    void thread.terminate()
+  }
 }
 
 /** One for all hosts of a service, since it keeps what it has built. Other paths go on. */
-export function docsHandler(): RequestHandler {
+export function docsHandler(building = usualBuilding): RequestHandler {
   const compressed = new WeakMap<SiteFile, Promise<Buffer>>()
   let site: Promise<Site> | undefined
 
   const built = () => {
-    site ??= build().catch((error) => {
+    site ??= build(building).catch((error) => {
       site = undefined
       throw error
     })
@@ -88,9 +105,10 @@ async function send(
     'Cache-Control': lasting ? 'public, max-age=31536000, immutable' : 'no-cache',
     // A compressed file is another representation (RFC 9110, section 8.8.3.3).
     ETag: compresses ? `"${digest}-gzip"` : `"${digest}"`,
-    Vary: 'Accept-Encoding',
     ...(compresses && { 'Content-Encoding': 'gzip' }),
   })
+  // The mock's answers vary by Origin, too.
+  response.vary('Accept-Encoding')
   if (request.fresh) return response.status(304).end()
   // Node sends no content in answer to HEAD.
   response.end(compresses ? await compress(file) : content)

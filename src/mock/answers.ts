@@ -11,23 +11,25 @@ import { mediaTypeOf, sampleFile } from './files.ts'
 import { choiceOf } from './preferences.ts'
 import type { Chosen, Prism } from './prism.ts'
 
-type MockRequest = Pick<HandlerRequest, 'path' | 'headers'>
+type MockRequest = Pick<HandlerRequest, 'path' | 'query' | 'headers'>
 
 /** The answer of any operation. Rejects with a Problem when the request prefers what is not documented. */
 export async function mockAnswer(prism: Prism, operation: Operation, request: MockRequest): Promise<LooseAnswer> {
   const { prefer, accept } = request.headers as Record<string, string | undefined>
-  const { code, exampleKey, dynamic } = choiceOf(operation, prism.examples(operation), prefer)
+  const query = request.query as { limit?: number; delaySeconds?: number }
+  const { code, exampleKey, dynamic } = choiceOf(operation, prism.examples(operation), prefer, query.delaySeconds)
   const { isBinary = false, content = {} } = operation.responses.get(code) ?? {}
   const named = isBinary ? mediaTypeOf(fileName(request)) : undefined
   // Whatever `Accept` says, it excludes neither problems nor answers without a body.
   const accepted = code < 300 && Object.keys(content).length > 0 ? accept : undefined
-  const chosen = await prism.choose(operation, accepted, {
+  const choice = {
     code,
     ...(exampleKey !== undefined && { exampleKey }),
     ...(named !== undefined && { mediaTypes: [named] }),
     // Of anything but JSON, what is made up would be a string of any words.
     dynamic: dynamic && 'application/json' in content,
-  })
+  }
+  const chosen = await prism.choose(operation, accepted, choice, query.limit)
   const answer = { status: code, headers: headersOf(operation, chosen, request) }
   return Object.keys(content).length === 0 ? answer : withContent(answer, chosen, isBinary, request)
 }
@@ -41,7 +43,7 @@ async function withContent(
   if (isBinary) return { ...answer, bytes: await sampleFile(mediaType), mediaType }
   if (mediaType === 'text/event-stream') {
     const events = eventsIn(body as string).filter(({ id }) => Number(id) > Number(headers['last-event-id'] ?? 0))
-    // As the service does when nothing is left to send; an EventSource would otherwise come back for ever.
+    // As the service does when nothing is left to send; whoever resumes by Last-Event-ID would come back for ever.
     return events.length > 0 ? { ...answer, events: each(events) } : { ...answer, status: 204 }
   }
   if (mediaType === 'application/problem+json') {

@@ -13,11 +13,17 @@ export interface Choice {
  * Throws a Problem for what the document does not have.
  *
  * @param examples names of the documented examples, by status.
+ * @param delaySeconds how long what is accepted for later does not begin.
  */
-export function choiceOf(operation: Operation, examples: Map<number, string[]>, prefer: string | undefined): Choice {
+export function choiceOf(
+  operation: Operation,
+  examples: Map<number, string[]>,
+  prefer: string | undefined,
+  delaySeconds = 0,
+): Choice {
   const preferences = new Map(preferencesIn(prefer).reverse())
   const [code, example, dynamic] = ['code', 'example', 'dynamic'].map((name) => preferences.get(name))
-  const usual = usualStatus(operation, prefer)
+  const usual = usualStatus(operation, (preferredWait(prefer) ?? 0) > delaySeconds)
   const statuses = [...operation.responses.keys()]
   if (code !== undefined && !statuses.map(String).includes(code)) throw unknown('code', code, statuses)
   if (dynamic !== undefined && !['true', 'false'].includes(dynamic))
@@ -30,9 +36,9 @@ export function choiceOf(operation: Operation, examples: Map<number, string[]>, 
   throw unknown('example', example, new Set(searched.flatMap((status) => examples.get(status) ?? [])))
 }
 
-/** The lowest success, as Prism takes it; but what is accepted for later is 202, unless the caller waits for it. */
-function usualStatus({ responses }: Operation, prefer: string | undefined): number {
-  if (responses.has(202) && !preferredWait(prefer)) return 202
+/** The lowest success, as Prism takes it; but what is accepted for later is 202, unless the caller waits for it to end. */
+function usualStatus({ responses }: Operation, waits: boolean): number {
+  if (responses.has(202) && !waits) return 202
   return Math.min(...[...responses.keys()].filter((status) => status < 300))
 }
 

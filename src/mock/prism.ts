@@ -3,6 +3,7 @@ import { createInstance, getHttpOperationsFromSpec, type IHttpOperationConfig } 
 import type { IHttpOperation } from '@stoplight/types'
 import type { Logger } from 'pino'
 import type { Document, Operation } from '../contract/operations.ts'
+import { shortened } from './made-up.ts'
 
 /** What the document has for a status, and what Prism has made of it. */
 export interface Chosen {
@@ -17,7 +18,13 @@ export interface Prism {
   examples(operation: Operation): Map<number, string[]>
   /** Every response header that the document names. */
   headers: string[]
-  choose(operation: Operation, accept: string | undefined, choice: IHttpOperationConfig): Promise<Chosen>
+  /** @param pageLength how many items a page has whose values are made up. */
+  choose(
+    operation: Operation,
+    accept: string | undefined,
+    choice: IHttpOperationConfig,
+    pageLength: number | undefined,
+  ): Promise<Chosen>
 }
 
 /** Only errors are of use: whatever else Prism says of a request, the log of the request says already. */
@@ -48,12 +55,13 @@ export async function startPrism(document: Document): Promise<Prism> {
           return [Number(code), contents.flatMap(({ examples = [] }) => examples.map(({ key }) => key))]
         }),
       ),
-    async choose(operation, accept, mock) {
+    async choose(operation, accept, mock, pageLength) {
       const path = operation.path.replaceAll(/\{[^}]+\}/g, 'x')
       const method = operation.method.toLowerCase() as 'get'
       const request = { method, url: { path }, headers: accept === undefined ? {} : { accept } }
+      const chosenFrom = mock.dynamic ? shortened(of(operation), pageLength) : of(operation)
       for (let tries = 1; ; tries++) {
-        const result = await prism.request(request, [of(operation)], { ...config, mock: { ...mock } })()
+        const result = await prism.request(request, [chosenFrom], { ...config, mock: { ...mock } })()
         if (result._tag === 'Left') throw result.left
         const { output, validations } = result.right
         const [violation] = validations.output

@@ -98,6 +98,14 @@ test('HEAD tells what GET would, and nothing else may be done', async () => {
   }
 })
 
+test('a page has an id at each host, by which its failure is found in the log', async () => {
+  for (const host of hosts) {
+    for (const path of ['/docs', '/docs/limits', '/docs/nothing']) {
+      expect((await get(path, {}, host)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+    }
+  }
+})
+
 test('an API logs a page that it serves, under the id that its answer has', async () => {
   const answer = await get('/docs/limits')
   await answer.text()

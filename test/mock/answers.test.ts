@@ -72,6 +72,21 @@ describe.each(operations)('$id', (operation) => {
   })
 })
 
+test.each([1, 5, 100])(
+  'a page that is made up has %i items when that is the limit, and little in each',
+  async (limit) => {
+    const answer = await call(operationOf('listRuns'), { ...prefer('dynamic=true'), query: `limit=${limit}` })
+    const { data } = JSON.parse(answer.text)
+    expect(data).toHaveLength(limit)
+    for (const { artifacts } of data) expect(artifacts.length).toBeLessThanOrEqual(3)
+  },
+)
+
+test('a page that is made up has 20 items unless another limit is given', async () => {
+  const answer = await call(operationOf('listRuns'), prefer('dynamic=true'))
+  expect(JSON.parse(answer.text).data).toHaveLength(20)
+})
+
 test('a run that is waited for has finished, and the answer says that it was', async () => {
   const queue = operationOf('queueRemoteRun')
   const waited = await call(queue, prefer('wait=10'))
@@ -80,6 +95,8 @@ test('a run that is waited for has finished, and the answer says that it was', a
   const queued = await call(queue)
   expect(queued.status).toBe(202)
   expect(queued.headers['preference-applied']).toBeUndefined()
+  const delayed = await call(queue, { ...prefer('wait=10'), query: 'delaySeconds=3600' })
+  expect(delayed.status).toBe(202)
   expect(queued.headers.location).toBe(`/v1/execution/runs/${JSON.parse(queued.text).id}`)
 })
 
@@ -98,7 +115,7 @@ describe('an event stream', () => {
     expect(answer.text).toMatch(/^id: 1\nevent: status\ndata: \{"type":"status"/)
   })
 
-  test('goes on after Last-Event-ID, so that an EventSource which comes back comes to an end', async () => {
+  test('goes on after Last-Event-ID, so that a client which resumes comes to an end', async () => {
     expect((await resumed('0')).status).toBe(200)
     expect((await resumed('999')).status).toBe(204)
   })

@@ -27,7 +27,13 @@ export const permitted: readonly Difference[] = [
   {
     what: 'A resource that does not exist: 404, and the example of the mock',
     why: 'The mock stores nothing, so that every id that fits its schema is one that it knows.',
-    is: ({ operation }, service, mock) => operation !== undefined && service.status === 404 && isSuccess(mock),
+    is: ({ operation, title }, service, mock) => {
+      const named = operation?.parameters.filter(
+        (parameter) => parameter.in === 'path' || parameter.name === 'browserContextId',
+      )
+      const isOfName = named?.some(({ name }) => title.startsWith(`${operation?.id}: ${name} `)) ?? false
+      return isOfName && service.status === 404 && isSuccess(mock)
+    },
   },
   {
     what: 'A conflict with what was stored before: 409, and the example of the mock',
@@ -73,6 +79,16 @@ export const permitted: readonly Difference[] = [
     is: refusesOnly(/"is for workflows that use a browser, and this one uses none"/),
   },
   {
+    what: 'The mask `********` as the value of a secret: 400, and a run of the mock',
+    why: 'Which variables are secrets is in the workflow, not in the document.',
+    is: (each, ...outcomes) => each.title.includes('the mask') && refusesOnly(/"pointer"/)(each, ...outcomes),
+  },
+  {
+    what: 'A key that has made too many requests: 429, and the example of the mock',
+    why: 'The mock counts nothing; it has a key for this answer.',
+    is: (_, service, mock) => service.status === 429 && isSuccess(mock),
+  },
+  {
     what: "The mock's own keys: 401, and 429, 500 or 503 of the mock",
     why: 'They are there so that a front end meets these answers.',
     is: ({ title }, service, mock) => {
@@ -82,7 +98,16 @@ export const permitted: readonly Difference[] = [
   {
     what: '`Prefer` with `code` or `example`: ignored, and obeyed by the mock',
     why: 'So that a front end meets every documented answer. The service ignores what it does not know (RFC 7240).',
-    is: ({ title }, service, mock) => title.includes('Prefer: code') && isSuccess(service) && mock.status === 404,
+    is: ({ title }, service, mock) => title.includes('Prefer: code=404') && isSuccess(service) && mock.status === 404,
+  },
+  {
+    what: '`Prefer` with a `code`, `example` or `dynamic` that there is not: ignored, and 400 of the mock',
+    why: 'So that a mistake in the wish is noticed.',
+    is: ({ title }, service, mock) => {
+      const { status, errors = [] } = mock
+      const isToldOf = errors.every((error) => error.startsWith('{"header":"Prefer"'))
+      return /Prefer: .*, which there is not/.test(title) && isSuccess(service) && status === 400 && isToldOf
+    },
   },
   {
     what: 'A preflight: 405, and answered by the mock',

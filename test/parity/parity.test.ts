@@ -43,7 +43,8 @@ describe('the mock answers as the service does', () => {
   test('to a caller that waits for a run which finishes in time', async () => {
     const operation = operationOf('queueRemoteRun')
     const good = await newBase(service, operation, await newCaller(service, operation))
-    const base = { ...good, headers: ['Prefer', 'wait=30'] }
+    // Without its delay, for which the mock does not wait.
+    const base = { ...good, query: [], headers: ['Prefer', 'wait=30'] }
     const answering = put(service.executionUrl, rawOf(base))
     const run = await until('the run is queued', async () => {
       const { body } = await send(service, 'listRuns', base.keys.good)
@@ -54,6 +55,14 @@ describe('the mock answers as the service does', () => {
     const found = outcomeOf(operation, await put(mock.executionUrl, rawOf({ ...base, keys: keysOfMock })))
     expect(found).toEqual(expected)
     expect(found).toMatchObject({ status: 200, headers: expect.arrayContaining(['preference-applied: wait=30']) })
+  })
+
+  test('to a key that has made all the requests that it may, but for what it has not counted', async (context) => {
+    const limited = await startTestService({ worker: false, settings: { RATE_LIMIT_PER_MINUTE: '1' } })
+    context.onTestFinished(() => limited.stop())
+    // The one request is that which makes the run to list.
+    const [good] = casesOf(operationOf('listRuns'))
+    expect(unpermitted(await differing(limited, mock, good ? [good] : []), permitted, seen)).toEqual([])
   })
 
   test('except where it is permitted not to; of these differences, every one still occurs', () => {

@@ -32,6 +32,16 @@ export function stories(): ParityCase[] {
     story('streamRunEvents', 'Last-Event-ID of the first event', withHeader('Last-Event-ID', '1')),
     story('streamRunEvents', 'Last-Event-ID of the last event', withHeader('Last-Event-ID', '99')),
     story('getRun', 'Prefer: code=404', withHeader('Prefer', 'code=404')),
+    ...['code=418', 'example=none-such', 'dynamic=maybe'].map((preference) => {
+      return story('getRun', `Prefer: ${preference}, which there is not`, withHeader('Prefer', preference))
+    }),
+    story('listRuns', 'Prefer: dynamic=true', withHeader('Prefer', 'dynamic=true')),
+    story('queueRemoteRun', 'Prefer: wait=1, for a run that is delayed', withHeader('Prefer', 'wait=1')),
+    story('queueRemoteRun', 'the mask of a secret as its value', (base) => ({
+      ...base,
+      path: { workflowId: 'greet' },
+      body: JSON.stringify({ variableData: { name: 'Ada', token: '********' } }),
+    })),
     story('queueRemoteRun', 'Prefer: wait=0', withHeader('Prefer', 'wait=0')),
     story('queueRemoteRun', 'Prefer: respond-async, wait=x', withHeader('Prefer', 'respond-async, wait=x')),
     story('listRuns', 'Origin', withHeader('Origin', 'http://pages.example')),
