@@ -425,8 +425,8 @@ export interface components {
                  */
                 "X-Document-Hash": string;
                 /**
-                 * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
-                 * @example 1
+                 * @description Seconds after which the API key may go on (RFC 9110, section 10.2.3).
+                 * @example 42
                  */
                 "Retry-After": string;
                 /**
@@ -642,11 +642,6 @@ export interface components {
          */
         WwwAuthenticate: string;
         /**
-         * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
-         * @example 1
-         */
-        RetryAfter: string;
-        /**
          * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
          *     by the IETF's draft of RateLimit header fields.
          * @example "api-key";r=0;t=42
@@ -657,6 +652,11 @@ export interface components {
          * @example "api-key";q=6000;w=60
          */
         RateLimitPolicy: string;
+        /**
+         * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
+         * @example 1
+         */
+        RetryAfter: string;
     };
     pathItems: never;
 }

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** What a service that follows the same document sends as `X-Document-Hash`. */
-export const documentHash = 'ed8f801740a5811e'
+export const documentHash = 'e85f0b1a9a965ad6'
 
 /** Every operation of Execution API 1.1.0 as a function. */
 export interface ExecutionV1Operations {
@@ -48,7 +48,7 @@ export interface ExecutionV1Operations {
    * Server-sent events: first those that the run already has, then each new one as it happens. The stream ends
    * after the run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as
    * `data`. A comment is sent every 15 seconds while nothing happens. To resume, send the last `id` that you saw
-   * as `Last-Event-ID`; browsers' EventSource does so by itself. The stream ends within a second when the
+   * as `Last-Event-ID`. A browser's EventSource cannot, because it cannot send the key. The stream ends within a second when the
    * API key is deleted or expires.
    *
    * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · answers: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503

@@ -45,7 +45,7 @@ export interface ExecutionV1Handlers<Principal> {
    * Server-sent events: first those that the run already has, then each new one as it happens. The stream ends
    * after the run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as
    * `data`. A comment is sent every 15 seconds while nothing happens. To resume, send the last `id` that you saw
-   * as `Last-Event-ID`; browsers' EventSource does so by itself. The stream ends within a second when the
+   * as `Last-Event-ID`. A browser's EventSource cannot, because it cannot send the key. The stream ends within a second when the
    * API key is deleted or expires.
    *
    * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · answers: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503

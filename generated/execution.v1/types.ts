@@ -111,7 +111,7 @@ export interface paths {
          * @description Server-sent events: first those that the run already has, then each new one as it happens. The stream ends
          *     after the run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as
          *     `data`. A comment is sent every 15 seconds while nothing happens. To resume, send the last `id` that you saw
-         *     as `Last-Event-ID`; browsers' EventSource does so by itself. The stream ends within a second when the
+         *     as `Last-Event-ID`. A browser's EventSource cannot, because it cannot send the key. The stream ends within a second when the
          *     API key is deleted or expires.
          */
         get: operations["streamRunEvents"];
@@ -422,7 +422,7 @@ export interface components {
             /** @description Whether its runs have a browser, and may be queued with a browser context. */
             usesBrowser: boolean;
         };
-        /** @description How failed attempts are repeated. The wait before attempt n + 1 is `backoffSeconds × backoffFactor^(n − 1)`. */
+        /** @description How failed attempts are repeated. After `n` failed attempts the wait before the next one is `backoffSeconds × backoffFactor^(n − 1)`. */
         RetryPolicy: {
             maxAttempts: number;
             backoffSeconds: number;
@@ -666,8 +666,8 @@ export interface components {
                  */
                 "X-Document-Hash": string;
                 /**
-                 * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
-                 * @example 1
+                 * @description Seconds after which the API key may go on (RFC 9110, section 10.2.3).
+                 * @example 42
                  */
                 "Retry-After": string;
                 /**
@@ -885,11 +885,6 @@ export interface components {
          */
         WwwAuthenticate: string;
         /**
-         * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
-         * @example 1
-         */
-        RetryAfter: string;
-        /**
          * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
          *     by the IETF's draft of RateLimit header fields.
          * @example "api-key";r=0;t=42
@@ -900,6 +895,11 @@ export interface components {
          * @example "api-key";q=6000;w=60
          */
         RateLimitPolicy: string;
+        /**
+         * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
+         * @example 1
+         */
+        RetryAfter: string;
     };
     pathItems: never;
 }
@@ -1276,7 +1276,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description The run has finished and has no event after `Last-Event-ID`; an EventSource then stops reconnecting. */
+            /** @description The run has finished and has no event after `Last-Event-ID`; a client that resumes is to stop. */
             204: {
                 headers: {
                     /**

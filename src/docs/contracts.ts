@@ -133,6 +133,7 @@ const nouns: Record<string, string> = {
 }
 
 function placeOf({ paths }: OpenApi, [room = '', first = '', second = '', ...rest]: string[]): string {
+  if (room === 'info') return 'The document'
   if (room === 'components')
     return `${nouns[first] ?? first} \`${second}\`${rest.length > 0 ? `, ${rest.join(' ')}` : ''}`
   const operation = paths[first]?.[second]

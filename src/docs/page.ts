@@ -93,6 +93,7 @@ export function guidePage(around: Surroundings, guide: Guide): Promise<string> {
   const { assets, guides } = around
   const at = guides.indexOf(guide)
   const [before, after] = [guides[at - 1], guides[at + 1]]
+  const versions = around.contracts.map(({ title, version }) => `${title} ${version}`)
   const body = html`<div class="columns">
       <div class="guides">${guideList(around, guide)}</div>
       <main id="main">
@@ -101,7 +102,7 @@ export function guidePage(around: Surroundings, guide: Guide): Promise<string> {
           ${before ? html`<a rel="prev" href="${before.name}.html"><span>Previous</span>${before.title}</a>` : html`<span></span>`}
           ${after ? html`<a rel="next" href="${after.name}.html"><span>Next</span>${after.title}</a>` : ''}
         </nav>
-        <footer>Version ${around.contracts[0]?.version ?? ''} of the contract. This page as <a href="${guide.name}.md">Markdown</a>, all of them for language models: <a href="llms.txt">llms.txt</a>.</footer>
+        <footer>${versions.join(', ')}. This page as <a href="${guide.name}.md">Markdown</a>, all of them for language models: <a href="llms.txt">llms.txt</a>.</footer>
       </main>
       <div class="contents">${contentsOf(guide)}</div>
     </div>`

@@ -2,7 +2,7 @@
 import type { BrowserContext } from 'playwright-core'
 import type { Static, TSchema } from 'typebox'
 
-/** How failed attempts are repeated: the wait before attempt n + 1 is `backoffSeconds × backoffFactor^(n − 1)`. */
+/** How failed attempts are repeated: after n of them the next one waits for `backoffSeconds × backoffFactor^(n − 1)`. */
 export interface RetryPolicy {
   /** How many attempts there are at most; 1 (the default) means that nothing is repeated. */
   maxAttempts?: number

@@ -100,6 +100,11 @@ test('a run that is waited for has finished, and the answer says that it was', a
   expect(queued.headers.location).toBe(`/v1/execution/runs/${JSON.parse(queued.text).id}`)
 })
 
+test('the two headers of 429 that say when to go on say the same', async () => {
+  const { headers } = await call(operationOf('listRuns'), prefer('code=429'))
+  expect(headers.ratelimit).toContain(`;t=${headers['retry-after']}`)
+})
+
 test('what was made is where Location says', async () => {
   const made = await call(operationOf('createBrowserContext'))
   expect(made.headers.location).toBe(`/alpha/browser-contexts/${JSON.parse(made.text).id}`)
