@@ -1,6 +1,5 @@
-/** What every process of an installation opens: its log, its store and its encryption. */
+/** What every process of an installation opens: its store and its encryption. */
 import { existsSync } from 'node:fs'
-import { type Logger, pino } from 'pino'
 import { type Config, ConfigRefused } from './config.ts'
 import { Encryption } from './storage/encryption.ts'
 import { fits, isEncrypted } from './storage/encryption-check.ts'
@@ -9,14 +8,6 @@ import { FixedKeys, type KeyRing } from './storage/keys/key-ring.ts'
 import type { SealedColumn } from './storage/sealed-columns.ts'
 import { openSqliteStore } from './storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from './storage/store.ts'
-
-/** Structured logs on standard output. Nothing is logged that could hold a key's value: no header, no body, no query. */
-export function openLog(config: Config): Logger {
-  return pino({ level: config.LOG_LEVEL, base: { pid: process.pid } }, pino.destination(logOutput))
-}
-
-/** Lines are written some at a time: one system call for each took 5 µs of every request. */
-export const logOutput = { sync: false, minLength: 4096, periodicFlush: 100 }
 
 /** @throws {ConfigRefused} when the data directory cannot be used. */
 export async function openStore(config: Config): Promise<Store> {

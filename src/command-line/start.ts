@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import { type Service, startService } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
-import { openLog } from '../installation.ts'
+import { openLog } from '../log.ts'
 import { onStopSignal } from './stop-signal.ts'
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url))

@@ -1,7 +1,8 @@
 /** `npm run worker`: executes runs until it is told to stop. */
 import { findBrowser } from '../browser/find-browser.ts'
 import { readConfig } from '../config.ts'
-import { openEncryption, openLog, openStore } from '../installation.ts'
+import { openEncryption, openStore } from '../installation.ts'
+import { openLog } from '../log.ts'
 import { sealedColumns } from '../sealed-columns.ts'
 import { Worker } from '../worker/worker.ts'
 import { onStopSignal } from './stop-signal.ts'

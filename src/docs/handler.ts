@@ -83,13 +83,21 @@ export function docsHandler(building = usualBuilding): RequestHandler {
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       return void response.status(405).set('Allow', 'GET, HEAD').type('text').send('The docs have GET and HEAD.')
     }
-    if (path === '/docs') return void response.redirect(308, root)
+    // Relative, because a proxy may serve the host below a path of its own.
+    if (path === '/docs') return void response.redirect(308, 'docs/')
     const files = await built()
     const name = path.slice(root.length) || 'index.html'
-    const file = files.get(name) ?? files.get(`${name}.html`)
-    if (file) await send(request, response, file, compress)
-    else await send(request, response.status(404), files.get('404.html') as SiteFile, compress)
+    const nowhere = files.get('404.html') as SiteFile
+    const file = files.get(name) ?? files.get(`${name}.html`) ?? nowhere
+    if (file !== nowhere) await send(request, response, file, compress)
+    else await send(request, response.status(404), asSeenFrom(name, nowhere), compress)
   }
+}
+
+/** The page of an address that leads nowhere: its links lead to the site from there, whatever stands before /docs/. */
+function asSeenFrom(name: string, page: SiteFile): SiteFile {
+  const up = '../'.repeat(name.split('/').length - 1) || './'
+  return { ...page, content: Buffer.from(Buffer.from(page.content).toString().replaceAll(`="${root}`, `="${up}`)) }
 }
 
 async function send(

@@ -1,8 +1,8 @@
 /** `npm run mock`: serves the mock until it is told to stop. */
-import { pino } from 'pino'
 import { explained } from '../command-line/explained.ts'
 import { onStopSignal } from '../command-line/stop-signal.ts'
 import { settings } from '../config.ts'
+import { openLog } from '../log.ts'
 import { goodKey, mockKeys } from './keys.ts'
 import { type Mock, startMock } from './mock.ts'
 
@@ -33,7 +33,9 @@ await explained(async () => {
     host: process.env.HOST || settings.HOST.fallback,
     executionPort: port('MOCK_EXECUTION_PORT', '4001'),
     browserContextPort: port('MOCK_BROWSER_CONTEXT_PORT', '4002'),
-    log: pino({ level: settings.LOG_LEVEL.read(process.env.LOG_LEVEL || settings.LOG_LEVEL.fallback, 'LOG_LEVEL') }),
+    log: openLog({
+      LOG_LEVEL: settings.LOG_LEVEL.read(process.env.LOG_LEVEL || settings.LOG_LEVEL.fallback, 'LOG_LEVEL'),
+    }),
   })
   onStopSignal(async () => (await starting).stop())
   process.stderr.write(`${banner(await starting)}\n`)

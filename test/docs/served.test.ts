@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sendRaw } from '../contract/http.ts'
 import { pathWithCurl } from '../support/curl.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { textOf } from './site.ts'
+import { addressesIn, textOf } from './site.ts'
 
 let service: TestService
 
@@ -25,7 +25,7 @@ function get(path: string, init: RequestInit = {}, host: (typeof hosts)[number] 
 describe.each(hosts)('at %s', (host) => {
   test('the docs are there for whoever has no key and is not signed in', async () => {
     const start = await get('/docs', {}, host)
-    expect([start.status, start.headers.get('location')]).toEqual([308, '/docs/'])
+    expect([start.status, start.headers.get('location')]).toEqual([308, 'docs/'])
     const page = await get('/docs/', {}, host)
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
     expect(await page.text()).toBe(await textOf('index.html'))
@@ -47,10 +47,18 @@ describe.each(hosts)('at %s', (host) => {
       '/docs/constructor',
       '/docs/../v1/x',
       '/docs//',
+      '/docs/404',
+      '/docs/404.html',
     ]) {
       const answer = await sendRaw(service[host], { method: 'GET', path })
       expect([path, answer.status]).toEqual([path, 404])
-      expect(answer.text).toBe(await textOf('404.html'))
+      expect(answer.text).toContain('There is no such page')
+      // Wherever the host is served: its links are relative to where the reader is.
+      const links = addressesIn(answer.text).filter((address) => !address.startsWith('#'))
+      expect(links.filter((address) => !/^(\.\/|(\.\.\/)+)[\w.-]+$/.test(address))).toEqual([])
+      for (const link of path.includes('..') ? [] : links) {
+        expect(new URL(link, `http://host${path}`).pathname).toMatch(/^\/docs\/[^/]+$/)
+      }
     }
   })
 })
@@ -84,6 +92,7 @@ test('pages may load nothing from another host, and may stand in no frame', asyn
   const policy = headers.get('content-security-policy') ?? ''
   expect(policy).toContain("default-src 'none'")
   expect(policy).toContain("frame-ancestors 'none'")
+  expect(policy).not.toContain('connect-src')
   expect(policy).not.toMatch(/https?:|\*/)
   expect(headers.get('x-content-type-options')).toBe('nosniff')
 })

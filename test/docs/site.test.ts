@@ -79,6 +79,7 @@ test('every guide is a page, is in the list at the side of all of them, in llms.
   const [llms, index] = [await textOf('llms.txt'), await textOf('index.html')]
   for (const guide of guides) {
     expect(await textOf(`${guide}.html`)).toContain('<h1 ')
+    for (const { title, version } of contracts) expect(await textOf(`${guide}.html`)).toContain(`${title} ${version}`)
     expect(index).toContain(`href="${guide}.html"`)
     expect(llms).toContain(`](${guide}.md)`)
     expect(await textOf(`${guide}.md`)).toMatch(/^# /)

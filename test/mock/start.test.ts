@@ -10,18 +10,26 @@ import { goodKey, keyTable, mockKeys } from '../../src/mock/keys.ts'
 import { startMock } from '../../src/mock/mock.ts'
 
 /** Runs it on ports that the system chooses, unless the environment says otherwise. */
-function start(environment: Record<string, string> = {}): { child: ChildProcess; said: () => string } {
+function start(environment: Record<string, string> = {}): {
+  child: ChildProcess
+  said: () => string
+  logged: () => string
+} {
   const ports = { MOCK_EXECUTION_PORT: '0', MOCK_BROWSER_CONTEXT_PORT: '0' }
   const child = spawn(process.execPath, ['src/mock/main.ts'], { env: { ...process.env, ...ports, ...environment } })
   let text = ''
+  let log = ''
+  child.stdout.setEncoding('utf8').on('data', (part) => {
+    log += part
+  })
   child.stderr.setEncoding('utf8').on('data', (part) => {
     text += part
   })
-  return { child, said: () => text }
+  return { child, said: () => text, logged: () => log }
 }
 
 test('says where it is, which keys there are and that it keeps no state, and ends when it is told to', async (context) => {
-  const { child, said } = start()
+  const { child, said, logged } = start()
   context.onTestFinished(() => void child.kill('SIGKILL'))
   while (!said().includes('Prefer: code')) await once(child.stderr as NonNullable<ChildProcess['stderr']>, 'data')
   for (const { value, status, meaning } of mockKeys) expect(said()).toContain(`  ${value}  ${status}  ${meaning}\n`)
@@ -31,8 +39,14 @@ test('says where it is, which keys there are and that it keeps no state, and end
   const contexts = { 'x-service-api-key': goodKey.value }
   expect((await fetch(`${executionUrl}/v1/execution/runs`, { headers: bearer })).status).toBe(200)
   expect((await fetch(`${browserContextUrl}/alpha/browser-contexts`, { headers: contexts })).status).toBe(200)
+  // Of two things by which an answer differs, neither hides the other.
+  expect((await fetch(`${executionUrl}/docs/limits`)).headers.get('vary')).toBe('Origin, Accept-Encoding')
   child.kill('SIGTERM')
-  expect((await once(child, 'exit'))[0]).toBe(0)
+  expect((await once(child, 'close'))[0]).toBe(0)
+  const [line = ''] = logged().split('\n')
+  expect(JSON.parse(line)).toMatchObject({ operationId: 'listRuns', status: 200 })
+  // As the service logs: the same wherever it runs.
+  expect(line).not.toContain('hostname')
 })
 
 test('does not start with a port that is taken or is none, and says so in one sentence', async (context) => {

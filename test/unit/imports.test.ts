@@ -29,6 +29,7 @@ const rooms = [
   'api-keys',
   'audit-log',
   'installation.ts',
+  'log.ts',
   'config.ts',
   'docs',
   'documents.ts',

@@ -19,6 +19,8 @@
   }
 
   function copyButtons() {
+    // Browsers have none for pages of plain HTTP from another machine.
+    if (!navigator.clipboard) return
     for (const block of document.querySelectorAll('article pre')) {
       const button = element('button', { type: 'button', class: 'copy' }, 'Copy')
       const said = element('span', { class: 'unseen', role: 'status' })
@@ -66,9 +68,13 @@
   let searcher
   // Only whoever searches pays for the index.
   function ready() {
-    searcher ??= Promise.all([load(root.dataset.searcher), load(root.dataset.index)]).then(() =>
-      MiniSearch.loadJSON(docsIndex.index, docsIndex.options),
-    )
+    searcher ??= Promise.all([load(root.dataset.searcher), load(root.dataset.index)])
+      .then(() => MiniSearch.loadJSON(docsIndex.index, docsIndex.options))
+      .catch((error) => {
+        // The next letter tries anew.
+        searcher = undefined
+        throw error
+      })
     return searcher
   }
 
