@@ -63,7 +63,11 @@ export async function startService(config: Config, log: Logger, command: string)
 
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   const rateLimit = perMinute > 0 ? new RateLimit(perMinute) : undefined
-  const docs = docsHandler()
+  const addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
+  const docs = docsHandler(() => ({
+    execution: addresses.executionUrl,
+    'browser-context': addresses.browserContextUrl,
+  }))
   const surface = (name: string) => ({
     name,
     elsewhere: (path: string) => (isDocsPath(path) ? docs : undefined),
@@ -83,7 +87,6 @@ export async function startService(config: Config, log: Logger, command: string)
   }
   const apps = await Promise.all([mountDocument(execution), mountDocument(browserContext)])
 
-  const addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
   const dashboard = dashboardApp({
     ...domain,
     docs,

@@ -54,7 +54,7 @@ const files = [
 ] as const
 
 /** Where readers reach the APIs, by the name of each one's page. */
-export type Addresses = Partial<Record<(typeof files)[number]['page'], string>>
+export type Addresses = Partial<Record<(typeof files)[number]['page'], string | undefined>>
 
 /** Anew each time: a service reads them once, and `npm run docs` wants what is there now. */
 export function readContracts(addresses: Addresses = {}): Contract[] {

@@ -3,6 +3,7 @@ import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { gzip } from 'node:zlib'
 import type { Request, RequestHandler, Response } from 'express'
+import type { Addresses } from './contracts.ts'
 import type { Site, SiteFile } from './files.ts'
 
 const root = '/docs/'
@@ -42,8 +43,8 @@ export interface Building {
 const usualBuilding: Building = { thread: new URL('./site-thread.ts', import.meta.url), secondsMax: 60 }
 
 /** Settles in any case: whoever asks for a page must not wait for a thread that says nothing. */
-async function build({ thread: file, secondsMax }: Building): Promise<Site> {
-  const thread = new Worker(file)
+async function build({ thread: file, secondsMax }: Building, addresses: Addresses): Promise<Site> {
+  const thread = new Worker(file, { workerData: addresses })
   const { promise, resolve, reject } = Promise.withResolvers<Site>()
   const give = (reason: string) => reject(new Error(`The docs were not built: ${reason}.`))
   const timer = setTimeout(() => give(`it took more than ${secondsMax} seconds`), secondsMax * 1000)
@@ -57,13 +58,17 @@ async function build({ thread: file, secondsMax }: Building): Promise<Site> {
   }
 }
 
-/** One for all hosts of a service, since it keeps what it has built. Other paths go on. */
-export function docsHandler(building = usualBuilding): RequestHandler {
+/**
+ * One for all hosts of a service, since it keeps what it has built. Other paths go on.
+ *
+ * @param addresses asked when the site is built: where its readers reach the APIs.
+ */
+export function docsHandler(addresses: () => Addresses, building = usualBuilding): RequestHandler {
   const compressed = new WeakMap<SiteFile, Promise<Buffer>>()
   let site: Promise<Site> | undefined
 
   const built = () => {
-    site ??= build(building).catch((error) => {
+    site ??= build(building, addresses()).catch((error) => {
       site = undefined
       throw error
     })

@@ -2,4 +2,4 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { docsSite } from './site.ts'
 
-parentPort?.postMessage(await docsSite(workerData ?? undefined))
+parentPort?.postMessage(await docsSite(workerData))

@@ -1,5 +1,5 @@
 /** The mock: both documents served without a service, with the stages of `src/contract/` in front of Prism. No state. */
-import express, { type Express } from 'express'
+import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { HandlerRequest } from '../contract/handler-request.ts'
 import { documentHashLocal, type Listener, listen } from '../contract/listener.ts'
@@ -39,11 +39,13 @@ const ofThisVersion = { execution: executionContract, browserContext: browserCon
 /** Resolves when both documents are served; rejects with ListenRefused when a port cannot be had. */
 export async function startMock(options: MockOptions): Promise<Mock> {
   const { host, executionPort, browserContextPort, log, contracts = ofThisVersion } = options
-  const apps = await Promise.all([
-    mockApp('the Execution API', contracts.execution, log),
-    mockApp('the Browser Context API', contracts.browserContext, log),
-  ])
   const opened: Listener[] = []
+  // Where the `type` of a problem leads.
+  const docs = docsHandler(() => ({ execution: opened[0]?.url, 'browser-context': opened[1]?.url }))
+  const apps = await Promise.all([
+    mockApp({ name: 'the Execution API', contract: contracts.execution, docs, log }),
+    mockApp({ name: 'the Browser Context API', contract: contracts.browserContext, docs, log }),
+  ])
   try {
     opened.push(await listen(apps[0], { host, port: executionPort, name: 'MOCK_EXECUTION_PORT' }))
     opened.push(await listen(apps[1], { host, port: browserContextPort, name: 'MOCK_BROWSER_CONTEXT_PORT' }))
@@ -56,8 +58,16 @@ export async function startMock(options: MockOptions): Promise<Mock> {
   return { executionUrl, browserContextUrl, stop }
 }
 
-async function mockApp(name: string, contract: Contract, log: Logger): Promise<Express> {
+interface MockedApi {
+  name: string
+  contract: Contract
+  docs: RequestHandler
+  log: Logger
+}
+
+async function mockApp({ name, contract, docs, log }: MockedApi): Promise<Express> {
   const { document } = contract
+  const elsewhere = (path: string) => (isDocsPath(path) ? docs : undefined)
   const prism = await startPrism(document)
   const operations = readOperations(document)
   const handlers = operations.map((operation) => {
@@ -72,11 +82,6 @@ async function mockApp(name: string, contract: Contract, log: Logger): Promise<E
   return app
 }
 
-/** Where the `type` of a problem leads. */
-const docs = docsHandler()
-
-const elsewhere = (path: string) => (isDocsPath(path) ? docs : undefined)
-
 /** Stands for a store that does not answer. */
 class Unavailable extends Error {}
 
@@ -90,7 +95,7 @@ async function authenticate(value: string) {
   return { principal: key, scopes: key.status === 403 ? [] : null }
 }
 
-/** The numbers are those of the document's example. */
+/** Not for long: a client that waits as it is told shall not seem to hang. */
 async function admit({ status }: MockKey) {
-  return status === 429 ? { requestsMax: 6000, windowSeconds: 60, retryAfterSeconds: 42 } : undefined
+  return status === 429 ? { requestsMax: 6000, windowSeconds: 60, retryAfterSeconds: 2 } : undefined
 }

@@ -30,7 +30,7 @@ function threadThat(context: Context, does: string) {
 async function serving(context: Context, building: Building) {
   const log: { msg: string; requestId: string }[] = []
   const counted: number[] = []
-  const docs = docsHandler(building)
+  const docs = docsHandler(() => ({}), building)
   const operations = readOperations(executionContract.document as never)
   const app = await mountDocument({
     name: 'the API of the test',

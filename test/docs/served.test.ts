@@ -3,15 +3,19 @@ import { execFile } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { docsSite } from '../../src/docs/site.ts'
 import { sendRaw } from '../contract/http.ts'
 import { pathWithCurl } from '../support/curl.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { addressesIn, textOf } from './site.ts'
+import { addressesIn, textIn, textOf } from './site.ts'
 
 let service: TestService
+/** What the service must show: the docs with its own addresses. */
+let ownSite: ReturnType<typeof docsSite>
 
 beforeAll(async () => {
   service = await startTestService()
+  ownSite = docsSite({ execution: service.executionUrl, 'browser-context': service.browserContextUrl })
 })
 
 afterAll(() => service.stop())
@@ -28,7 +32,7 @@ describe.each(hosts)('at %s', (host) => {
     expect([start.status, start.headers.get('location')]).toEqual([308, 'docs/'])
     const page = await get('/docs/', {}, host)
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
-    expect(await page.text()).toBe(await textOf('index.html'))
+    expect(await page.text()).toBe(textIn(await ownSite, 'index.html'))
     expect(page.headers.get('set-cookie')).toBeNull()
   })
 
@@ -61,6 +65,17 @@ describe.each(hosts)('at %s', (host) => {
       }
     }
   })
+})
+
+test("guides, reference and samples show the service's own addresses; the documents stay as they are hashed", async () => {
+  const guide = await (await get('/docs/quick-start')).text()
+  expect(guide).toContain(`${service.executionUrl}/v1/execution/queue-remote/count-words`)
+  const page = await (await get('/docs/browser-context')).text()
+  const [script = ''] = page.match(/browser-context\.[\w-]+\.js/) ?? []
+  const reference = await (await get(`/docs/${script}`)).text()
+  expect(reference).toContain(`${service.browserContextUrl}/alpha/browser-contexts`)
+  for (const text of [guide, reference]) expect(text).not.toMatch(/127\.0\.0\.1:300[12]\b/)
+  expect(await (await get('/docs/execution.v1.json')).text()).toContain('http://127.0.0.1:3001')
 })
 
 test('pages are asked for again each time and not sent again; what changes its name with its content is kept', async () => {

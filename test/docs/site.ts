@@ -10,7 +10,11 @@ export function site(): Promise<Site> {
 }
 
 export async function textOf(name: string): Promise<string> {
-  const file = (await site()).get(name)
+  return textIn(await site(), name)
+}
+
+export function textIn(files: Site, name: string): string {
+  const file = files.get(name)
   if (!file) throw new Error(`The docs have no ${name}.`)
   return Buffer.from(file.content).toString()
 }
