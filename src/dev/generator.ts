@@ -12,16 +12,26 @@ export class Generator {
   #child: ChildProcess | undefined
 
   async generate(): Promise<Generated> {
-    this.#child ??= fork(module)
-    const child = this.#child
+    const child = this.#connected()
     const ended = new AbortController()
     const answer = once(child, 'message', { signal: ended.signal }).then(([generated]) => generated as Generated)
     const end = once(child, 'exit', { signal: ended.signal }).then((): Generated => {
-      this.#child = undefined
       return { refused: 'src/generate does not work; what it printed says why.' }
     })
-    child.send('generate')
+    // One that dies meanwhile is told by its end.
+    child.send('generate', () => {})
     return Promise.race([answer, end]).finally(() => ended.abort())
+  }
+
+  /** The process, or another when it has ended since it was asked last. */
+  #connected(): ChildProcess {
+    if (this.#child?.connected) return this.#child
+    const child = fork(module)
+    child.once('exit', () => {
+      if (this.#child === child) this.#child = undefined
+    })
+    this.#child = child
+    return child
   }
 
   /** Lets the next generation be that of the code as it is then. */

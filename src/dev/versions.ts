@@ -7,6 +7,9 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { VersionNews } from './version-process.ts'
 
+/** What a version has for its start, and for closing its ports: ten times what either takes. */
+const answerSeconds = 10
+
 export class Versions {
   readonly #onEnd: (code: number | null, signal: string | null) => void
   #next: Worker | undefined
@@ -26,7 +29,8 @@ export class Versions {
   async replace(): Promise<string | undefined> {
     const version = this.#next?.isDead() === false ? this.#next : cluster.fork()
     const before = this.#serving
-    version.send({ greet: before === undefined })
+    // One that dies meanwhile is told by its end.
+    version.send({ greet: before === undefined }, () => {})
     const news = await newsOf(version)
     if (this.#stopping) return new Promise(() => {})
     if ('serving' in news) {
@@ -37,9 +41,10 @@ export class Versions {
         this.#onEnd(code, signal)
       })
       before?.process.kill('SIGTERM')
-      if (before) await newsOf(before)
+      if (before && !before.isDead()) await newsOf(before)
     }
-    this.#next = cluster.fork()
+    // Code that held up this version would hold up one that is warmed up with it.
+    this.#next = 'refused' in news && news.late ? undefined : cluster.fork()
     return 'refused' in news ? news.refused : undefined
   }
 
@@ -53,13 +58,22 @@ export class Versions {
   }
 }
 
-/** What the version tells next; it may end instead. */
+/** What the version tells next; it may end instead, and is ended when it does neither in time. */
 async function newsOf(version: Worker): Promise<VersionNews> {
   const over = new AbortController()
   const { signal } = over
+  let late = false
+  const timer = setTimeout(() => {
+    late = true
+    version.process.kill('SIGKILL')
+  }, answerSeconds * 1000)
   const told = once(version, 'message', { signal }).then(([news]) => news as VersionNews)
   const ended = once(version, 'exit', { signal }).then(([code]): VersionNews => {
+    if (late) return { refused: `It has not started within ${answerSeconds} s, and was ended.`, late }
     return { refused: `It ended at its start (exit code ${code}); what it printed says why.` }
   })
-  return Promise.race([told, ended]).finally(() => over.abort())
+  return Promise.race([told, ended]).finally(() => {
+    clearTimeout(timer)
+    over.abort()
+  })
 }

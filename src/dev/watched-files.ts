@@ -19,7 +19,7 @@ export interface Changes {
  */
 export class WatchedFiles {
   readonly #roots: readonly string[]
-  readonly #watchers = new Map<string, FSWatcher>()
+  #watchers: FSWatcher[] = []
   #known: Map<string, string>
   #noticedAt: number | undefined
   #notice = () => {}
@@ -46,7 +46,7 @@ export class WatchedFiles {
   }
 
   close(): void {
-    for (const watcher of this.#watchers.values()) watcher.close()
+    for (const watcher of this.#watchers) watcher.close()
   }
 
   /** Whether anything happens, within the time if one is given. */
@@ -60,13 +60,16 @@ export class WatchedFiles {
     })
   }
 
-  /** The digest of each file. Watches the folders that it meets. */
+  /**
+   * The digest of each file. Watches the folders that it meets anew: one that was removed and made again has the same
+   * name, and often the same inode, but the watcher of the one before tells nothing of it.
+   */
   #look(): Map<string, string> {
     const digests = new Map<string, string>()
-    const folders = new Set<string>()
+    const before = this.#watchers
+    this.#watchers = []
     const visit = (folder: string) => {
       if (!ifThere(() => this.#watch(folder))) return
-      folders.add(folder)
       for (const entry of ifThere(() => readdirSync(folder, { withFileTypes: true })) ?? []) {
         const path = join(folder, entry.name)
         if (entry.isDirectory() && entry.name !== 'node_modules') visit(path)
@@ -75,33 +78,30 @@ export class WatchedFiles {
       }
     }
     for (const root of this.#roots) visit(root)
-    for (const [folder, watcher] of this.#watchers) {
-      if (folders.has(folder)) continue
-      watcher.close()
-      this.#watchers.delete(folder)
-    }
+    for (const watcher of before) watcher.close()
     return digests
   }
 
   #watch(folder: string): FSWatcher {
-    const known = this.#watchers.get(folder)
-    if (known) return known
     const watcher = watch(folder, () => {
       this.#noticedAt ??= performance.now()
       this.#notice()
     })
     watcher.on('error', () => watcher.close())
-    this.#watchers.set(folder, watcher)
+    this.#watchers.push(watcher)
     return watcher
   }
 }
+
+/** Gone before it was read, another kind of thing by now, or not ours to read. */
+const absences = ['ENOENT', 'ENOTDIR', 'EISDIR', 'EACCES', 'EPERM']
 
 /** What is gone before it is read: its going is news as well. */
 function ifThere<Result>(read: () => Result): Result | undefined {
   try {
     return read()
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    if (absences.includes((error as NodeJS.ErrnoException).code ?? '')) return undefined
     throw error
   }
 }

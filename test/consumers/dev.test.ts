@@ -1,6 +1,7 @@
 /** `npm run dev`: the service as its developers run it, on a copy of this checkout. */
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { renameSync } from 'node:fs'
+import { cpSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Dev, startDev } from '../support/dev.ts'
@@ -129,6 +130,54 @@ describe('what cannot be served', () => {
       expect(await isDocumented('/v1/execution/flows')).toBe(true)
     },
   )
+})
+
+/** The processes of dev that run this module of it, the eldest first. */
+function pidsOf(module: string): number[] {
+  const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,args='], { encoding: 'utf8' }).split('\n')
+  const rows = lines.map((line) => /^ *(\d+) +(\d+) +(.*)$/.exec(line) ?? [])
+  const ours = rows.filter(([, , parent, args]) => Number(parent) === dev.child.pid && args?.endsWith(module))
+  return ours.map(([, pid]) => Number(pid)).sort((one, other) => one - other)
+}
+
+describe('a process that dies or hangs', () => {
+  test('a generator that was killed is replaced at the next change of a document', async () => {
+    for (const pid of pidsOf('generator-process.ts')) process.kill(pid, 'SIGKILL')
+    await until('it is gone', () => pidsOf('generator-process.ts').length === 0)
+    const title = dev.read(execution).match(/title: .*/)?.[0] ?? ''
+    await dev.saidAfter(() => dev.replace(execution, title, `${title} anew`), /^Reloaded .*execution\.v1\.yaml/)
+  })
+
+  test('a version that neither serves nor ends is ended, and the mended file is served', async () => {
+    const config = 'src/config.ts'
+    const { said } = dev
+    const refused = await dev.saidAfter(() => dev.write(config, `${dev.read(config)}while (true);\n`), /^Not reloaded/)
+    expect(refused).toMatch(/has not started within \d+ s, and was ended\.$/)
+    expect(await titleOfNowhere()).toBe('Not found')
+    const from = said.length
+    await dev.saidAfter(() => dev.replace(config, 'while (true);\n', '// Mended.\n'), /^Reloaded/)
+    expect(said.slice(from).filter((line) => line.startsWith('Not reloaded'))).toEqual([])
+  })
+
+  test('a folder that is removed and made again at once is still watched', async () => {
+    const folder = join(dev.directory, 'src/contract')
+    await dev.saidAfter(() => {
+      cpSync(folder, `${folder}.kept`, { recursive: true })
+      rmSync(folder, { recursive: true })
+      cpSync(`${folder}.kept`, folder, { recursive: true })
+      rmSync(`${folder}.kept`, { recursive: true })
+      dev.replace(problems, "'Not found'", "'Not once'")
+    }, /^Reloaded/)
+    await dev.saidAfter(() => dev.replace(problems, "'Not once'", "'Not found'"), /^Reloaded/)
+  })
+  test('a serving version that is killed while its successor starts does not hold dev up', async () => {
+    await dev.saidAfter(() => {
+      const [serving] = pidsOf('version-process.ts')
+      dev.replace(problems, "'Not found'", "'Not now'")
+      process.kill(serving as number, 'SIGKILL')
+    }, /^Reloaded/)
+    await dev.saidAfter(() => dev.replace(problems, "'Not now'", "'Not found'"), /^Reloaded/)
+  })
 })
 
 describe('the end', () => {
