@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** What a service that follows the same document sends as `X-Document-Hash`. */
-export const documentHash = 'e85f0b1a9a965ad6'
+export const documentHash = 'c3b69e065d15cebf'
 
 /** Every operation of Execution API 1.1.0 as a function. */
 export interface ExecutionV1Operations {

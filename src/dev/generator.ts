@@ -12,15 +12,19 @@ export class Generator {
   #child: ChildProcess | undefined
 
   async generate(): Promise<Generated> {
+    const answer = (await this.#asked()) ?? (await this.#asked())
+    return answer ?? { refused: 'src/generate does not work; what it printed says why.' }
+  }
+
+  /** Nothing when the process ends without an answer: it may have died before it was asked. */
+  async #asked(): Promise<Generated | undefined> {
     const child = this.#connected()
-    const ended = new AbortController()
-    const answer = once(child, 'message', { signal: ended.signal }).then(([generated]) => generated as Generated)
-    const end = once(child, 'exit', { signal: ended.signal }).then((): Generated => {
-      return { refused: 'src/generate does not work; what it printed says why.' }
-    })
-    // One that dies meanwhile is told by its end.
+    const over = new AbortController()
+    const { signal } = over
+    const answer = once(child, 'message', { signal }).then(([generated]) => generated as Generated)
+    const end = once(child, 'exit', { signal }).then(() => undefined)
     child.send('generate', () => {})
-    return Promise.race([answer, end]).finally(() => ended.abort())
+    return Promise.race([answer, end]).finally(() => over.abort())
   }
 
   /** The process, or another when it has ended since it was asked last. */

@@ -5,6 +5,7 @@ import { compareDocuments } from '../../src/guard/compare/documents.ts'
 import { type Sentence, sentences } from '../../src/guard/compare/sentences.ts'
 import { altered, current, type Part } from './altered.ts'
 import { memberChanges, statusChanges } from './answer-changes.ts'
+import { keywordChanges, sameMeanings } from './keyword-changes.ts'
 import { type Alteration, bodyChanges, operationChanges, parameterChanges } from './request-changes.ts'
 
 const tables: Record<string, Alteration[]> = {
@@ -13,6 +14,7 @@ const tables: Record<string, Alteration[]> = {
   bodies: bodyChanges,
   answers: statusChanges,
   'members of answers': memberChanges,
+  'what is easily overlooked': keywordChanges,
 }
 
 const document = current()
@@ -49,6 +51,10 @@ test('a document that is as it was has no changes, in whatever order its members
     }
   })
   expect(compareDocuments(document, turned)).toEqual([])
+})
+
+test.each(sameMeanings)('nothing breaks, and nothing is new, when %s', (_, alter) => {
+  expect(found(alter).filter(({ kind }) => kind !== 'changed')).toEqual([])
 })
 
 test('what every operation has in the same way is said once', () => {

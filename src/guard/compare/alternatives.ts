@@ -15,12 +15,26 @@ export function alternativesOf(document: Document, schema: Resolved): Alternativ
     const { description, summary, title, example, examples, deprecated, discriminator, default: _, ...shared } = rest
     return branches.flatMap((branch) => {
       const resolved = resolve(document, branch)
-      return alternativesOf(document, { ...resolved, node: { ...shared, ...resolved.node } })
+      return alternativesOf(document, { ...resolved, node: merged(shared, resolved.node) })
     })
   }
   const { type } = schema.node
   if (Array.isArray(type)) return type.map((each) => labelled({ node: { ...schema.node, type: each } }))
   return [labelled(schema)]
+}
+
+/** A branch adds members to those that all alternatives have. */
+function merged(shared: Node, branch: Node): Node {
+  const [properties, required] = [
+    { ...(shared.properties as Node), ...(branch.properties as Node) },
+    [...new Set([...((shared.required ?? []) as string[]), ...((branch.required ?? []) as string[])])],
+  ]
+  return {
+    ...shared,
+    ...branch,
+    ...(Object.keys(properties).length > 0 && { properties }),
+    ...(required.length > 0 && { required }),
+  }
 }
 
 function labelled(schema: Resolved): Alternative {

@@ -1,16 +1,6 @@
 /** Compares what an operation may answer: statuses, headers, media types. */
-import {
-  below,
-  type Comparison,
-  compareWords,
-  type Direction,
-  type Node,
-  names,
-  note,
-  type Place,
-  resolve,
-  why,
-} from './change.ts'
+import { below, type Comparison, type Direction, type Node, names, note, type Place, resolve, why } from './change.ts'
+import { compareKeywords } from './keywords.ts'
 import { compareSchemas } from './schemas.ts'
 
 export function compareAnswers(comparison: Comparison, place: Place, before: Node, after: Node): void {
@@ -31,7 +21,7 @@ export function compareAnswers(comparison: Comparison, place: Place, before: Nod
       continue
     }
     const was = resolve(comparison.before, before[status]).node
-    compareWords(comparison, at, was, is)
+    compareKeywords(comparison, at, 'answer', was, is)
     compareHeaders(comparison, at, (was.headers ?? {}) as Node, (is.headers ?? {}) as Node)
     compareContent(comparison, at, 'answer', (was.content ?? {}) as Node, (is.content ?? {}) as Node)
   }
@@ -43,7 +33,14 @@ function inPassing(description: string): string {
   return sentence.replace(/^[A-Z](?![A-Z])/, (letter) => letter.toLowerCase()).replaceAll(/\s+/g, ' ')
 }
 
-function compareHeaders(comparison: Comparison, place: Place, before: Node, after: Node): void {
+/** Headers are the same in any case: those of before, named as after has them. */
+function namedAs(after: Node, before: Node): Node {
+  const nameOf = (name: string) => Object.keys(after).find((it) => it.toLowerCase() === name.toLowerCase()) ?? name
+  return Object.fromEntries(Object.entries(before).map(([name, header]) => [nameOf(name), header]))
+}
+
+function compareHeaders(comparison: Comparison, place: Place, released: Node, after: Node): void {
+  const before = namedAs(after, released)
   for (const name of names(before, after)) {
     const at = below(place, `header \`${name}\` of ${place.subject}`, 'headers', name)
     const there = { ...at, subject: place.subject }
@@ -54,7 +51,7 @@ function compareHeaders(comparison: Comparison, place: Place, before: Node, afte
     } else {
       const was = resolve(comparison.before, before[name]).node
       const is = resolve(comparison.after, after[name]).node
-      compareWords(comparison, at, was, is)
+      compareKeywords(comparison, at, 'header', was, is)
       if (was.required && !is.required) note(comparison, at, 'breaking', 'may be absent', why.missed)
       if (!was.required && is.required) note(comparison, at, 'changed', 'is always there')
       compareSchemas(comparison, at, 'answer', was.schema, is.schema)
@@ -80,7 +77,7 @@ export function compareContent(
       note(comparison, at, 'added', `may be \`${type}\``)
     } else {
       const [was, is] = [before[type] as Node, after[type] as Node]
-      compareWords(comparison, { ...at, subject: '{operation}' }, was, is)
+      compareKeywords(comparison, { ...at, subject: '{operation}' }, 'content', was, is)
       compareSchemas(comparison, below(at, place.subject, 'schema'), direction, was.schema, is.schema)
     }
   }

@@ -41,6 +41,8 @@ export const why = {
   forbidden: 'A key whose scopes sufficed until now is answered 403.',
   unanswered: 'Whoever calls it is answered 404 or 405.',
   defaulted: 'Whoever leaves it out gets something else.',
+  repeated: 'A client that repeats it when no answer came does twice what it wanted once.',
+  unjudged: 'The guard does not know what it means for callers.',
   nobody: '',
 }
 

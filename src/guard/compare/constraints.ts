@@ -13,8 +13,8 @@ import {
 
 type Effect = 'narrower' | 'wider' | 'unknown'
 
-const lowerBounds = ['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minProperties']
-const upperBounds = ['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxProperties']
+const lowerBounds = ['minimum', 'exclusiveMinimum', 'minLength', 'minItems', 'minContains', 'minProperties']
+const upperBounds = ['maximum', 'exclusiveMaximum', 'maxLength', 'maxItems', 'maxContains', 'maxProperties']
 
 /** Those that can only be compared by being there or not. */
 const conditions = [
@@ -39,6 +39,9 @@ const conditions = [
   'contentMediaType',
 ]
 
+/** Every keyword that bounds a value. */
+export const bounds = [...lowerBounds, ...upperBounds, ...conditions]
+
 export function compareConstraints(
   comparison: Comparison,
   place: Place,
@@ -46,7 +49,7 @@ export function compareConstraints(
   before: Node,
   after: Node,
 ): void {
-  for (const keyword of [...lowerBounds, ...upperBounds, ...conditions]) {
+  for (const keyword of bounds) {
     const was = expanded(comparison.before, boundOf(keyword, before))
     const is = expanded(comparison.after, boundOf(keyword, after))
     if (same(was, is)) continue

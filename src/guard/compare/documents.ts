@@ -13,12 +13,14 @@ import {
   same,
   why,
 } from './change.ts'
+import { compareKeywords } from './keywords.ts'
 import { compareBodies, compareParameters, compareSecurity } from './requests.ts'
 
 const root: Place = { subject: 'the document', pointer: '', operation: '', status: '' }
 
 export function compareDocuments(before: Document, after: Document): Change[] {
   const comparison: Comparison = { before, after, changes: [] }
+  compareKeywords(comparison, root, 'document', before as unknown as Node, after as unknown as Node)
   compareOperations(comparison)
   compareSchemes(comparison)
   compareProse(comparison)
@@ -59,11 +61,20 @@ function compareOperation(comparison: Comparison, at: Place, was: OperationOfPat
   if (before.operationId !== after.operationId) {
     note(comparison, at, 'breaking', `was called \`${before.operationId}\``, why.renamed)
   }
-  compareWords(comparison, at, before as unknown as Node, after as unknown as Node)
+  const itemOf = ({ paths }: Document, path: string): Node => paths[path] ?? {}
+  compareKeywords(comparison, at, 'path', itemOf(comparison.before, was.path), itemOf(comparison.after, is.path))
+  compareKeywords(comparison, at, 'operation', before as unknown as Node, after as unknown as Node)
+  compareRepetition(comparison, at, before['x-idempotent'] === true, after['x-idempotent'] === true)
   compareSecurity(comparison, at, before.security, after.security)
   compareParameters(comparison, at, was, is)
   compareBodies(comparison, at, before.requestBody, after.requestBody)
   compareAnswers(comparison, at, before.responses, after.responses)
+}
+
+/** Whether clients repeat it by themselves when no answer came. */
+function compareRepetition(comparison: Comparison, at: Place, was: boolean, is: boolean): void {
+  if (was && !is) note(comparison, at, 'breaking', 'may not be repeated any more (`x-idempotent`)', why.repeated)
+  if (!was && is) note(comparison, at, 'added', 'may be repeated (`x-idempotent`)')
 }
 
 function compareSchemes(comparison: Comparison): void {

@@ -3,7 +3,6 @@ import { alternativesOf, pairUp, typeOf } from './alternatives.ts'
 import {
   below,
   type Comparison,
-  compareWords,
   type Direction,
   type Node,
   names,
@@ -15,6 +14,7 @@ import {
   why,
 } from './change.ts'
 import { compareConstraints, judge, shown } from './constraints.ts'
+import { compareKeywords } from './keywords.ts'
 
 /** `open` are the components that the comparison is inside of: a schema that contains itself is compared once. */
 export function compareSchemas(
@@ -29,8 +29,10 @@ export function compareSchemas(
   const at = inComponent(place, is)
   if (is.component && open.includes(is.component.pointer)) return
   const inner = is.component ? [...open, is.component.pointer] : open
-  compareWords(comparison, at, was.node, is.node)
+  compareKeywords(comparison, at, 'schema', was.node, is.node)
   compareDefaults(comparison, at, direction, was.node, is.node)
+  compareMode(comparison, at, direction, was.node, is.node)
+  compareDiscriminators(comparison, at, was.node, is.node)
   const pairing = pairUp(alternativesOf(comparison.before, was), alternativesOf(comparison.after, is))
   for (const { label } of pairing.gone) lose(comparison, at, direction, label)
   // Clients skip a kind of thing that they do not know, where a discriminator tells them the kind.
@@ -42,7 +44,7 @@ export function compareSchemas(
   for (const [one, other] of pairing.pairs) {
     const branch = other.component?.pointer === is.component?.pointer ? at : inComponent(at, other)
     if (branch !== at && open.includes(other.component?.pointer ?? '')) continue
-    if (branch !== at) compareWords(comparison, branch, one.node, other.node)
+    if (branch !== at) compareKeywords(comparison, branch, 'schema', one.node, other.node)
     compareValues(comparison, branch, direction, one.node, other.node, [...inner, other.component?.pointer ?? ''])
   }
 }
@@ -72,6 +74,28 @@ function compareDefaults(comparison: Comparison, place: Place, direction: Direct
   note(comparison, place, breaks ? 'breaking' : 'changed', what, breaks ? why.defaulted : why.nobody)
 }
 
+/** What is only read may not be sent, and what is only written does not come. */
+function compareMode(comparison: Comparison, place: Place, direction: Direction, was: Node, is: Node): void {
+  const [keyword, reason] = direction === 'request' ? ['readOnly', why.refused] : ['writeOnly', why.missed]
+  if (was[keyword] !== true && is[keyword] === true) note(comparison, place, 'breaking', `is \`${keyword}\``, reason)
+  if (was[keyword] === true && is[keyword] !== true) note(comparison, place, 'added', `is not \`${keyword}\` any more`)
+}
+
+/** Clients tell kinds apart by it; that there is another kind is told by the alternatives. */
+function compareDiscriminators(comparison: Comparison, place: Place, before: Node, after: Node): void {
+  const [was, is] = [before.discriminator, after.discriminator] as { propertyName?: string; mapping?: Node }[]
+  if (!was) return
+  const kept = Object.entries(was.mapping ?? {}).every(([value, kind]) => is?.mapping?.[value] === kind)
+  if (is && kept && is.propertyName === was.propertyName) return
+  note(
+    comparison,
+    place,
+    'breaking',
+    `has ${is ? 'another' : 'no'} \`discriminator\`${is ? '' : ' any more'}`,
+    why.missed,
+  )
+}
+
 function compareValues(
   comparison: Comparison,
   place: Place,
@@ -83,7 +107,8 @@ function compareValues(
   if (!compareTypes(comparison, place, direction, typeOf(before), typeOf(after))) return
   compareConstants(comparison, place, direction, before, after)
   compareConstraints(comparison, place, direction, before, after)
-  compareMembers(comparison, place, direction, before, after, open)
+  // What may be anything has no members to lose.
+  if (typeOf(after) !== undefined || after.properties) compareMembers(comparison, place, direction, before, after, open)
   const inside: [string, string][] = [
     ['items', 'an item of'],
     ['contentSchema', 'the content of'],
@@ -108,7 +133,7 @@ function compareTypes(comparison: Comparison, place: Place, direction: Direction
       ? `does not take \`${was}\` any more, but \`${is}\``
       : `may be ${is === undefined ? 'anything' : `\`${is}\``}`
   note(comparison, place, kind, what, reason)
-  return false
+  return widened || narrowed
 }
 
 function compareConstants(comparison: Comparison, place: Place, direction: Direction, was: Node, is: Node): void {
