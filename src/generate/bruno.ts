@@ -116,7 +116,7 @@ function request(surface: Surface, it: OperationOfPath, seq: number): Request {
     headers: pairs('header'),
     auth: credential(document).auth,
     body: json ? { json } : {},
-    vars: { res: kept(it) },
+    vars: { res: kept(document, it) },
     docs: docsOf(it),
   }
 }
@@ -150,8 +150,9 @@ function exampleBody(document: Document, { operation }: OperationOfPath): string
 }
 
 /** An operation that makes something says where (`Location`): its id is then what the other requests are about. */
-function kept({ operation }: OperationOfPath): Request['vars']['res'] {
-  const answer = Object.values(operation.responses).find(({ headers }) => headers && 'Location' in headers)
+function kept(document: Document, { operation }: OperationOfPath): Request['vars']['res'] {
+  const responses = Object.values(operation.responses).map((it) => resolved<typeof it>(document, it))
+  const answer = responses.find(({ headers }) => headers && 'Location' in headers)
   const [, made] = /\/schemas\/(\w+)$/.exec(answer?.content?.['application/json']?.schema?.$ref ?? '') ?? []
   if (!made) return []
   const name = `${made.charAt(0).toLowerCase()}${made.slice(1)}Id`

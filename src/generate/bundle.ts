@@ -8,7 +8,7 @@ import {
   type NormalizedProblem,
   YamlParseError,
 } from '@redocly/openapi-core'
-import type { Document, DocumentName } from './document.ts'
+import { type Document, type DocumentName, missingIn } from './document.ts'
 
 /** What is written in openapi/ is no OpenAPI document; the message says where, and why. */
 export class DocumentRefused extends Error {}
@@ -31,7 +31,10 @@ export async function bundle(name: DocumentName): Promise<Document> {
   if (problem) throw refusal(problem)
   const { parsed } = (await bundleReferences({ ref, config })).bundle
   const ordered = members.filter((member) => member in parsed).map((member) => [member, parsed[member]])
-  return { ...Object.fromEntries(ordered), ...parsed }
+  const document = { ...Object.fromEntries(ordered), ...parsed }
+  const missing = missingIn(document)
+  if (missing !== undefined) throw new DocumentRefused(`${ref}: ${missing}`)
+  return document
 }
 
 function refusal({ message, suggest: [suggestion], location: [location] }: NormalizedProblem): DocumentRefused {

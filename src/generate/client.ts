@@ -1,6 +1,7 @@
 /** Writes `client.ts`: a typed function for each operationId, and what the published client must know to call it. */
 import type { OperationDescription, RetryRule } from '../client/operation.ts'
 import { documentHash } from '../contract/document-hash.ts'
+import { resolved } from '../contract/operations.ts'
 import {
   type Document,
   type DocumentName,
@@ -17,7 +18,7 @@ export function writeClient(document: Document, name: DocumentName): string {
   const operations = operationsOf(document)
   const members = operations.map((it) => {
     const id = it.operation.operationId
-    const readAs = parseAs(it.operation)
+    const readAs = parseAs(document, it.operation)
     return `${docComment(it, '  ')}\n  ${id}: Operation<operations, '${id}'${readAs === 'json' ? '' : `, '${readAs}'`}>`
   })
   const type = `${typeName(name)}Operations`
@@ -40,7 +41,7 @@ export const ${type.charAt(0).toLowerCase()}${type.slice(1)}: SurfaceDescription
   documentHash,
   credential: (apiKey) => ({ ${credential(Object.values(document.components.securitySchemes))} }),
   operations: {
-${operations.map((it) => `    ${it.operation.operationId}: ${literal(description(it))},`).join('\n')}
+${operations.map((it) => `    ${it.operation.operationId}: ${literal(description(document, it))},`).join('\n')}
   },
 }
 `
@@ -51,9 +52,9 @@ function credential([scheme]: SecurityScheme[]): string {
   return `'${scheme?.name}': apiKey`
 }
 
-function description(it: OperationOfPath): OperationDescription {
+function description(document: Document, it: OperationOfPath): OperationDescription {
   const method = it.method.toUpperCase() as OperationDescription['method']
-  const readAs = parseAs(it.operation)
+  const readAs = parseAs(document, it.operation)
   return { method, path: it.path, retry: retryRule(it), ...(readAs !== 'json' && { parseAs: readAs }) }
 }
 
@@ -68,9 +69,11 @@ function retryRule({ method, operation, parameters }: OperationOfPath): RetryRul
 }
 
 /** Events are read as they come, files as bytes; all else is JSON, or nothing. */
-function parseAs({ responses }: OperationObject): NonNullable<OperationDescription['parseAs']> {
+function parseAs(document: Document, { responses }: OperationObject): NonNullable<OperationDescription['parseAs']> {
   const answered = Object.entries(responses).filter(([status]) => status.startsWith('2'))
-  const mediaTypes = answered.flatMap(([, response]) => Object.keys((response as { content?: object }).content ?? {}))
+  const mediaTypes = answered.flatMap(([, response]) =>
+    Object.keys(resolved<{ content?: object }>(document, response).content ?? {}),
+  )
   if (mediaTypes.includes('text/event-stream')) return 'stream'
   return mediaTypes.every((mediaType) => mediaType === 'application/json') ? 'json' : 'blob'
 }

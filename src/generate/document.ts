@@ -69,6 +69,20 @@ export function operationsOf(document: Document): OperationOfPath[] {
   )
 }
 
+/** What the writers need of every operation beyond what OpenAPI asks for: the first that is missing, as a sentence. */
+export function missingIn(document: Document): string | undefined {
+  const missing = operationsOf(document).flatMap(({ path, method, operation, parameters }) => {
+    const needed = ['operationId', 'tags', 'summary', 'description', 'security'] as const
+    const the = operation.operationId ?? `${method.toUpperCase()} ${path}`
+    const undescribed = parameters.filter((it) => !it.description).map((it) => `The parameter ${it.name} of ${the}`)
+    return [
+      ...needed.filter((member) => !operation[member]).map((member) => `${the} has no \`${member}\`; write it.`),
+      ...undescribed.map((it) => `${it} has no \`description\`; write it.`),
+    ]
+  })
+  return missing[0]
+}
+
 function parameter(document: Document, it: Parameter | { $ref: string }): Parameter {
   if (!('$ref' in it)) return it
   const name = it.$ref.replace('#/components/parameters/', '')
@@ -89,9 +103,9 @@ export function typeName(name: DocumentName): string {
 export function docComment({ path, method, operation }: OperationOfPath, indent: string): string {
   const scopes = operation.security.flatMap((requirement) => Object.values(requirement).flat())
   const lines = [
-    `${operation.summary}.`,
+    `${operation.summary.replaceAll('*/', '*\\/')}.`,
     '',
-    ...operation.description.trim().split('\n'),
+    ...operation.description.trim().replaceAll('*/', '*\\/').split('\n'),
     '',
     `\`${method.toUpperCase()} ${path}\` · scopes: ${scopes.join(', ')} · answers: ${Object.keys(operation.responses).join(', ')}`,
   ]

@@ -1,4 +1,5 @@
 /** Writes the changelog of the contract from what separates the documents from those of the last release. */
+import { CallRefused } from '../command-line/explained.ts'
 import { listed, type Sentence } from './compare/sentences.ts'
 import { changesOf } from './contract.ts'
 import type { Finding, Guarded } from './finding.ts'
@@ -29,8 +30,12 @@ export function releasedChangelog(guarded: readonly Guarded[], text: string, day
   return [introduction, mark, ['', ...sections].join('\n') + releasedPart(text)].join('\n')
 }
 
+/** @throws {CallRefused} when what was released cannot be told from the rest: it would be lost. */
 function releasedPart(text: string): string {
-  return text.split(`${mark}\n`)[1] ?? ''
+  const [, released, ...others] = text.split(`${mark}\n`)
+  if (released === undefined || others.length > 0)
+    throw new CallRefused(`${changelogPath} must have this line once: ${mark}`)
+  return released
 }
 
 function section(guarded: Guarded, suffix: string): string {
@@ -55,6 +60,17 @@ function line({ text, why, operations }: Sentence): string {
 }
 
 export function guardChangelog(guarded: readonly Guarded[], text: string): Finding[] {
+  if (text.split(`${mark}\n`).length !== 2) {
+    return [
+      {
+        severity: 'error',
+        what: 'The changelog of the contract does not say once where the released part begins.',
+        where: changelogPath,
+        why: 'What was released could not be told from what is not, and would be lost.',
+        mend: `Put this line back above the newest release, and nowhere else: ${mark}`,
+      },
+    ]
+  }
   if (changelog(guarded, text) === text) return []
   return [
     {

@@ -2,6 +2,7 @@
  * `node src/guard/main.ts` checks the contract. With `--changes` it writes the changelog of what is not released yet;
  * with `--release` it makes the documents as they are the released ones, unless the check fails.
  */
+import { explained } from '../command-line/explained.ts'
 import { type Finding, shownFinding } from './finding.ts'
 import { guard } from './guard.ts'
 import { release, writeChanges } from './release.ts'
@@ -33,5 +34,7 @@ async function releaseChecked(): Promise<boolean> {
   return true
 }
 
-if (process.argv.includes('--changes')) writeChanges(root)
-else if (!(await (process.argv.includes('--release') ? releaseChecked() : check()))) process.exitCode = 1
+await explained(async () => {
+  if (process.argv.includes('--changes')) writeChanges(root)
+  else if (!(await (process.argv.includes('--release') ? releaseChecked() : check()))) process.exitCode = 1
+})

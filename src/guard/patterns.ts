@@ -10,7 +10,11 @@ import { placeOf, walk } from './walk.ts'
 const maxSteps = 2000
 
 /** The code that sees what strangers send; the rest reads what the service itself has written. */
-const codeOfRequests = ['src/{contract,api-keys,accounts,dashboard}/**/*.ts', 'src/*/operations.ts']
+const codeOfRequests = [
+  'src/{contract,api-keys,accounts,dashboard}/**/*.ts',
+  'src/docs/handler.ts',
+  'src/*/operations.ts',
+]
 
 /** Patterns of code that are unsafe by the book, and harmless where they are. */
 export const harmless: Record<string, string> = {
@@ -28,11 +32,16 @@ interface Found {
 
 export function patternsOfDocument({ name, current }: Pick<Guarded, 'name' | 'current'>): Found[] {
   return [...walk(current)].flatMap(({ value, path }) =>
-    path.at(-1) === 'pattern' && typeof value === 'string'
-      ? // Ajv compiles patterns with this flag.
-        [{ pattern: value, flags: 'u', where: placeOf(name, current, path) }]
-      : [],
+    patternsAt(path.at(-1), value).map((pattern) => {
+      // Ajv compiles patterns with this flag.
+      return { pattern, flags: 'u', where: placeOf(name, current, path) }
+    }),
   )
+}
+
+function patternsAt(keyword: unknown, value: unknown): string[] {
+  if (keyword === 'pattern' && typeof value === 'string') return [value]
+  return keyword === 'patternProperties' && typeof value === 'object' ? Object.keys(value ?? {}) : []
 }
 
 /** Every regular expression that is written out in the code that sees requests. */

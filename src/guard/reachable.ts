@@ -15,7 +15,7 @@ export function reachable(document: object): Set<string> {
 function mark(document: object, value: unknown, path: readonly Step[], found: Set<string>): void {
   for (const each of walk(value, path)) {
     const pointer = pointerOf(each.path)
-    if (found.has(pointer)) return
+    if (found.has(pointer)) continue
     found.add(pointer)
     const { $ref } = (each.value ?? {}) as { $ref?: unknown }
     if (typeof $ref !== 'string') continue

@@ -1,5 +1,5 @@
 /** Checks the spelling of what people read: British, with the words of the trade in words.txt. */
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import dictionary from 'dictionary-en-gb'
 import nspell from 'nspell'
 import type { Finding, Guarded, Report } from './finding.ts'
@@ -72,13 +72,25 @@ export function guardSpelling(prose: readonly Prose[]): Report {
   return { looked: `${judged.size} words`, findings }
 }
 
+/** Where the word stands in the files that a document is bundled of; its pointer tells only the bundle's place. */
+function linesOf(word: string, where: string): string {
+  if (!where.startsWith('openapi/')) return ''
+  const whole = new RegExp(`(?<!\\p{L})${word}(?!\\p{L})`, 'u')
+  const lines = globSync('openapi/**/*.yaml').flatMap((file) => {
+    const numbered = readFileSync(file, 'utf8').split('\n').entries()
+    return [...numbered].filter(([, line]) => whole.test(line)).map(([index]) => `${file}:${index + 1}`)
+  })
+  return lines.length > 0 ? ` (${lines.join(', ')})` : ''
+}
+
 function misspelt(word: string, where: string): Finding {
+  const [suggestion] = spell().suggest(word)
   return {
     severity: 'error',
     what: `“${word}” is not a word that the British dictionary knows.`,
-    where,
+    where: where + linesOf(word, where),
     why: 'The documents and guides are what people judge the service by.',
-    mend: `Mend it, put it between backquotes when it is code, or add it to ${wordsPath} when it is a word of the trade.`,
+    mend: `Mend it${suggestion ? ` (“${suggestion}”?)` : ''}, put it between backquotes when it is code, or add it to ${wordsPath} when it is a word of the trade.`,
   }
 }
 

@@ -112,6 +112,13 @@ describe('the changelog of the contract', () => {
     expect(guardChangelog(guarded, history)).toMatchObject([{ mend: expect.stringContaining('npm run changes') }])
   })
 
+  test('is never written over when nothing tells what was released', () => {
+    for (const text of [history.replace('Released;', 'Realeased;'), history + history]) {
+      expect(() => changelog(guarded, text)).toThrow(/must have this line once/)
+      expect(guardChangelog(guarded, text)).toMatchObject([{ mend: expect.stringContaining('Put this line back') }])
+    }
+  })
+
   test('becomes history by a release, once, and what was history stays', () => {
     const text = releasedChangelog(guarded, changelog(guarded, history), '2026-02-03')
     expect(text.split('\n').filter((it) => it.startsWith('## '))).toEqual([

@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Finding } from '../../src/guard/finding.ts'
 import { guardPatterns, patternsOfCode, patternsOfDocument, unusedExcuses } from '../../src/guard/patterns.ts'
+import { reachable } from '../../src/guard/reachable.ts'
 import { guardSecurity } from '../../src/guard/security.ts'
 import { exceptions } from '../../src/guard/security-rules.ts'
 import { guardSpelling, ownWords, proseOfDocument, proseOfMarkdown, unusedWords } from '../../src/guard/spelling.ts'
@@ -155,6 +156,23 @@ test('a misspelt word of a guide is found by its line; code, addresses and link 
   expect(guardSpelling(proseOfMarkdown('docs/guide.md', guide)).findings).toMatchObject([
     { what: expect.stringContaining('“Waht”'), where: 'docs/guide.md:6' },
   ])
+})
+
+test('what a reference leads to is reachable as a whole, also where a part of it was reached before', () => {
+  const found = reachable({
+    paths: {
+      '/a': { post: { requestBody: { $ref: '#/components/b/Part' }, parameters: [{ $ref: '#/components/b/All' }] } },
+    },
+    components: { b: { Part: { $ref: '#/components/b/All/properties/x' }, All: { properties: { x: {}, y: {} } } } },
+  })
+  expect(found).toContain('/components/b/All/properties/y')
+})
+
+test('a misspelt word of a document is shown with its lines in openapi/, and with what may be meant', () => {
+  const prose = [{ text: 'Operatoin operationId', where: 'openapi/execution.v1.yaml, /info' }]
+  const [first, second] = guardSpelling(prose).findings
+  expect(first?.mend).toContain('“Operation”?')
+  expect(second?.where).toMatch(/\(openapi\/[\w./-]+\.yaml:\d+, /)
 })
 
 test('the list of our own words is sorted, has each once, and says when one is not needed', () => {

@@ -1,0 +1,45 @@
+/** The writers of generated/ on documents that are not as ours are today. */
+import { parseAst } from 'rolldown/parseAst'
+import { expect, test } from 'vitest'
+import { writeClient } from '../../src/generate/client.ts'
+import { missingIn } from '../../src/generate/document.ts'
+import { writeServer } from '../../src/generate/server.ts'
+import { altered, current, type Part, parameterOf, run } from '../guard/altered.ts'
+
+const events = '/v1/execution/runs/{runId}/events'
+
+test('the end of a comment in a description or a summary does not end the comment that it stands in', () => {
+  const document = altered(current(), (it) => {
+    it.paths[run].get.description = 'Reads text/*, or */* if you like.'
+    it.paths[run].get.summary = 'Read */ a run'
+  })
+  for (const write of [writeClient, writeServer]) {
+    expect(() => parseAst(write(document, 'execution.v1'), { lang: 'ts' })).not.toThrow()
+  }
+})
+
+test('an event stream that is referred to is read as one', () => {
+  const document = altered(current(), (it) => {
+    const { responses } = it.paths[events].get
+    it.components.responses.Events = responses['200']
+    responses['200'] = { $ref: '#/components/responses/Events' }
+  })
+  const [was, is] = [current(), document].map((it) => writeClient(it, 'execution.v1').split('\n').slice(10))
+  expect(is?.filter((line) => line.includes("'stream'"))).toEqual(was?.filter((line) => line.includes("'stream'")))
+  expect(is?.join('\n')).toContain("'stream'")
+})
+
+test.each([
+  ['security', (it: Part) => delete it.paths[run].get.security, 'getRun has no `security`; write it.'],
+  ['tags', (it: Part) => delete it.paths[run].get.tags, 'getRun has no `tags`; write it.'],
+  ['description', (it: Part) => delete it.paths[run].get.description, 'getRun has no `description`; write it.'],
+  ['operationId', (it: Part) => delete it.paths[run].get.operationId, `GET ${run} has no \`operationId\`; write it.`],
+  [
+    'description of a parameter',
+    (it: Part) => delete parameterOf(it, 'Priority').description,
+    'The parameter priority of queueRemoteRun has no `description`; write it.',
+  ],
+] as const)('a missing %s is told with the operation that lacks it', (_, alter, sentence) => {
+  expect(missingIn(altered(current(), alter))).toBe(sentence)
+  expect(missingIn(current())).toBeUndefined()
+})
