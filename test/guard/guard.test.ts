@@ -71,6 +71,7 @@ test('what breaks v1 is shown with the place, the reason and what to do, and is 
     delete it.paths[run]
     it.info.version = '1.99.0'
   })
+  expect(findings()).toContainEqual(expect.objectContaining({ mend: expect.stringContaining('npm run changes') }))
   writeChanges(folder)
   expect(findings().map(shownFinding)).toEqual([
     [
