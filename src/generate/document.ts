@@ -1,5 +1,7 @@
 /** A bundled OpenAPI 3.1 document, and what the writers need of it. */
 
+import { resolved } from '../contract/operations.ts'
+
 /** The documents, by file name in openapi/. Another one is added here and in redocly.yaml. */
 export const documentNames = ['execution.v1', 'browser-context.alpha'] as const
 export type DocumentName = (typeof documentNames)[number]
@@ -22,7 +24,7 @@ export interface OperationObject {
   /** Our own: that an operation of a method that is not idempotent may be repeated all the same. */
   'x-idempotent'?: boolean
   parameters?: (Parameter | { $ref: string })[]
-  requestBody?: { required?: boolean; content: Content }
+  requestBody?: { required?: boolean; content: Content; 'x-body-bytes-max'?: number }
   responses: Record<string, { headers?: Record<string, unknown>; content?: Content }>
 }
 
@@ -75,8 +77,11 @@ export function missingIn(document: Document): string | undefined {
     const needed = ['operationId', 'tags', 'summary', 'description', 'security'] as const
     const the = operation.operationId ?? `${method.toUpperCase()} ${path}`
     const undescribed = parameters.filter((it) => !it.description).map((it) => `The parameter ${it.name} of ${the}`)
+    const body = operation.requestBody && resolved<typeof operation.requestBody>(document, operation.requestBody)
+    const unbounded = body && body['x-body-bytes-max'] === undefined ? [`The body of ${the}`] : []
     return [
       ...needed.filter((member) => !operation[member]).map((member) => `${the} has no \`${member}\`; write it.`),
+      ...unbounded.map((it) => `${it} has no \`x-body-bytes-max\`; write how many bytes it may have.`),
       ...undescribed.map((it) => `${it} has no \`description\`; write it.`),
     ]
   })

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { writeClient } from '../../src/generate/client.ts'
 import { missingIn } from '../../src/generate/document.ts'
 import { writeServer } from '../../src/generate/server.ts'
-import { altered, current, type Part, parameterOf, run } from '../guard/altered.ts'
+import { altered, current, type Part, parameterOf, queue, run } from '../guard/altered.ts'
 
 const events = '/v1/execution/runs/{runId}/events'
 
@@ -34,6 +34,11 @@ test.each([
   ['tags', (it: Part) => delete it.paths[run].get.tags, 'getRun has no `tags`; write it.'],
   ['description', (it: Part) => delete it.paths[run].get.description, 'getRun has no `description`; write it.'],
   ['operationId', (it: Part) => delete it.paths[run].get.operationId, `GET ${run} has no \`operationId\`; write it.`],
+  [
+    'bound of a body',
+    (it: Part) => delete it.paths[queue].put.requestBody['x-body-bytes-max'],
+    'The body of queueRemoteRun has no `x-body-bytes-max`; write how many bytes it may have.',
+  ],
   [
     'description of a parameter',
     (it: Part) => delete parameterOf(it, 'Priority').description,
