@@ -8,6 +8,7 @@ import {
 } from '@usebruno/lang'
 import { resolved } from '../contract/operations.ts'
 import { goodKey } from '../mock/keys.ts'
+import { mockPorts } from '../mock/ports.ts'
 import { type Document, type DocumentName, type OperationOfPath, operationsOf, type Parameter } from './document.ts'
 
 type Documents = Record<DocumentName, Document>
@@ -21,8 +22,8 @@ interface Surface {
 
 /** Where the mock serves each document. */
 const mockAddresses: Record<DocumentName, string> = {
-  'execution.v1': 'http://127.0.0.1:4001',
-  'browser-context.alpha': 'http://127.0.0.1:4002',
+  'execution.v1': `http://127.0.0.1:${mockPorts.execution}`,
+  'browser-context.alpha': `http://127.0.0.1:${mockPorts.browserContext}`,
 }
 
 /** Whoever opens the collection types the key of a service; the mock's is no secret. */

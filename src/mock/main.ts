@@ -5,6 +5,7 @@ import { settings } from '../config.ts'
 import { openLog } from '../log.ts'
 import { goodKey, mockKeys } from './keys.ts'
 import { type Mock, startMock } from './mock.ts'
+import { mockPorts } from './ports.ts'
 
 function port(name: string, fallback: string): number {
   return settings.EXECUTION_PORT.read(process.env[name] || fallback, name)
@@ -31,8 +32,8 @@ function banner({ executionUrl, browserContextUrl }: Mock): string {
 await explained(async () => {
   const starting = startMock({
     host: process.env.HOST || settings.HOST.fallback,
-    executionPort: port('MOCK_EXECUTION_PORT', '4001'),
-    browserContextPort: port('MOCK_BROWSER_CONTEXT_PORT', '4002'),
+    executionPort: port('MOCK_EXECUTION_PORT', mockPorts.execution),
+    browserContextPort: port('MOCK_BROWSER_CONTEXT_PORT', mockPorts.browserContext),
     log: openLog({
       LOG_LEVEL: settings.LOG_LEVEL.read(process.env.LOG_LEVEL || settings.LOG_LEVEL.fallback, 'LOG_LEVEL'),
     }),
