@@ -8,6 +8,9 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/no
 // The time limits are for a machine that is busy with something else; the tests themselves wait for conditions.
 const limits = { testTimeout: 60_000, hookTimeout: 60_000 }
 
+/** Beside what they belong to, but too long for every change. */
+const forConsumers = ['test/samples/samples.test.ts', 'test/e2e/prism.test.ts']
+
 export default defineConfig({
   test: {
     // More than cores: many tests wait for processes and clocks.
@@ -18,6 +21,7 @@ export default defineConfig({
           ...limits,
           name: 'processes',
           include: ['test/{e2e,worker,browser,command-line}/**/*.test.ts'],
+          exclude: forConsumers,
         },
       },
       {
@@ -33,7 +37,7 @@ export default defineConfig({
           ...limits,
           name: 'consumers',
           // `npm run test:consumers`: what those get who install the client, read the docs or add an operation.
-          include: ['test/consumers/**/*.test.ts'],
+          include: ['test/consumers/**/*.test.ts', ...forConsumers],
         },
       },
       {
@@ -43,7 +47,7 @@ export default defineConfig({
           // `npm run test:consumers`, too: Prism between every client and every service, and no violation.
           include: ['test/e2e/**/*.test.ts'],
           // These call no API, do so in a process of their own, or through Prism anyway.
-          exclude: ['test/e2e/{demo,dev,prism}.test.ts'],
+          exclude: ['test/e2e/{demo,prism}.test.ts'],
           env: { THROUGH_PRISM: '1' },
         },
       },
@@ -55,6 +59,7 @@ export default defineConfig({
             'test/{unit,contract,contract-machinery,storage,dashboard}/**/*.test.ts',
             'test/{client,docs,samples,mock,parity,guard,generate}/**/*.test.ts',
           ],
+          exclude: forConsumers,
           // A process for each file would load the service each time: a third of all the time that tests take.
           isolate: false,
         },

@@ -30,14 +30,18 @@ function banner({ executionUrl, browserContextUrl }: Mock): string {
 }
 
 await explained(async () => {
+  const log = openLog({
+    LOG_LEVEL: settings.LOG_LEVEL.read(process.env.LOG_LEVEL || settings.LOG_LEVEL.fallback, 'LOG_LEVEL'),
+  })
   const starting = startMock({
     host: process.env.HOST || settings.HOST.fallback,
     executionPort: port('MOCK_EXECUTION_PORT', mockPorts.execution),
     browserContextPort: port('MOCK_BROWSER_CONTEXT_PORT', mockPorts.browserContext),
-    log: openLog({
-      LOG_LEVEL: settings.LOG_LEVEL.read(process.env.LOG_LEVEL || settings.LOG_LEVEL.fallback, 'LOG_LEVEL'),
-    }),
+    log,
   })
-  onStopSignal(async () => (await starting).stop())
+  onStopSignal(async () => {
+    await (await starting).stop()
+    log.flush()
+  })
   process.stderr.write(`${banner(await starting)}\n`)
 })

@@ -1,4 +1,4 @@
-/** What a newcomer sees of the dashboard, for everybody; the pages of a full account are looked at in test/faults. */
+/** What a newcomer sees of the dashboard, for everybody. */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { faultsOf } from '../support/accessibility.ts'
