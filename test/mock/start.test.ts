@@ -15,8 +15,9 @@ function start(environment: Record<string, string> = {}): {
   said: () => string
   logged: () => string
 } {
-  const ports = { MOCK_EXECUTION_PORT: '0', MOCK_BROWSER_CONTEXT_PORT: '0' }
-  const child = spawn(process.execPath, ['src/mock/main.ts'], { env: { ...process.env, ...ports, ...environment } })
+  // Other tests of this process set another level for their workers.
+  const usual = { MOCK_EXECUTION_PORT: '0', MOCK_BROWSER_CONTEXT_PORT: '0', LOG_LEVEL: 'info' }
+  const child = spawn(process.execPath, ['src/mock/main.ts'], { env: { ...process.env, ...usual, ...environment } })
   let text = ''
   let log = ''
   child.stdout.setEncoding('utf8').on('data', (part) => {
