@@ -159,7 +159,7 @@ describe('the commands of the guides work as they stand', () => {
       .replaceAll('http://127.0.0.1:3002', service.browserContextUrl)
       .replace(/^export API_KEY=.*$/m, '')
     const environment = { ...process.env, PATH: pathWithCurl, ...variables }
-    const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], { env: environment })
+    const { stdout } = await promisify(execFile)('sh', ['-euc', script], { env: environment })
     expect(stdout).not.toMatch(/\/docs\/errors#|Unauthorized|Forbidden/)
     return stdout
   }
