@@ -1,7 +1,15 @@
 /** One call of an operation: its tries, the waits between them, and what comes of it as a value. */
 import createClient, { type FetchOptions, mergeHeaders } from 'openapi-fetch'
 import type { Answer, OperationDescription, SurfaceDescription } from './operation.ts'
-import { type CallOptions, type ClientOptions, checkOptions, limitsOf, preferredWaitSecondsMax } from './options.ts'
+import {
+  type CallOptions,
+  type ClientOptions,
+  checkOptions,
+  type LimitOptions,
+  limitsOf,
+  preferredWaitSecondsMax,
+  withoutLimits,
+} from './options.ts'
 import {
   aborted,
   invalidRequest,
@@ -74,7 +82,7 @@ async function call(caller: Caller, description: OperationDescription, given: In
     return { error: invalidRequest(cause), response: Response.error() }
   }
   if (description.retry === 'withIdempotencyKey') ensureIdempotencyKey(headers)
-  const init = { ...given, headers }
+  const init = { ...withoutLimits(given), headers }
   const timeoutSeconds = limits.timeoutSeconds + preferredWaitSeconds(headers)
   // Not the wall clock, which may be set meanwhile.
   const deadline = performance.now() + totalSeconds * 1000
@@ -92,14 +100,7 @@ async function call(caller: Caller, description: OperationDescription, given: In
 async function tryOnce(
   { sender, options, noteDrift }: Caller,
   { method, path, parseAs = 'json' }: OperationDescription,
-  {
-    retries: _,
-    retryWaitSeconds: __,
-    retryWaitSecondsMax: ___,
-    timeoutSeconds: ____,
-    totalSeconds: _____,
-    ...init
-  }: Init,
+  init: Omit<Init, keyof LimitOptions>,
   seconds: number,
 ): Promise<Answer<unknown>> {
   let response = Response.error()

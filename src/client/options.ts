@@ -78,6 +78,12 @@ export function limitsOf(client: LimitOptions, call: LimitOptions): Limits {
   }
 }
 
+/** What of a call is for fetch. */
+export function withoutLimits<Init extends object>(call: Init): Omit<Init, keyof Limits> {
+  const entries = Object.entries(call).filter(([name]) => !(name in usual))
+  return Object.fromEntries(entries) as Omit<Init, keyof Limits>
+}
+
 /** @throws {TypeError} for what cannot work for any request; its message names the option. */
 export function checkOptions({ baseUrl, apiKey }: ClientOptions): void {
   if (!baseUrl) throw new TypeError('baseUrl is empty: give the address of the API.')
