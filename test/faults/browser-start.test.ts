@@ -56,7 +56,8 @@ test('the sandbox is tried first by whoever is not root, and done without, with 
 test('a browser that takes its time is not waited for when the worker stops', async (test) => {
   const file = join(await newPlace(test), 'started')
   const { host } = await openHost(test, {
-    path: await browserProgram(test, `${isStart} { touch ${file}; sleep 1000; }`),
+    // As Chromium does, it ends with the pipe by which it is told what to do.
+    path: await browserProgram(test, `${isStart} { touch ${file}; exec cat <&3 >/dev/null; }`),
   })
   const taken = host.take()
   taken.catch(() => {})
