@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** What a service that follows the same document sends as `X-Document-Hash`. */
-export const documentHash = 'c3b69e065d15cebf'
+export const documentHash = 'accb9e73f71da831'
 
 /** Every operation of Execution API 1.1.0 as a function. */
 export interface ExecutionV1Operations {
