@@ -1,5 +1,6 @@
 /** Accounts, users, API keys, runs with their events and steps, and browser contexts. */
 import { type Kysely, sql } from 'kysely'
+import { growingKey } from './dialects.ts'
 
 export async function up(db: Kysely<unknown>): Promise<void> {
   await accountsAndKeys(db)
@@ -86,7 +87,7 @@ async function runs(db: Kysely<unknown>): Promise<void> {
 
 async function runParts(db: Kysely<unknown>): Promise<void> {
   await sql`CREATE TABLE run_events (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id ${growingKey(db)},
     run_id TEXT NOT NULL REFERENCES runs (id),
     sequence INTEGER NOT NULL,
     at BIGINT NOT NULL,

@@ -5,12 +5,14 @@ import * as initial from './0001-initial.ts'
 import * as dashboard from './0002-dashboard.ts'
 import * as encryptionCheck from './0003-encryption-check.ts'
 import * as browserContexts from './0004-browser-contexts.ts'
+import * as severalMachines from './0005-several-machines.ts'
 
 const migrations: Record<string, Migration> = {
   '0001-initial': initial,
   '0002-dashboard': dashboard,
   '0003-encryption-check': encryptionCheck,
   '0004-browser-contexts': browserContexts,
+  '0005-several-machines': severalMachines,
 }
 
 /** Brings the store to this version's schema. Refuses one that a newer version has migrated. */

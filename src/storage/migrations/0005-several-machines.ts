@@ -1,0 +1,16 @@
+/** The jobs of a queue engine, turns among accounts, and what is found by its age to be removed. */
+import { type Kysely, sql } from 'kysely'
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await db.schema.alterTable('runs').addColumn('job_id', 'text').execute()
+  await db.schema.alterTable('runs').addColumn('job_retry_count', 'integer').execute()
+  // Accounts take turns: each is asked for its best run of a workflow.
+  await sql`DROP INDEX runs_ready`.execute(db)
+  await sql`CREATE INDEX runs_ready ON runs (account_id, workflow_id, priority DESC, id)
+    WHERE status = 'queued' AND delayed = 0 AND waits_for_context = 0`.execute(db)
+  await sql`DROP INDEX runs_leased`.execute(db)
+  await sql`CREATE INDEX runs_leased ON runs (workflow_id, account_id, lease_expires_at)
+    WHERE status = 'running'`.execute(db)
+  await sql`CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL`.execute(db)
+  await db.schema.createIndex('audit_log_by_age').on('audit_log').column('at').execute()
+}
