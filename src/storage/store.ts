@@ -13,21 +13,38 @@ export interface Session {
    * Returns the rows of a SELECT or a RETURNING clause.
    */
   all<Row extends object>(sql: string, values: readonly Value[]): Promise<Row[]>
+  /**
+   * What makes a SELECT, at its end, lock the rows that it finds until the transaction ends: for writes that may
+   * overlap. The embedded store, in which none does, has nothing to say.
+   */
+  forUpdate: 'FOR UPDATE' | ''
 }
 
 /** Something happened that another process may be waiting for. Ringing says that, never what. */
-export type Bell = 'queue' | 'runs' | 'cancellations'
+export type Bell = (typeof bells)[number]
+
+export const bells = ['queue', 'runs', 'cancellations'] as const
+
+export interface WriteOptions {
+  /**
+   * The work may overlap with others that say so too, as far as the store lets it: it locks what it decides on, and
+   * always in the same order. For what is done again and again; everything else is better off alone.
+   */
+  overlapping?: boolean
+}
 
 export interface Store {
   /** Reads what has been committed. */
   read: Session
   /**
-   * Runs `work` in a transaction that no other write overlaps, and resolves once its effects are durable (fsync).
-   * Works that arrive together share one commit; one that throws is undone alone. `work` awaits nothing but its session.
+   * Runs `work` in a transaction that no other write overlaps, and resolves once its effects are durable (fsync). One
+   * that throws is undone alone, whatever shares its commit. `work` awaits nothing but its session. It may be run
+   * again when another was in its way, so that it changes nothing but through its session and what it returns.
    *
-   * @throws {StoreUnavailable} when durability cannot be promised; nothing of `work` was kept then.
+   * @throws {StoreUnavailable} when durability cannot be promised. Nothing of `work` was kept then, unless PostgreSQL
+   * was lost in the moment of its commit: whether it was kept cannot be known.
    */
-  write<Result>(work: (session: Session) => Promise<Result>): Promise<Result>
+  write<Result>(work: (session: Session) => Promise<Result>, options?: WriteOptions): Promise<Result>
   /** Wakes whoever listens to `bell`, in this process and all others, after the write that is to be seen. */
   ring(bell: Bell): void
   /** Calls `listener` soon after each ring (rings may be merged); returns what ends it. */
@@ -44,6 +61,44 @@ export interface Store {
   /** @throws {StoreUnavailable} when the store cannot serve. */
   check(): Promise<void>
   close(): Promise<void>
+  /** Hands out jobs; `undefined` in the embedded store, where the rows of runs are the queue. */
+  jobs?: Jobs
+}
+
+/** Something to be done, for whoever takes it first. */
+export interface NewJob {
+  id: string
+  runId: string
+  priority: number
+  /** How often it may be lost before it is a dead letter. */
+  lossesMax: number
+}
+
+/** A job that was taken; both members together name this one taking of it. */
+export interface TakenJob {
+  id: string
+  runId: string
+  /** How often it was taken before. */
+  retryCount: number
+}
+
+/**
+ * Queues of jobs. What changes them does so in the transaction of the session. A job is given to one taker at a time;
+ * who was given it first has no say any more once it was taken again.
+ */
+export interface Jobs {
+  /** Makes sure that there are queues of these names; not within a transaction. */
+  open(queues: readonly string[]): Promise<void>
+  add(session: Session, queue: string, jobs: readonly NewJob[]): Promise<void>
+  /** Takes up to `count` jobs, highest priority first, then oldest. */
+  take(session: Session, queue: string, count: number): Promise<TakenJob[]>
+  /** Says that the jobs are still at work. */
+  touch(session: Session, queue: string, jobs: readonly Omit<TakenJob, 'runId'>[]): Promise<void>
+  complete(session: Session, queue: string, jobs: readonly Omit<TakenJob, 'runId'>[]): Promise<void>
+  /** The job was lost with its taker: another may take it, unless it was lost too often. */
+  lose(session: Session, queue: string, job: Omit<TakenJob, 'runId'>): Promise<void>
+  /** Removes jobs that nobody has taken. */
+  remove(queue: string, ids: readonly string[]): Promise<void>
 }
 
 /** The store cannot answer or cannot promise durability at this moment; the same call may succeed later. */

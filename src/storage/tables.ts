@@ -110,10 +110,14 @@ export interface RunsTable {
   persist_context: string | null
   /** 1 while the run is queued and its browser context is held by another, so that the queue passes it over. */
   waits_for_context: Flag
+  /** The job by which a queue engine hands the run out, once it can be started; `null` where the row is all there is. */
+  job_id: string | null
+  /** Which taking of that job the running attempt is. */
+  job_retry_count: number | null
 }
 
 export interface RunEventsTable {
-  /** Grows with every event of every run, in the order of commits. */
+  /** Grows with every event of every run, in the order in which they were written, if not committed. */
   id: Generated<number>
   run_id: string
   /** Counts from 1 within the run. */

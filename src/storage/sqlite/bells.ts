@@ -4,9 +4,7 @@
  */
 import { closeSync, type FSWatcher, mkdirSync, openSync, watch, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Bell } from '../store.ts'
-
-const bells: readonly Bell[] = ['queue', 'runs', 'cancellations']
+import { type Bell, bells } from '../store.ts'
 
 export class Bells {
   readonly #files: Map<Bell, number>

@@ -38,7 +38,7 @@ export function connect(path: string, { readOnly }: { readOnly: boolean }): Conn
   }
   const all = async <Row>(sql: string, values: readonly Value[]): Promise<Row[]> =>
     answering(() => prepared(sql).all(...values) as Row[])
-  return { session: { query: kysely(database), all }, database }
+  return { session: { query: kysely(database), all, forUpdate: '' }, database }
 }
 
 /** Kysely's SQLite dialect asks for better-sqlite3's shape of a statement; this is node:sqlite in that shape. */

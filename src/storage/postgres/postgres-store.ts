@@ -1,0 +1,136 @@
+/** The store beyond one machine: a PostgreSQL database that any number of processes share. */
+import type { Pool, PoolClient } from 'pg'
+import { type Session, type Store, StoreUnavailable, type WriteOptions } from '../store.ts'
+import { PostgresBells } from './bells.ts'
+import { openPool, sessionOn } from './connections.ts'
+import { asUnavailable, isWorthRunningAgain } from './failures.ts'
+import { jobRunners, PostgresJobs } from './jobs.ts'
+import { prepareDatabase } from './schema.ts'
+
+export interface PostgresOptions {
+  /** Of this process; one more listens. */
+  connectionsMax: number
+  /** Bells ring this often by themselves, for what was lost with a connection. */
+  fallbackRingMilliseconds: number
+}
+
+const defaults: PostgresOptions = { connectionsMax: 10, fallbackRingMilliseconds: 1000 }
+
+/** Of a work that others were in the way of. */
+const runsMax = 10
+
+/**
+ * Opens the store in the database of `url`, making and migrating it first where needed.
+ *
+ * @throws {DatabaseRefused} naming DATABASE_URL, when the database cannot be used.
+ */
+export async function openPostgresStore(url: string, options: Partial<PostgresOptions> = {}): Promise<Store> {
+  const { connectionsMax, fallbackRingMilliseconds } = { ...defaults, ...options }
+  const pool = openPool(url, connectionsMax)
+  const jobs = new PostgresJobs(pool)
+  try {
+    await prepareDatabase(url, () => jobs.start())
+    const bells = new PostgresBells(url, pool, fallbackRingMilliseconds)
+    await bells.open()
+    return storeOn(pool, bells, jobs)
+  } catch (error) {
+    await jobs.stop()
+    await pool.end()
+    throw error
+  }
+}
+
+function storeOn(pool: Pool, bells: PostgresBells, jobs: PostgresJobs): Store {
+  /** Those under way, for whoever closes the store. */
+  const writing = new Set<Promise<unknown>>()
+  let closed = false
+  return {
+    read: sessionOn(pool),
+    write(work, options) {
+      if (closed) return Promise.reject(new StoreUnavailable('The store is closed.'))
+      const written = inTransaction(pool, work, options)
+      writing.add(written)
+      const done = () => void writing.delete(written)
+      written.then(done, done)
+      return written
+    },
+    ring: (bell) => bells.ring(bell),
+    listen: (bell, listener) => bells.listen(bell, listener),
+    // Nothing that PostgreSQL could be told: its vacuum, its log and its replicas take their time.
+    scrub: async () => {},
+    check: async () => {
+      const { rows } = await pool.query('SELECT pg_is_in_recovery() AS reads_only').catch((error: unknown) => {
+        throw asUnavailable(error)
+      })
+      if (rows[0]?.reads_only) throw new StoreUnavailable('The database only reads.')
+    },
+    close: async () => {
+      closed = true
+      await Promise.allSettled(writing)
+      await bells.close()
+      await jobs.stop()
+      await pool.end()
+    },
+    jobs,
+  }
+}
+
+type Work<Result> = (session: Session) => Promise<Result>
+
+/** Of no meaning but that every write takes it: alone, or beside others that share it. */
+const writeLock = 7_361_024_519
+const beginAlone = `BEGIN; SELECT pg_advisory_xact_lock(${writeLock})`
+const beginShared = `BEGIN; SELECT pg_advisory_xact_lock_shared(${writeLock})`
+
+async function inTransaction<Result>(
+  pool: Pool,
+  work: Work<Result>,
+  { overlapping = false }: WriteOptions = {},
+): Promise<Result> {
+  for (let run = 1; ; run += 1) {
+    try {
+      return await once(pool, work, overlapping ? beginShared : beginAlone)
+    } catch (error) {
+      if (!isWorthRunningAgain(error) || run === runsMax) throw asUnavailable(error)
+    }
+  }
+}
+
+async function once<Result>(pool: Pool, work: Work<Result>, begin: string): Promise<Result> {
+  const client = await pool.connect()
+  let broken = false
+  // While it is lent out, nobody else hears that it was lost.
+  const onError = () => {
+    broken = true
+  }
+  client.on('error', onError)
+  try {
+    await client.query(begin)
+    const result = await work(sessionOf(client))
+    const { command } = await client.query('COMMIT')
+    // A statement has failed, and the work has made nothing of it.
+    if (command !== 'COMMIT') throw new Error('The work went on after a statement that had failed.')
+    return result
+  } catch (error) {
+    broken ||= await client.query('ROLLBACK').then(
+      () => false,
+      () => true,
+    )
+    throw error
+  } finally {
+    client.off('error', onError)
+    client.release(broken)
+  }
+}
+
+const sessions = new WeakMap<PoolClient, Session>()
+
+function sessionOf(client: PoolClient): Session {
+  let session = sessions.get(client)
+  if (!session) {
+    session = sessionOn(client)
+    sessions.set(client, session)
+    jobRunners.set(session, client)
+  }
+  return session
+}

@@ -1,0 +1,89 @@
+/** Brings the database to this version's schema, one process at a time, and says in a sentence what is in the way. */
+import type { Client } from 'pg'
+import { migrate } from '../migrations/migrations.ts'
+import { connect, kyselyOn, schema } from './connections.ts'
+import { codeOf } from './failures.ts'
+
+/** A database that cannot be used as it is; the message says what is wrong, and what to do. */
+export class DatabaseRefused extends Error {}
+
+const oldestVersion = 15
+/** Of no meaning but that every process of the service takes the same: whoever has it migrates. */
+export const migrationLock = 7_361_024_518
+const waitMillisecondsMax = 60_000
+
+/**
+ * Makes or migrates what `act` and the service need. Processes that start together take turns.
+ *
+ * @param act what else has to be made, by the process whose turn it is.
+ * @throws {DatabaseRefused}
+ */
+export async function prepareDatabase(url: string, act: () => Promise<void>): Promise<void> {
+  const client = await connect(url).catch((error: unknown) => {
+    throw refusalOf(error, url)
+  })
+  try {
+    await refuseOldVersions(client)
+    await client.query(`SET lock_timeout TO ${waitMillisecondsMax}`)
+    await client.query('SELECT pg_advisory_lock($1)', [migrationLock])
+    // Where it exists, the right to make it is not asked for.
+    const { rows } = await client.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema])
+    if (rows.length === 0) await client.query(`CREATE SCHEMA ${schema}`)
+    await client.query(`SET search_path TO ${schema}`)
+    await migrate(kyselyOn(client))
+    await act()
+  } catch (error) {
+    throw refusalOf(error, url)
+  } finally {
+    // With the connection goes the lock.
+    await client.end().catch(() => {})
+  }
+}
+
+async function refuseOldVersions(client: Client): Promise<void> {
+  const { rows } = await client.query<{ server_version_num: string }>('SHOW server_version_num')
+  const version = Math.floor(Number(rows[0]?.server_version_num) / 10_000)
+  if (version >= oldestVersion) return
+  throw new DatabaseRefused(
+    `The database of DATABASE_URL is PostgreSQL ${version}: set it to one of version ${oldestVersion} or later.`,
+  )
+}
+
+const sentences: Readonly<Record<string, (where: string, message: string) => string>> = {
+  '28P01': (where) => `PostgreSQL at ${where} refuses the password in DATABASE_URL: correct it.`,
+  '28000': (where, message) => `PostgreSQL at ${where} does not let the user of DATABASE_URL in: ${message}.`,
+  '3D000': (where, message) =>
+    `PostgreSQL at ${where} has no such database: ${message}. Create it, or correct DATABASE_URL.`,
+  '42501': (where, message) =>
+    `The user of DATABASE_URL lacks rights in the database at ${where}: ${message}. Grant it CREATE on the database, or make it the owner of the schemas ${schema} and ${schema}_jobs.`,
+  '55P03': (where) =>
+    `Another process has been migrating the database at ${where} for ${waitMillisecondsMax / 1000} seconds: wait until it is done, and start again.`,
+  '25006': (where) => `The PostgreSQL at ${where} only reads, as a standby does: set DATABASE_URL to the primary.`,
+}
+
+/** Without the password, which the URL has and messages of the driver may repeat. */
+function refusalOf(error: unknown, url: string): unknown {
+  if (error instanceof DatabaseRefused || !(error instanceof Error)) return error
+  const where = placeOf(url)
+  const code = codeOf(error)
+  const sentence = sentences[code ?? '']
+  const message = messageOf(error)
+  if (sentence) return new DatabaseRefused(sentence(where, message), { cause: error })
+  const isOfConnection = code === undefined || /^(08|57|53|E[A-Z])/.test(code)
+  if (!isOfConnection || /written by a newer version/.test(error.message)) return error
+  return new DatabaseRefused(
+    `PostgreSQL at ${where} cannot be reached (${message}): start it, or correct DATABASE_URL.`,
+    { cause: error },
+  )
+}
+
+/** Of several addresses that were tried, each has failed in its way. */
+function messageOf(error: Error): string {
+  if (error instanceof AggregateError) return error.errors.map((each: Error) => each.message).join('; ')
+  return error.message
+}
+
+function placeOf(url: string): string {
+  const { hostname, port, pathname, searchParams } = new URL(url)
+  return `${hostname || searchParams.get('host') || 'localhost'}:${port || 5432}${pathname}`
+}
