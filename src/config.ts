@@ -63,6 +63,19 @@ const browserCdpUrl: Setting<string | undefined> = {
   },
 }
 
+const databaseUrl: Setting<string | undefined> = {
+  meaning:
+    'A PostgreSQL database (15 or later) that keeps everything instead of `DATA_DIR`, for several processes and machines: `postgres://user:password@host/database`.',
+  fallback: undefined,
+  read: (text, name) => {
+    if (URL.canParse(text) && /^postgres(ql)?:\/\//.test(text)) return text
+    // Not with the value, which may hold a password.
+    throw new ConfigRefused(
+      `${name} is no URL of a PostgreSQL database: set it to one such as postgres://user:password@host/database.`,
+    )
+  },
+}
+
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
 /** Every environment variable that the service reads. */
@@ -88,6 +101,8 @@ export const settings = {
     10,
   ),
   DATA_DIR: directory('Where the embedded store and the encryption key are.', './data'),
+  DATABASE_URL: databaseUrl,
+  DATABASE_CONNECTIONS: count('How many connections a process has to the database of `DATABASE_URL`.', '10', 2, 1000),
   WORKFLOWS_DIR: directory('Where the workflows are.', './examples/workflows'),
   RATE_LIMIT_PER_MINUTE: count(
     'How many requests an API key may make in a minute, over both APIs; 0 for any number.',
@@ -157,11 +172,6 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     const text = environment[name] || setting.fallback
     return [name, text === undefined ? undefined : setting.read(text, name)]
   })
-  if (environment.DATABASE_URL) {
-    throw new ConfigRefused(
-      'DATABASE_URL is set, but this version has the embedded store alone: unset it, and set DATA_DIR.',
-    )
-  }
   const config = Object.freeze(Object.fromEntries(entries)) as Config
   if (!config.ENCRYPTION_KEY && config.ENCRYPTION_KEY_PREVIOUS) {
     throw new ConfigRefused(

@@ -9,9 +9,17 @@ import type { SealedColumn } from './storage/sealed-columns.ts'
 import { openSqliteStore } from './storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from './storage/store.ts'
 
-/** @throws {ConfigRefused} when the data directory cannot be used. */
+/** @throws {ConfigRefused} when the database or the data directory cannot be used. */
 export async function openStore(config: Config): Promise<Store> {
-  return inDataDirectory(config, () => openSqliteStore(config.DATA_DIR))
+  const { DATABASE_URL, DATABASE_CONNECTIONS } = config
+  if (DATABASE_URL === undefined) return inDataDirectory(config, () => openSqliteStore(config.DATA_DIR))
+  // Loaded where it is used: it takes memory and time at the start.
+  const { DatabaseRefused, openPostgresStore } = await import('./storage/postgres/postgres-store.ts')
+  try {
+    return await openPostgresStore(DATABASE_URL, { connectionsMax: DATABASE_CONNECTIONS })
+  } catch (error) {
+    throw error instanceof DatabaseRefused ? new ConfigRefused(error.message) : error
+  }
 }
 
 /**

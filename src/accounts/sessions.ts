@@ -8,7 +8,7 @@ export interface StoredSession {
   expiresAt: number
 }
 
-const findSql = 'SELECT user_id AS userId, data, expires_at AS expiresAt FROM sessions WHERE hash = ?'
+const findSql = 'SELECT user_id AS "userId", data, expires_at AS "expiresAt" FROM sessions WHERE hash = ?'
 
 export class Sessions {
   readonly #store: Store

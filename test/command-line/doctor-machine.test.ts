@@ -28,7 +28,7 @@ describe('the configuration', () => {
     [{ LOG_LEVEL: 'loud' }, ['LOG_LEVEL'], 'Set it to one of fatal,'],
     [{ WORKER_SLOTS: 'x', LEASE_SECONDS: '1' }, ['LEASE_SECONDS', 'WORKER_SLOTS'], 'LEASE_SECONDS is "1": set it to'],
     [{ DASHBOARD_PORT: '3001' }, ['DASHBOARD_PORT'], 'Set them to different ports.'],
-    [{ DATABASE_URL: 'postgres://x' }, ['DATABASE_URL'], 'Unset it, and set DATA_DIR.'],
+    [{ DATABASE_URL: 'mysql://x' }, ['DATABASE_URL'], 'Set it to one such as postgres://'],
     [{ BROWSER_PATH: '/x', BROWSER_CDP_URL: 'ws://x' }, ['BROWSER_CDP_URL', 'BROWSER_PATH'], 'Unset the one'],
   ])('%j fails, for each variable that is refused', ([environment, refused, advice]) => {
     const read = readAll({ HOST: '127.0.0.2', ...environment })

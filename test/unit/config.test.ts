@@ -27,6 +27,8 @@ test('nothing needs to be set', () => {
     LEASE_SECONDS: 15,
     ABORT_GRACE_SECONDS: 5,
     SHUTDOWN_SECONDS: 10,
+    DATABASE_URL: undefined,
+    DATABASE_CONNECTIONS: 10,
     ENCRYPTION_KEY: undefined,
     ENCRYPTION_KEY_PREVIOUS: undefined,
     LOG_LEVEL: 'info',
@@ -34,7 +36,7 @@ test('nothing needs to be set', () => {
 })
 
 test('an empty variable counts as one that is not set', () => {
-  const empty = Object.fromEntries([...Object.keys(settings), 'DATABASE_URL'].map((name) => [name, '']))
+  const empty = Object.fromEntries(Object.keys(settings).map((name) => [name, '']))
   expect(readConfig(empty)).toEqual(readConfig({}))
 })
 
@@ -131,8 +133,15 @@ test('two addresses on one port are refused by a sentence that names both', () =
   })
 })
 
-test('a DATABASE_URL is refused rather than ignored', () => {
-  expect(() => readConfig({ DATABASE_URL: 'postgres://localhost' })).toThrow(/^DATABASE_URL is set, but .*: unset it/)
+test('a DATABASE_URL that leads to no PostgreSQL is refused without its value, which may hold a password', () => {
+  for (const url of ['mysql://root:secret@localhost/x', 'localhost:5432', 'postgres']) {
+    expect(() => readConfig({ DATABASE_URL: url })).toThrow(
+      new ConfigRefused(
+        'DATABASE_URL is no URL of a PostgreSQL database: set it to one such as postgres://user:password@host/database.',
+      ),
+    )
+  }
+  expect(readConfig({ DATABASE_URL: 'postgresql://localhost/x' }).DATABASE_URL).toBe('postgresql://localhost/x')
 })
 
 test('every variable says what it means', () => {

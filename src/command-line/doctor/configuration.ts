@@ -10,7 +10,7 @@ export interface ReadConfiguration {
   refused: ReadonlySet<string>
 }
 
-const names = [...Object.keys(settings), 'DATABASE_URL']
+const names = Object.keys(settings)
 
 /** Reads as `readConfig` does, and again without what it has refused, until it has refused everything that is wrong. */
 export function readAll(environment: NodeJS.ProcessEnv): ReadConfiguration {

@@ -7,6 +7,8 @@ import { asUnavailable, isWorthRunningAgain } from './failures.ts'
 import { jobRunners, PostgresJobs } from './jobs.ts'
 import { prepareDatabase } from './schema.ts'
 
+export { DatabaseRefused } from './schema.ts'
+
 export interface PostgresOptions {
   /** Of this process; one more listens. */
   connectionsMax: number
