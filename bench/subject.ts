@@ -20,7 +20,7 @@ import { logOutput } from '../src/log.ts'
 import { RunArtifacts } from '../src/runs/artifacts.ts'
 import { RunFeed } from '../src/runs/feed.ts'
 import { Runs } from '../src/runs/runs.ts'
-import { insertRun, type NewRun } from '../src/runs/store.ts'
+import { insertRuns, type NewRun } from '../src/runs/store.ts'
 import { Cursors } from '../src/storage/cursors.ts'
 import { Encryption } from '../src/storage/encryption.ts'
 import { KeyFile, keyFilePath, makeKeyFile } from '../src/storage/keys/key-file.ts'
@@ -50,7 +50,7 @@ async function insert(store: Store, variables: unknown): Promise<object> {
     variables: JSON.stringify(variables),
     createdAt: at,
   }
-  await store.write((session) => insertRun(session, run))
+  await store.write((session) => insertRuns(session, [{ ...run, waitsForContext: false, jobId: null }]))
   store.ring('queue')
   const state = { status: 'queued', reason: null, waitingFor: 'worker', cancelRequested: false, attempts: 0 }
   const later = { output: null, error: null, progress: null, startedAt: null, finishedAt: null }

@@ -113,6 +113,12 @@ export const settings = {
   BROWSER_CONTEXT_VERSIONS: count('How many versions of a browser context are kept.', '5', 1, 100),
   ARTIFACT_RETENTION_DAYS: count('How many days the artifacts of runs are kept.', '30', 1, 3650),
   WORKER_SLOTS: count('How many runs a worker executes at the same time.', '4', 1, 64),
+  ACCOUNT_CONCURRENCY: count(
+    'How many runs of one account may run at the same time, over all workers; 0 for any number.',
+    '0',
+    0,
+    1_000_000,
+  ),
   WORKFLOW_MEMORY_MB: count('The heap that the process of a run may use, in megabytes.', '512', 32, 65536),
   BROWSER_PATH: browserPath,
   BROWSER_CDP_URL: browserCdpUrl,

@@ -20,6 +20,7 @@ export async function worker(): Promise<void> {
     browser: { path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL },
     contextVersionsKept: config.BROWSER_CONTEXT_VERSIONS,
     artifactRetentionDays: config.ARTIFACT_RETENTION_DAYS,
+    accountConcurrency: config.ACCOUNT_CONCURRENCY,
   }
   const onFatal = (error: unknown) => {
     log.fatal({ err: error }, 'the worker cannot execute runs any more')

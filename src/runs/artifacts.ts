@@ -1,4 +1,5 @@
 /** Files that runs make, such as a PDF or a screenshot: kept in the store for some days. */
+import { inList } from '../storage/lists.ts'
 import { portionOf, type Unwanted } from '../storage/portion.ts'
 import type { Session, Store } from '../storage/store.ts'
 
@@ -83,9 +84,9 @@ export class RunArtifacts {
   async of(runIds: readonly string[]): Promise<Map<string, Artifact[]>> {
     const found = new Map<string, Artifact[]>()
     if (runIds.length === 0) return found
-    const marks = runIds.map(() => '?').join(', ')
+    const { marks, values } = inList(runIds)
     const sql = `SELECT ${columns} FROM artifacts WHERE run_id IN (${marks}) AND created_at > ? ORDER BY created_at, name`
-    for (const row of await this.#store.read.all<Row>(sql, [...runIds, this.#oldest()])) {
+    for (const row of await this.#store.read.all<Row>(sql, [...values, this.#oldest()])) {
       found.set(row.run_id, [...(found.get(row.run_id) ?? []), this.#artifactOf(row)])
     }
     return found

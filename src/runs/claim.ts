@@ -2,8 +2,10 @@
 import type { Hold } from '../browser-contexts/hold.ts'
 import type { Session } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
+import type { WaitingRun } from './context-turns.ts'
+import type { Ticket } from './handout.ts'
 import type { PersistContext } from './run.ts'
-import { appendEvent, countRunning } from './store.ts'
+import { appendEvent } from './store.ts'
 
 /** A workflow as a worker has it; the queue gives out no run of any other. */
 export interface Claimable {
@@ -34,47 +36,28 @@ export interface Claim extends Lease {
   hold: Hold | null
 }
 
-/** One that has not started in time is not started any more, even before it is marked as expired. */
-const headSql = `SELECT id, priority, browser_context_id, persist_context FROM runs
-  WHERE status = 'queued' AND delayed = 0 AND waits_for_context = 0 AND workflow_id = ?
-  AND (expires_at IS NULL OR expires_at > ? OR attempts > 0) ORDER BY priority DESC, id LIMIT 1`
-
 const claimSql = `UPDATE runs SET status = 'running', reason = NULL, attempts = attempts + 1, workflow_version = ?,
-  started_at = COALESCE(started_at, ?), worker_id = ?, lease_expires_at = ?
-  WHERE id = ? RETURNING *`
+  started_at = COALESCE(started_at, ?), worker_id = ?, lease_expires_at = ?, job_id = ?, job_retry_count = ?
+  WHERE id = ? AND status = 'queued' RETURNING *`
 
-interface Head {
-  id: string
-  priority: number
-  browser_context_id: string | null
-  persist_context: string | null
-}
+const claimableSql = `SELECT id, browser_context_id, persist_context FROM runs WHERE id = ? AND status = 'queued'
+  AND (job_id IS NULL OR job_id = ?) AND (expires_at IS NULL OR expires_at > ? OR attempts > 0)`
 
-/**
- * The run to start next. One look-up in the index of ready runs for each workflow below its limit: a single query
- * over all of them would read past every run of a workflow that is at its limit.
- */
-export async function bestOf(session: Session, workflows: readonly Claimable[], now: number) {
-  const limited = workflows.some((workflow) => workflow.concurrencyLimit !== null)
-  const running = limited ? await countRunning(session) : undefined
-  let best: (Head & { workflow: Claimable }) | undefined
-  for (const workflow of workflows) {
-    if (workflow.concurrencyLimit !== null && (running?.get(workflow.id) ?? 0) >= workflow.concurrencyLimit) continue
-    const [head] = await session.all<Head>(headSql, [workflow.id, now])
-    if (!head) continue
-    const before = !best || head.priority > best.priority || (head.priority === best.priority && head.id < best.id)
-    if (before) best = { ...head, workflow }
-  }
-  return best
+/** The run of the ticket, if it can be started still: it may have been cancelled or have expired since it was offered. */
+export async function findClaimable(session: Session, { runId, jobId }: Ticket, now: number) {
+  const [run] = await session.all<WaitingRun>(`${claimableSql} ${session.forUpdate}`, [runId, jobId, now])
+  return run
 }
 
 /** Starts an attempt of the run under a lease, in the transaction that chose it. */
 export async function take(
   session: Session,
-  { id, workflow, hold }: { id: string; workflow: Claimable; hold: Hold | null },
+  { ticket, workflow, hold }: { ticket: Ticket; workflow: Claimable; hold: Hold | null },
   { workerId, at, until }: { workerId: string; at: number; until: number },
 ): Promise<Claim> {
-  const [row] = await session.all<RunsTable>(claimSql, [workflow.version, at, workerId, until, id])
+  const { runId: id, jobId, jobRetryCount } = ticket
+  const values = [workflow.version, at, workerId, until, jobId, jobRetryCount, id]
+  const [row] = await session.all<RunsTable>(claimSql, values)
   if (!row) throw new Error(`Run ${id} vanished while it was claimed.`)
   await appendEvent(session, id, {
     at,

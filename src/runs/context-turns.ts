@@ -4,17 +4,19 @@
  */
 import { type Hold, isHeld, letGo, noteUse, takeHold } from '../browser-contexts/hold.ts'
 import type { Session } from '../storage/store.ts'
+import { type Handout, type ReadyRun, readyColumns } from './handout.ts'
 
 const waitSql = 'UPDATE runs SET waits_for_context = 1 WHERE id = ?'
 
 /** The first of those that wait for a context. */
 const nextSql = `UPDATE runs SET waits_for_context = 0 WHERE id = (
   SELECT id FROM runs WHERE status = 'queued' AND waits_for_context = 1 AND browser_context_id = ?
-  ORDER BY priority DESC, id LIMIT 1)`
+  ORDER BY priority DESC, id LIMIT 1) AND waits_for_context = 1 RETURNING ${readyColumns}`
 
 /** All of those that wait for a context. */
 const everySql = `UPDATE runs SET waits_for_context = 0
-  WHERE status = 'queued' AND waits_for_context = 1 AND browser_context_id = ?`
+  WHERE status = 'queued' AND waits_for_context = 1 AND browser_context_id = ?
+  RETURNING ${readyColumns}`
 
 /** One look into the index for each context: with SELECT DISTINCT, SQLite read past every run that waits. */
 const waitedForSql = `WITH RECURSIVE waited (id) AS (
@@ -27,7 +29,7 @@ const waitedForSql = `WITH RECURSIVE waited (id) AS (
   LEFT JOIN browser_contexts ON browser_contexts.id = waited.id AND deleted_at IS NULL
   WHERE waited.id IS NOT NULL AND held_by_run_id IS NULL LIMIT 100`
 
-interface Waiting {
+export interface WaitingRun {
   id: string
   browser_context_id: string | null
   persist_context: string | null
@@ -37,7 +39,7 @@ interface Waiting {
  * What the run that is about to start may change its browser context under: a hold, or `null` when it only reads it or
  * has none. `wait` when another run holds it; the run is out of the queue's way then.
  */
-export async function holdFor(session: Session, run: Waiting, at: number): Promise<Hold | null | 'wait'> {
+export async function holdFor(session: Session, run: WaitingRun, at: number): Promise<Hold | null | 'wait'> {
   if (run.browser_context_id === null) return null
   if (run.persist_context === 'never') {
     await noteUse(session, run.browser_context_id, at)
@@ -52,8 +54,15 @@ export async function holdFor(session: Session, run: Waiting, at: number): Promi
 }
 
 /** Lets go of the run's browser context, for the next one that waits for it. */
-export async function passOnContext(session: Session, contextId: string, runId: string): Promise<void> {
-  if (await letGo(session, contextId, runId)) await session.all(nextSql, [contextId])
+export async function passOnContext(
+  session: Session,
+  handout: Handout,
+  contextId: string,
+  runId: string,
+): Promise<void> {
+  if (await letGo(session, contextId, runId)) {
+    await handout.offerAgain(session, await session.all<ReadyRun>(nextSql, [contextId]))
+  }
 }
 
 /** Whether there are contexts that runs wait for and none holds: deleted ones, or the next run has not started. */
@@ -62,9 +71,9 @@ export async function anyFreeContextWaitedFor(session: Session): Promise<boolean
 }
 
 /** Gives the next run of each such context its turn; what waits for a deleted one has nothing to wait for. */
-export async function passOnFreeContexts(session: Session): Promise<void> {
+export async function passOnFreeContexts(session: Session, handout: Handout): Promise<void> {
   for (const { id, deleted } of await freeContextsWaitedFor(session)) {
-    await session.all(deleted ? everySql : nextSql, [id])
+    await handout.offerAgain(session, await session.all<ReadyRun>(deleted ? everySql : nextSql, [id]))
   }
 }
 

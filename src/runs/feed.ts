@@ -1,16 +1,16 @@
 /** Tells who follows a run, or all of an account, when something has happened to it, in whichever process it happened. */
-import type { Store } from '../storage/store.ts'
+import { inList } from '../storage/lists.ts'
+import type { Session, Store } from '../storage/store.ts'
 import type { Run, RunEvent } from './run.ts'
 import type { Runs } from './runs.ts'
 import { isFinal, type RunStatus } from './state.ts'
 import { eventsAfter } from './store.ts'
 
 const latestSql = 'SELECT COALESCE(MAX(id), 0) AS latest FROM run_events'
-const changedSql = 'SELECT DISTINCT run_id FROM run_events WHERE id > ? AND id <= ?'
-const changedWithAccountSql = `SELECT run_id, (SELECT account_id FROM runs WHERE id = run_id) AS account_id
-  FROM (${changedSql}) AS changed`
+const changedSql = 'SELECT id, run_id FROM run_events WHERE id > ? ORDER BY id LIMIT ?'
 
 const eventsPerRead = 500
+const changesPerRead = 1000
 
 export class RunFeed {
   readonly #store: Store
@@ -18,6 +18,8 @@ export class RunFeed {
   readonly #followers = { run: new Map<string, Set<() => void>>(), account: new Map<string, Set<() => void>>() }
   /** The last event that followers know of. */
   #seen = 0
+  /** Ids below that of which no event has been seen, and since when. */
+  readonly #missing = new Map<number, number>()
   #isReading = false
   #again = false
   #closed = false
@@ -117,12 +119,19 @@ export class RunFeed {
     if (!this.#followed) {
       const [row] = await this.#store.read.all<{ latest: number }>(latestSql, [])
       // Another follower may have begun meanwhile, and must not miss what it waits for.
-      if (!this.#followed) this.#seen = row?.latest ?? 0
+      if (!this.#followed) await this.#begin(row?.latest ?? 0)
     }
     const changes = new Changes(() => this.#unfollow(what, id, changes.tell))
     const followers = this.#followers[what].get(id) ?? new Set()
     this.#followers[what].set(id, followers.add(changes.tell))
     return changes
+  }
+
+  /** Nothing up to now is news, but what was written and is not committed yet. */
+  async #begin(latest: number): Promise<void> {
+    this.#missing.clear()
+    this.#seen = Math.max(0, latest - changesPerRead)
+    await this.#changedRuns()
   }
 
   #unfollow(what: 'run' | 'account', id: string, tell: () => void): void {
@@ -143,14 +152,11 @@ export class RunFeed {
     while (this.#again) {
       this.#again = false
       try {
-        const [row] = await this.#store.read.all<{ latest: number }>(latestSql, [])
-        const latest = row?.latest ?? 0
-        const sql = this.#followers.account.size > 0 ? changedWithAccountSql : changedSql
-        const changed = await this.#store.read.all<{ run_id: string; account_id?: string }>(sql, [this.#seen, latest])
-        this.#seen = latest
-        for (const { run_id, account_id = '' } of changed) {
-          for (const tell of this.#followers.run.get(run_id) ?? []) tell()
-          for (const tell of this.#followers.account.get(account_id) ?? []) tell()
+        const changed = await this.#changedRuns()
+        for (const runId of changed) for (const tell of this.#followers.run.get(runId) ?? []) tell()
+        if (this.#followers.account.size === 0) continue
+        for (const accountId of await accountsOf(this.#store.read, changed)) {
+          for (const tell of this.#followers.account.get(accountId) ?? []) tell()
         }
       } catch {
         // The store is unavailable; the next ring tries again, and readers learn of it by their own reads.
@@ -159,6 +165,61 @@ export class RunFeed {
     // In the turn of the last look at `#again`: a ring between the two would not be heard.
     this.#isReading = false
   }
+
+  /**
+   * The runs with events since the last look. Ids are given out before the commit, in PostgreSQL: one that is missing
+   * between others may come still, and is looked for until it has to be one that was undone.
+   */
+  async #changedRuns(): Promise<Set<string>> {
+    const runs = new Set<string>()
+    const { read } = this.#store
+    const now = performance.now()
+    for (const [id, since] of this.#missing) if (now - since > missingMilliseconds) this.#missing.delete(id)
+    if (this.#missing.size > 0) {
+      const { marks, values } = inList([...this.#missing.keys()])
+      const sql = `SELECT id, run_id FROM run_events WHERE id IN (${marks})`
+      for (const { id, run_id } of await read.all<Changed>(sql, values)) {
+        this.#missing.delete(id)
+        runs.add(run_id)
+      }
+    }
+    for (let count = changesPerRead; count === changesPerRead; ) {
+      const changed = await read.all<Changed>(changedSql, [this.#seen, changesPerRead])
+      count = changed.length
+      for (const { id, run_id } of changed) {
+        for (let skipped = this.#seen + 1; skipped < id && this.#missing.size < missingMax; skipped += 1) {
+          this.#missing.set(skipped, now)
+        }
+        this.#seen = id
+        runs.add(run_id)
+      }
+    }
+    return runs
+  }
+}
+
+interface Changed {
+  id: number
+  run_id: string
+}
+
+/** No transaction of the service takes so long. */
+const missingMilliseconds = 30_000
+/** Bounds what one look asks for. */
+const missingMax = 1000
+
+async function accountsOf(session: Session, runs: ReadonlySet<string>): Promise<Set<string>> {
+  const accounts = new Set<string>()
+  for (const ids of portionsOf([...runs], changesPerRead)) {
+    const { marks, values } = inList(ids)
+    const sql = `SELECT account_id FROM runs WHERE id IN (${marks})`
+    for (const { account_id } of await session.all<{ account_id: string }>(sql, values)) accounts.add(account_id)
+  }
+  return accounts
+}
+
+function* portionsOf<Item>(items: readonly Item[], size: number): Generator<Item[]> {
+  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
 }
 
 /** Remembers that something changed until somebody waits for it. */

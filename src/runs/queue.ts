@@ -5,16 +5,23 @@
 import type { Session, Store } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
 import { type NewArtifact, putArtifact } from './artifacts.ts'
-import { bestOf, type Claim, type Claimable, type Lease, take } from './claim.ts'
+import { type Claim, type Claimable, findClaimable, type Lease, take } from './claim.ts'
 import { holdFor, passOnContext } from './context-turns.ts'
+import { type AttemptedRun, attemptedColumns, type Handout, handoutOf } from './handout.ts'
 import type { RunEvent } from './run.ts'
 import { type Next, nextAfter, type Outcome, type RunStatus } from './state.ts'
 import { appendEvent, forgetSteps } from './store.ts'
+import { Turns } from './turns.ts'
 
 export type Report = Omit<RunEvent, 'sequence'>
 
+export interface QueueOptions {
+  accountConcurrency?: number
+  now?: () => number
+}
+
 const renewSql = `UPDATE runs SET lease_expires_at = ? WHERE status = 'running' AND worker_id = ?
-  RETURNING id, attempts`
+  RETURNING attempts, ${attemptedColumns}`
 
 const cancelRequestedSql = `SELECT id, attempts FROM runs
   WHERE status = 'running' AND cancel_requested = 1 AND worker_id = ?`
@@ -26,14 +33,24 @@ const passedOverMax = 100
 
 export class RunQueue {
   readonly #store: Store
+  readonly #handout: Handout
+  readonly #accountConcurrency: number
   readonly #now: () => number
+  /** The account that had the last turn here. */
+  #lastAccount = ''
 
-  constructor(store: Store, now: () => number = Date.now) {
+  /** @param accountConcurrency how many runs of one account may run at the same time, anywhere; 0 for any number. */
+  constructor(store: Store, { accountConcurrency = 0, now = Date.now }: QueueOptions = {}) {
     this.#store = store
+    this.#handout = handoutOf(store)
+    this.#accountConcurrency = accountConcurrency
     this.#now = now
   }
 
-  /** Claims up to `slots` runs, highest priority first, then oldest, within the workflows' concurrency limits. */
+  /**
+   * Claims up to `slots` runs within the concurrency limits of their workflows and accounts: accounts take turns, and
+   * of each the highest priority goes first, then the oldest.
+   */
   async claim(
     workerId: string,
     workflows: readonly Claimable[],
@@ -41,46 +58,76 @@ export class RunQueue {
     leaseSeconds: number,
   ): Promise<Claim[]> {
     // Most wake-ups find nothing; reading first spares them a write transaction.
-    if (!(await bestOf(this.#store.read, workflows, this.#now()))) return []
+    if (!(await Turns.read(this.#store.read, this.#claimer(workflows), this.#now())).next()) return []
+    // Two that count at the same time would both find room for one more.
+    const counts = this.#accountConcurrency > 0 || workflows.some(({ concurrencyLimit }) => concurrencyLimit !== null)
     let more = true
     const claims: Claim[] = []
     // Each passed-over run is one statement: others write between two batches of them.
     while (more) {
-      more = false
-      const claimed = this.#store.write(async (session) => {
-        const taken: Claim[] = []
-        for (let passedOver = 0; claims.length + taken.length < slots; ) {
-          const at = this.#now()
-          const best = await bestOf(session, workflows, at)
-          if (!best) break
-          const hold = await holdFor(session, best, at)
-          if (hold !== 'wait')
-            taken.push(await take(session, { ...best, hold }, { workerId, at, until: at + leaseSeconds * 1000 }))
-          else if (++passedOver === passedOverMax) {
-            more = true
-            break
-          }
-        }
-        return taken
+      const lease = { workerId, slots: slots - claims.length, leaseSeconds }
+      const batch = this.#store.write((session) => this.#claimSome(session, workflows, lease), {
+        overlapping: true,
+        ...(counts && { turn: 'claim' }),
       })
       // What an earlier batch has claimed is not to be lost with this one: its leases would be renewed for ever.
-      const taken = await claimed.catch((error: unknown) => {
+      const taken = await batch.catch((error: unknown) => {
         if (claims.length === 0) throw error
-        more = false
-        return []
+        return { claims: [], more: false }
       })
-      claims.push(...taken)
+      more = taken.more
+      claims.push(...taken.claims)
     }
+    this.#lastAccount = claims.at(-1)?.accountId ?? this.#lastAccount
     if (claims.length > 0) this.#store.ring('runs')
     return claims
+  }
+
+  #claimer(workflows: readonly Claimable[]) {
+    return { workflows, accountConcurrency: this.#accountConcurrency, after: this.#lastAccount }
+  }
+
+  /** As many as one transaction may take; returns whether there may be more. */
+  async #claimSome(
+    session: Session,
+    workflows: readonly Claimable[],
+    { workerId, slots, leaseSeconds }: { workerId: string; slots: number; leaseSeconds: number },
+  ): Promise<{ claims: Claim[]; more: boolean }> {
+    const claims: Claim[] = []
+    const turns = await Turns.read(session, this.#claimer(workflows), this.#now())
+    for (let passedOver = 0; claims.length < slots; ) {
+      const at = this.#now()
+      const head = turns.next()
+      if (!head) break
+      const ticket = await this.#handout.take(session, head)
+      if (!ticket) {
+        turns.drop(head)
+        continue
+      }
+      const run = await findClaimable(session, ticket, at)
+      const hold = run && (await holdFor(session, run, at))
+      if (hold === undefined || hold === 'wait') {
+        await this.#handout.discard(session, head, ticket)
+        await turns.passOver(session, head, at)
+        if (++passedOver === passedOverMax) return { claims, more: true }
+        continue
+      }
+      const { workflow } = head
+      claims.push(await take(session, { ticket, workflow, hold }, { workerId, at, until: at + leaseSeconds * 1000 }))
+      await turns.served(session, head, at)
+    }
+    return { claims, more: false }
   }
 
   /** Prolongs all leases of the worker; returns those that it still holds. */
   async renew(workerId: string, leaseSeconds: number): Promise<Lease[]> {
     const until = this.#now() + leaseSeconds * 1000
-    const rows = await this.#store.write((session) =>
-      session.all<{ id: string; attempts: number }>(renewSql, [until, workerId]),
-    )
+    const renew = async (session: Session) => {
+      const held = await session.all<AttemptedRun & { attempts: number }>(renewSql, [until, workerId])
+      await this.#handout.touch(session, held)
+      return held
+    }
+    const rows = await this.#store.write(renew, { overlapping: true })
     return rows.map((row) => ({ runId: row.id, attempt: row.attempts, workerId }))
   }
 
@@ -126,18 +173,20 @@ export class RunQueue {
     const held = await this.#whileHeld(lease, async (session, row) => {
       const more = await alongside(session, nextOf(row, outcome, retry).status)
       await record(session, lease, [...reports, ...more])
-      await settleRow(session, row, outcome, retry, this.#now())
+      await settleRow(session, this.#handout, row, outcome, retry, this.#now())
     })
     if (held) this.#store.ring('queue')
     return held
   }
 
   async #whileHeld(lease: Lease, work: (session: Session, row: RunsTable) => Promise<void>): Promise<boolean> {
-    const held = await this.#store.write(async (session) => {
-      const [row] = await session.all<RunsTable>(heldSql, [lease.runId, lease.attempt, lease.workerId])
+    const whileHeld = async (session: Session) => {
+      const values = [lease.runId, lease.attempt, lease.workerId]
+      const [row] = await session.all<RunsTable>(`${heldSql} ${session.forUpdate}`, values)
       if (row) await work(session, row)
       return row !== undefined
-    })
+    }
+    const held = await this.#store.write(whileHeld, { overlapping: true })
     if (held) this.#store.ring('runs')
     return held
   }
@@ -160,6 +209,7 @@ function nextOf({ cancel_requested, failures, losses }: RunsTable, outcome: Outc
 /** Writes what becomes of a running run, and the event that tells it. */
 export async function settleRow(
   session: Session,
+  handout: Handout,
   row: RunsTable,
   outcome: Outcome,
   retry: Claimable['retry'],
@@ -189,5 +239,8 @@ export async function settleRow(
   const data = { status: next.status, attempt: row.attempts, reason: next.reason }
   await appendEvent(session, row.id, { at, type: 'status', data })
   if (!again) await forgetSteps(session, row.id)
-  if (row.browser_context_id !== null) await passOnContext(session, row.browser_context_id, row.id)
+  const lost = outcome.kind === 'workerLost' && next.reason === 'workerLost'
+  await (lost ? handout.lose(session, row) : handout.end(session, row))
+  if (again && !lost && !delayed) await handout.offerAgain(session, [row])
+  if (row.browser_context_id !== null) await passOnContext(session, handout, row.browser_context_id, row.id)
 }

@@ -35,9 +35,6 @@ export type Queued =
   | { kind: 'variablesMisfit'; misfits: Misfit[] }
   | { kind: 'idempotencyConflict' }
 
-/** Ends the transaction in which the run would have been queued. */
-export class NoSuchBrowserContext extends Error {}
-
 /**
  * What tells a request from another one with the same idempotency key. To be taken before defaults and earlier secrets
  * are filled in: the same request is the same under a newer schema.

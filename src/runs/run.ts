@@ -50,8 +50,10 @@ export interface RunEvent {
   data: Record<string, unknown>
 }
 
-/** @param atLimit whether the run's workflow runs as often as its concurrency limit allows. */
-export function runOf(row: RunsTable, atLimit: (workflowId: string) => boolean, artifacts: Artifact[]): Run {
+type AtLimit = (run: { accountId: string; workflowId: string }) => boolean
+
+/** @param atLimit whether the run's workflow, or its account, runs as often as its concurrency limit allows. */
+export function runOf(row: RunsTable, atLimit: AtLimit, artifacts: Artifact[]): Run {
   return {
     id: row.id,
     accountId: row.account_id,
@@ -80,11 +82,11 @@ export function runOf(row: RunsTable, atLimit: (workflowId: string) => boolean, 
   }
 }
 
-function waitingFor(row: RunsTable, atLimit: (workflowId: string) => boolean): WaitingFor | null {
+function waitingFor(row: RunsTable, atLimit: AtLimit): WaitingFor | null {
   if (row.status !== 'queued') return null
   if (row.delayed === 1) return 'delay'
   if (row.waits_for_context === 1) return 'browserContext'
-  return atLimit(row.workflow_id) ? 'concurrencyLimit' : 'worker'
+  return atLimit({ accountId: row.account_id, workflowId: row.workflow_id }) ? 'concurrencyLimit' : 'worker'
 }
 
 function parsed<Value>(json: string | null): Value | null {

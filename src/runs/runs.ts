@@ -1,20 +1,20 @@
 /** What callers do with runs: queue, read, list and cancel them. */
 import { v7 as uuid } from 'uuid'
-import { findContext } from '../browser-contexts/store.ts'
 import type { Cursors } from '../storage/cursors.ts'
 import type { Encryption } from '../storage/encryption.ts'
-import type { Session, Store } from '../storage/store.ts'
+import { type Store, unlessUnavailable } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import type { Workflows } from '../workflows/workflows.ts'
+import { Admission } from './admission.ts'
 import type { RunArtifacts } from './artifacts.ts'
+import { type Handout, handoutOf } from './handout.ts'
 import { type History, historyOf } from './history.ts'
 import {
   fingerprintOf,
   identityOf,
   inOrder,
   isFingerprintOf,
-  NoSuchBrowserContext,
   type Queued,
   type QueueRequest,
   type Queuer,
@@ -44,6 +44,8 @@ export interface RunsParts {
   encryption: Encryption
   cursors: Cursors
   artifacts: RunArtifacts
+  /** How many runs of one account may run at the same time; 0, as without it, for any number. */
+  accountConcurrency?: number
 }
 
 export class Runs {
@@ -52,9 +54,15 @@ export class Runs {
   readonly #encryption: Encryption
   readonly #cursors: Cursors
   readonly #artifacts: RunArtifacts
+  readonly #handout: Handout
+  readonly #admission: Admission
+  readonly #accountConcurrency: number
   readonly #now: () => number
 
   constructor(parts: RunsParts, now = Date.now) {
+    this.#handout = handoutOf(parts.store)
+    this.#admission = new Admission(parts.store, this.#handout, now)
+    this.#accountConcurrency = parts.accountConcurrency ?? 0
     this.#store = parts.store
     this.#workflows = parts.workflows
     this.#encryption = parts.encryption
@@ -95,28 +103,17 @@ export class Runs {
       persistContext: browserContext?.persist ?? null,
     }
     // Read before the write: nothing may fail between the commit and the answer.
-    const atLimit = await this.#limits([{ status: 'queued', workflow_id: workflow.id }])
-    let waitsForContext = false
-    const insert = async (session: Session) => {
-      const found = await this.#earlierUse(session, run, request.idempotencyKey, identity)
-      if (found) return found
-      waitsForContext = await waitsFor(session, run)
-      await rows.insertRun(session, run, waitsForContext)
-      return undefined
-    }
-    const earlier = await this.#store.write(insert).catch((error: unknown) => {
-      if (error instanceof NoSuchBrowserContext) return 'noSuchBrowserContext' as const
-      throw error
-    })
-    if (earlier === 'noSuchBrowserContext') return { kind: earlier }
-    if (!earlier) {
+    const atLimit = await this.#limits([{ status: 'queued', account_id: accountId, workflow_id: workflow.id }])
+    const entered = await this.#admission.enter({ run, idempotencyKey: this.#keyOf(run, request, identity) })
+    if (entered.kind === 'noSuchBrowserContext') return entered
+    if (entered.kind === 'entered') {
       this.#store.ring('queue')
-      const waits = waitsForContext ? 'context' : atLimit(workflow.id) ? 'limit' : undefined
+      const waits = entered.waitsForContext ? 'context' : atLimit(run) ? 'limit' : undefined
       return { kind: 'queued', run: queuedRun(run, checked.masked, waits), replayed: false }
     }
-    if (!isFingerprintOf(identity ?? '', earlier.fingerprint, this.#encryption)) return { kind: 'idempotencyConflict' }
-    const first = await this.get(accountId, earlier.run_id)
-    if (!first) throw new Error(`An idempotency key names run ${earlier.run_id}, which does not exist.`)
+    if (!isFingerprintOf(identity ?? '', entered.fingerprint, this.#encryption)) return { kind: 'idempotencyConflict' }
+    const first = await this.get(accountId, entered.runId)
+    if (!first) throw new Error(`An idempotency key names run ${entered.runId}, which does not exist.`)
     return { kind: 'queued', run: first, replayed: true }
   }
 
@@ -165,11 +162,13 @@ export class Runs {
       if (ended) await rows.forgetSteps(session, row.id)
       const data = { status: ended ? 'cancelled' : row.status, attempt: row.attempts, reason: 'cancelRequested' }
       await rows.appendEvent(session, row.id, { at, type: 'status', data })
-      return row.id
+      return row
     })
     if (changed) {
       this.#store.ring('cancellations')
       this.#store.ring('runs')
+      // What nobody takes any more may as well be left to whoever comes upon it.
+      if (changed.status === 'queued') await this.#handout.withdraw(changed).catch(unlessUnavailable)
     }
     return this.get(accountId, id)
   }
@@ -187,12 +186,10 @@ export class Runs {
     return JSON.parse(this.#encryption.open(row.secrets, secretsOwner(accountId, row.id)))
   }
 
-  async #earlierUse(session: Session, run: rows.NewRun, key: string | undefined, identity: string | undefined) {
+  #keyOf({ accountId, id }: rows.NewRun, { idempotencyKey: key }: QueueRequest, identity: string | undefined) {
     if (key === undefined || identity === undefined) return undefined
     const fingerprint = fingerprintOf(identity, this.#encryption)
-    const now = this.#now()
-    const use = { accountId: run.accountId, key, fingerprint, runId: run.id, expiresAt: now + idempotencyMilliseconds }
-    return rows.claimIdempotencyKey(session, use, now)
+    return { accountId, key, fingerprint, runId: id, expiresAt: this.#now() + idempotencyMilliseconds }
   }
 
   async #told(found: RunsTable[]): Promise<Run[]> {
@@ -201,25 +198,23 @@ export class Runs {
     return found.map((row) => runOf(row, atLimit, artifacts.get(row.id) ?? []))
   }
 
-  /** Tells which workflows are at their concurrency limit; asks the store only when a row depends on it. */
-  async #limits(found: { status: string; workflow_id: string }[]): Promise<(workflowId: string) => boolean> {
+  /** Tells which runs wait for a concurrency limit; asks the store only when one depends on it. */
+  async #limits(found: readonly Limited[]): Promise<(run: { accountId: string; workflowId: string }) => boolean> {
     const limitOf = (workflowId: string) =>
       this.#workflows.get(workflowId)?.concurrencyLimit ?? Number.POSITIVE_INFINITY
-    const depends = found.some((row) => row.status === 'queued' && Number.isFinite(limitOf(row.workflow_id)))
+    const ofAccount = this.#accountConcurrency || Number.POSITIVE_INFINITY
+    const depends = found.some(
+      (row) => row.status === 'queued' && Number.isFinite(Math.min(ofAccount, limitOf(row.workflow_id))),
+    )
     if (!depends) return () => false
     const running = await rows.countRunning(this.#store.read)
-    return (workflowId) => (running.get(workflowId) ?? 0) >= limitOf(workflowId)
+    return ({ accountId, workflowId }) =>
+      rows.runningOf(running, { workflowId }) >= limitOf(workflowId) ||
+      rows.runningOf(running, { accountId }) >= ofAccount
   }
 }
 
-/** Whether the run is to wait for its browser context. @throws {NoSuchBrowserContext} */
-async function waitsFor(session: Session, { accountId, browserContextId, persistContext, availableAt }: rows.NewRun) {
-  if (browserContextId === null) return false
-  const context = await findContext(session, accountId, browserContextId)
-  if (!context) throw new NoSuchBrowserContext()
-  // One that is delayed is looked at again when its time has come.
-  return persistContext !== 'never' && availableAt === null && context.held_by_run_id !== null
-}
+type Limited = Pick<RunsTable, 'status' | 'account_id' | 'workflow_id'>
 
 function least(a: string | undefined, b: string | undefined): string | undefined {
   if (a === undefined || b === undefined) return a ?? b

@@ -1,7 +1,8 @@
 /** The SQL of runs and their events that the API uses; the queue's is in queue.ts. */
-import type { Session } from '../storage/store.ts'
+import type { Session, Value } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
 import type { PersistContext, RunEvent } from './run.ts'
+import { transitions } from './state.ts'
 
 /** A run to be queued; everything else of a new row follows from it. */
 export interface NewRun {
@@ -21,28 +22,59 @@ export interface NewRun {
   persistContext: PersistContext | null
 }
 
-const insertRunSql = `INSERT INTO runs
-  (id, account_id, api_key_id, user_id, workflow_id, workflow_version, status, priority, variables, secrets, created_at,
-   delayed, available_at, expires_at, browser_context_id, persist_context, waits_for_context)
-  VALUES (?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const runColumns = [
+  'id',
+  'account_id',
+  'api_key_id',
+  'user_id',
+  'workflow_id',
+  'workflow_version',
+  'status',
+  'priority',
+  'variables',
+  'secrets',
+  'created_at',
+  'delayed',
+  'available_at',
+  'expires_at',
+  'browser_context_id',
+  'persist_context',
+  'waits_for_context',
+  'job_id',
+]
 
-const insertFirstEventSql = `INSERT INTO run_events (run_id, sequence, at, type, data) VALUES (?, 1, ?, 'status', ?)`
+/** A run as it is written, and what was found out about it in the transaction that writes it. */
+export interface EnteredRun extends NewRun {
+  /** Whether another run holds the browser context that this one is to change. */
+  waitsForContext: boolean
+  /** `null` where it is handed out without a job, and while it is not ready. */
+  jobId: string | null
+}
+
+/** So many are written by one statement: each number of rows is a statement of its own, which is prepared once. */
+const rowsPerStatement = [64, 32, 16, 8, 4, 2, 1]
 
 const queuedEvent = JSON.stringify({ status: 'queued', attempt: 0, reason: null })
 
 /**
- * Two prepared statements: with Kysely's builder the same inserts took three times the CPU.
- *
- * @param waitsForContext whether another run holds the browser context that this one is to change.
+ * Writes the runs with their first events, in as few statements as there can be: of what arrives together, a statement
+ * for each would be most of the work, above all where the store is at the other end of a network.
  */
-export async function insertRun(session: Session, run: NewRun, waitsForContext = false): Promise<void> {
-  await session.all(insertRunSql, [
+export async function insertRuns(session: Session, runs: readonly EnteredRun[]): Promise<void> {
+  await insertRows(session, 'runs', runColumns, runs.map(rowOf))
+  const events = runs.map(({ id, createdAt }) => [id, 1, createdAt, 'status', queuedEvent])
+  await insertRows(session, 'run_events', ['run_id', 'sequence', 'at', 'type', 'data'], events)
+}
+
+function rowOf(run: EnteredRun): Value[] {
+  return [
     run.id,
     run.accountId,
     run.apiKeyId,
     run.userId ?? null,
     run.workflowId,
     run.workflowVersion,
+    'queued',
     run.priority,
     run.variables,
     run.secrets,
@@ -52,13 +84,35 @@ export async function insertRun(session: Session, run: NewRun, waitsForContext =
     run.expiresAt,
     run.browserContextId,
     run.persistContext,
-    waitsForContext ? 1 : 0,
-  ])
-  await session.all(insertFirstEventSql, [run.id, run.createdAt, queuedEvent])
+    run.waitsForContext ? 1 : 0,
+    run.jobId,
+  ]
+}
+
+const insertSqls = new Map<string, string>()
+
+function insertSql(table: string, columns: readonly string[], rows: number): string {
+  const key = `${table} ${rows}`
+  let sql = insertSqls.get(key)
+  if (sql === undefined) {
+    const row = `(${columns.map(() => '?').join(', ')})`
+    sql = `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${Array(rows).fill(row).join(', ')}`
+    insertSqls.set(key, sql)
+  }
+  return sql
+}
+
+async function insertRows(session: Session, table: string, columns: readonly string[], rows: readonly Value[][]) {
+  for (let done = 0; done < rows.length; ) {
+    const count = rowsPerStatement.find((each) => each <= rows.length - done) ?? 1
+    await session.all(insertSql(table, columns, count), rows.slice(done, done + count).flat())
+    done += count
+  }
 }
 
 const appendEventSql = `INSERT INTO run_events (run_id, sequence, at, type, data)
-  SELECT ?, COALESCE(MAX(sequence), 0) + 1, ?, ?, ? FROM run_events WHERE run_id = ?`
+  SELECT CAST(? AS TEXT), COALESCE(MAX(sequence), 0) + 1, CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT)
+  FROM run_events WHERE run_id = ?`
 
 /** Adds an event after the run's last one. */
 export async function appendEvent(
@@ -96,7 +150,9 @@ export interface RunFilter {
  * one order, and SQLite would read past every run of the others.
  */
 export async function listRuns(session: Session, accountId: string, filter: RunFilter, limit: number) {
-  const { workflowId, statuses = [undefined], from, before } = filter
+  const { workflowId, from, before } = filter
+  // The index of an account's workflows has their statuses before the ids.
+  const statuses = filter.statuses ?? (workflowId === undefined ? [undefined] : Object.keys(transitions))
   const newest = (status: string | undefined) => {
     let rows = session.query.selectFrom('runs').selectAll().where('account_id', '=', accountId)
     if (workflowId !== undefined) rows = rows.where('workflow_id', '=', workflowId)
@@ -114,12 +170,29 @@ export async function listRuns(session: Session, accountId: string, filter: RunF
   return all?.orderBy('id', 'desc').limit(limit).execute() ?? []
 }
 
-const runningSql = `SELECT workflow_id, COUNT(*) AS running FROM runs WHERE status = 'running' GROUP BY workflow_id`
+const runningSql = `SELECT workflow_id, account_id, COUNT(*) AS running FROM runs WHERE status = 'running'
+  GROUP BY workflow_id, account_id`
 
-/** How many runs of each workflow are running, over all accounts. */
-export async function countRunning(session: Session): Promise<Map<string, number>> {
-  const rows = await session.all<{ workflow_id: string; running: number }>(runningSql, [])
-  return new Map(rows.map((row) => [row.workflow_id, row.running]))
+/** How many runs are running, by workflow and account. */
+export type Running = Map<string, Map<string, number>>
+
+export async function countRunning(session: Session): Promise<Running> {
+  const rows = await session.all<{ workflow_id: string; account_id: string; running: number }>(runningSql, [])
+  const running: Running = new Map()
+  for (const { workflow_id, account_id, running: count } of rows) {
+    const ofWorkflow = running.get(workflow_id) ?? new Map<string, number>()
+    running.set(workflow_id, ofWorkflow.set(account_id, count))
+  }
+  return running
+}
+
+/** Of a workflow, or of an account, in all. */
+export function runningOf(running: Running, { workflowId, accountId }: { workflowId?: string; accountId?: string }) {
+  const workflows = workflowId === undefined ? [...running.values()] : [running.get(workflowId) ?? new Map()]
+  const counts = workflows.flatMap((accounts) =>
+    accountId === undefined ? [...accounts.values()] : [accounts.get(accountId) ?? 0],
+  )
+  return counts.reduce((sum: number, count: number) => sum + count, 0)
 }
 
 export interface IdempotencyKey {
@@ -130,19 +203,22 @@ export interface IdempotencyKey {
   expiresAt: number
 }
 
+/** An earlier use whose time is over is forgotten; whoever writes the same key at the same moment is waited for. */
+const claimKeySql = `INSERT INTO idempotency_keys (account_id, key, fingerprint, run_id, expires_at) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, run_id = excluded.run_id,
+  expires_at = excluded.expires_at WHERE idempotency_keys.expires_at <= ? RETURNING run_id`
+const findKeySql = 'SELECT fingerprint, run_id FROM idempotency_keys WHERE account_id = ? AND key = ?'
+
 /** The key's earlier use, or `undefined` when this is the first one within its time; it is then written down. */
-export async function claimIdempotencyKey(session: Session, key: IdempotencyKey, now: number) {
-  const { query } = session
-  const mine = query.selectFrom('idempotency_keys').selectAll().where('account_id', '=', key.accountId)
-  const earlier = await mine.where('key', '=', key.key).executeTakeFirst()
-  if (earlier && earlier.expires_at > now) return earlier
-  const row = { fingerprint: key.fingerprint, run_id: key.runId, expires_at: key.expiresAt }
-  await query
-    .insertInto('idempotency_keys')
-    .values({ ...row, account_id: key.accountId, key: key.key })
-    .onConflict((it) => it.columns(['account_id', 'key']).doUpdateSet(row))
-    .execute()
-  return undefined
+export async function claimIdempotencyKey(
+  session: Session,
+  { accountId, key, fingerprint, runId, expiresAt }: IdempotencyKey,
+  now: number,
+): Promise<{ fingerprint: Uint8Array; run_id: string } | undefined> {
+  const claimed = await session.all(claimKeySql, [accountId, key, fingerprint, runId, expiresAt, now])
+  if (claimed.length > 0) return undefined
+  const [earlier] = await session.all<{ fingerprint: Uint8Array; run_id: string }>(findKeySql, [accountId, key])
+  return earlier
 }
 
 const eventsAfterSql = `SELECT sequence, at, type, data FROM run_events

@@ -4,6 +4,7 @@ import type { Session, Store } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { anyFreeContextWaitedFor, passOnFreeContexts } from './context-turns.ts'
+import { type AttemptedRun, attemptedColumns, type Handout, handoutOf, type ReadyRun, readyColumns } from './handout.ts'
 import { settleRow } from './queue.ts'
 import { Removal } from './removal.ts'
 import { appendEvent } from './store.ts'
@@ -13,9 +14,11 @@ const nextDelaySql = `SELECT MIN(available_at) AS at FROM runs WHERE status = 'q
 const expiringSql = `SELECT id FROM runs
   WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND attempts = 0 LIMIT 500`
 const lostSql = `SELECT * FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 500`
-const endDelaysSql = `UPDATE runs SET delayed = 0 WHERE status = 'queued' AND delayed = 1 AND available_at <= ?`
+const endDelaysSql = `UPDATE runs SET delayed = 0 WHERE id IN (SELECT id FROM runs
+  WHERE status = 'queued' AND delayed = 1 AND available_at <= ? ORDER BY available_at LIMIT 500)
+  AND status = 'queued' RETURNING ${readyColumns}`
 const expireSql = `UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ?
-  WHERE id = ? AND status = 'queued'`
+  WHERE id = ? AND status = 'queued' RETURNING ${attemptedColumns}`
 const forgetKeysSql = 'DELETE FROM idempotency_keys WHERE expires_at <= ?'
 const anyOldKeySql = 'SELECT 1 AS one FROM idempotency_keys WHERE expires_at <= ? LIMIT 1'
 
@@ -30,6 +33,7 @@ const removalMilliseconds = 100
 
 export class Upkeep {
   readonly #store: Store
+  readonly #handout: Handout
   readonly #removals: readonly Removal[]
   readonly #now: () => number
   readonly #onError: (error: unknown) => void
@@ -39,6 +43,7 @@ export class Upkeep {
 
   constructor(store: Store, artifacts: RunArtifacts, onError: (error: unknown) => void, now: () => number = Date.now) {
     this.#store = store
+    this.#handout = handoutOf(store)
     const unwanted = [artifacts.old, unfinishedVersions(now), unfinishedErasures(now)]
     this.#removals = unwanted.map((each) => new Removal(store, each))
     this.#onError = onError
@@ -70,9 +75,13 @@ export class Upkeep {
   async once(): Promise<number> {
     const now = this.#now()
     if (await this.#anythingDue(now)) {
-      await this.#store.write((session) => this.#do(session, now))
+      const expired = await this.#store.write((session) => this.#do(session, now), {
+        overlapping: true,
+        turn: 'upkeep',
+      })
       this.#store.ring('queue')
       this.#store.ring('runs')
+      for (const run of expired) await this.#handout.withdraw(run)
     }
     const interval = (await this.#removeSome()) ? removalMilliseconds : intervalMilliseconds
     const next = await this.#nextDelay()
@@ -104,19 +113,25 @@ export class Upkeep {
     return row?.at ?? null
   }
 
-  async #do(session: Session, now: number): Promise<void> {
+  /** Returns the runs that were not started in time. */
+  async #do(session: Session, now: number): Promise<AttemptedRun[]> {
+    const expired: AttemptedRun[] = []
     // Before delays end: a run that may start no sooner than it expires has not started in time.
     for (const { id } of await session.all<{ id: string }>(expiringSql, [now])) {
-      await session.all(expireSql, [now, id])
+      const [run] = await session.all<AttemptedRun>(expireSql, [now, id])
+      // Started, or cancelled, in this moment.
+      if (!run) continue
+      expired.push(run)
       const data = { status: 'expired', attempt: 0, reason: 'notStartedInTime' }
       await appendEvent(session, id, { at: now, type: 'status', data })
     }
-    for (const row of await session.all<RunsTable>(lostSql, [now])) {
-      await settleRow(session, row, { kind: 'workerLost' }, noRetry, now)
+    for (const row of await session.all<RunsTable>(`${lostSql} ${session.forUpdate}`, [now])) {
+      await settleRow(session, this.#handout, row, { kind: 'workerLost' }, noRetry, now)
     }
-    await session.all(endDelaysSql, [now])
+    await this.#handout.offerAgain(session, await session.all<ReadyRun>(endDelaysSql, [now]))
     await session.all(forgetKeysSql, [now])
-    await passOnFreeContexts(session)
+    await passOnFreeContexts(session, this.#handout)
     await forgetLongDeadWorkers(session, now)
+    return expired
   }
 }

@@ -35,7 +35,9 @@ export class Workers {
   /** Says that the worker lives; it is taken for dead when it has not said so again within `aliveSeconds`. */
   async announce({ id, host, slots, startedAt }: LiveWorker, aliveSeconds: number): Promise<void> {
     const until = this.#now() + aliveSeconds * 1000
-    await this.#store.write((session) => session.all(announceSql, [id, host, slots, startedAt, until]))
+    await this.#store.write((session) => session.all(announceSql, [id, host, slots, startedAt, until]), {
+      overlapping: true,
+    })
   }
 
   /** Says that the worker has stopped. */

@@ -31,6 +31,8 @@ export interface WriteOptions {
    * always in the same order. For what is done again and again; everything else is better off alone.
    */
   overlapping?: boolean
+  /** Of the works with the same turn none overlaps another, all the same. */
+  turn?: 'claim' | 'upkeep'
 }
 
 export interface Store {

@@ -30,6 +30,8 @@ export interface WorkerOptions {
   /** How many versions of a browser context are kept. */
   contextVersionsKept: number
   artifactRetentionDays: number
+  /** How many runs of one account may run at the same time, over all workers; 0, as without it, for any number. */
+  accountConcurrency?: number
   /** How long the workflows may take to load. */
   loadSecondsMax?: number
 }
@@ -73,7 +75,7 @@ export class Worker {
     this.#store = store
     this.#options = options
     this.#log = log.child({ workerId: this.#id })
-    this.#queue = new RunQueue(store)
+    this.#queue = new RunQueue(store, { accountConcurrency: options.accountConcurrency ?? 0 })
     const { slots, leaseSeconds } = options
     this.#presence = new Presence(store, { id: this.#id, slots, leaseSeconds }, this.#log)
     const artifacts = new RunArtifacts(store, options.artifactRetentionDays)

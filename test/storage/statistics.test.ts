@@ -2,7 +2,7 @@
 import { v7 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import { RunStatistics } from '../../src/runs/statistics.ts'
-import { insertRun } from '../../src/runs/store.ts'
+import { insertRuns } from '../../src/runs/store.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -32,9 +32,8 @@ async function runsOf({ store }: Domain, accountId: string, moments: readonly nu
     const run = { id: uuid({ msecs: createdAt }), accountId, apiKeyId: null, workflowId: 'anything', ...other }
     return { ...run, ...browser, createdAt, availableAt }
   })
-  await store.write(async (session) => {
-    for (const row of rows) await insertRun(session, row)
-  })
+  const entered = rows.map((row) => ({ ...row, waitsForContext: false, jobId: null }))
+  await store.write((session) => insertRuns(session, entered))
   return rows.map(({ id }) => id).sort()
 }
 
@@ -53,8 +52,8 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
     const oldestReady = { id: oldest.id, workflowId: 'anything', createdAt: oldest.createdAt }
     expect(await statistics.of(accountId)).toMatchObject({ ready: 2, delayed: 1, running: 1, oldestReady })
     await domain.runs.cancel(accountId, oldest.id)
-    const [, claim] = await domain.queue.claim('worker', domain.workflows.list(), 2, 15)
-    expect(claim?.accountId).toBe(theirs.accountId)
+    const claims = await domain.queue.claim('worker', domain.workflows.list(), 2, 15)
+    expect(claims.map((claim) => claim.accountId)).toContain(theirs.accountId)
     expect(await statistics.of(accountId)).toMatchObject({ ready: 0, delayed: 1, running: 2, oldestReady: null })
   })
 

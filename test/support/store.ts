@@ -65,13 +65,14 @@ export interface DomainOptions {
   now?: () => number
   /** How many versions of a browser context are kept. */
   versionsKept?: number
+  accountConcurrency?: number
 }
 
 export type Domain = Awaited<ReturnType<typeof openDomain>>
 
 /** The domain's parts over a store. Opened twice on one place, they are like two processes of one installation. */
 export async function openDomain(test: Test, options: DomainOptions = {}) {
-  const { kind = sqlite, now = Date.now } = options
+  const { kind = sqlite, now = Date.now, accountConcurrency = 0 } = options
   const place = options.place ?? (await newPlace(test, kind))
   const store = await openStore(test, place, kind)
   const workflows = new Workflows(options.workflows ?? [workflow()])
@@ -90,9 +91,9 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
     encryption,
     apiKeys,
     accounts: new Accounts(store),
-    runs: new Runs({ store, workflows, encryption, cursors, artifacts }, now),
+    runs: new Runs({ store, workflows, encryption, cursors, artifacts, accountConcurrency }, now),
     artifacts,
-    queue: new RunQueue(store, now),
+    queue: new RunQueue(store, { now, accountConcurrency }),
     upkeep: new Upkeep(store, artifacts, fail, now),
     browserContexts: new BrowserContexts(store, cursors),
     contextVersions: new ContextVersions(store, encryption, options.versionsKept ?? 5),

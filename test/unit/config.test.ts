@@ -28,6 +28,7 @@ test('nothing needs to be set', () => {
     ABORT_GRACE_SECONDS: 5,
     SHUTDOWN_SECONDS: 10,
     DATABASE_URL: undefined,
+    ACCOUNT_CONCURRENCY: 0,
     DATABASE_CONNECTIONS: 10,
     ENCRYPTION_KEY: undefined,
     ENCRYPTION_KEY_PREVIOUS: undefined,

@@ -79,19 +79,20 @@ function storeOn(pool: Pool, bells: PostgresBells, jobs: PostgresJobs): Store {
 
 type Work<Result> = (session: Session) => Promise<Result>
 
-/** Of no meaning but that every write takes it: alone, or beside others that share it. */
-const writeLock = 7_361_024_519
-const beginAlone = `BEGIN; SELECT pg_advisory_xact_lock(${writeLock})`
-const beginShared = `BEGIN; SELECT pg_advisory_xact_lock_shared(${writeLock})`
+/** Of no meaning but that every write takes the first: alone, or beside others that share it. */
+const locks = { write: 7_361_024_519, claim: 7_361_024_520, upkeep: 7_361_024_521 }
 
-async function inTransaction<Result>(
-  pool: Pool,
-  work: Work<Result>,
-  { overlapping = false }: WriteOptions = {},
-): Promise<Result> {
+function beginOf({ overlapping = false, turn }: WriteOptions): string {
+  if (!overlapping) return `BEGIN; SELECT pg_advisory_xact_lock(${locks.write})`
+  const shared = `BEGIN; SELECT pg_advisory_xact_lock_shared(${locks.write})`
+  return turn ? `${shared}; SELECT pg_advisory_xact_lock(${locks[turn]})` : shared
+}
+
+async function inTransaction<Result>(pool: Pool, work: Work<Result>, options: WriteOptions = {}): Promise<Result> {
+  const begin = beginOf(options)
   for (let run = 1; ; run += 1) {
     try {
-      return await once(pool, work, overlapping ? beginShared : beginAlone)
+      return await once(pool, work, begin)
     } catch (error) {
       if (!isWorthRunningAgain(error) || run === runsMax) throw asUnavailable(error)
     }

@@ -1,0 +1,124 @@
+/**
+ * Writes runs into the queue: all that arrive together in one transaction and a few statements. Nobody is answered
+ * before the commit that holds their run.
+ */
+import { findContext } from '../browser-contexts/store.ts'
+import type { Session, Store } from '../storage/store.ts'
+import type { Handout } from './handout.ts'
+import { claimIdempotencyKey, type EnteredRun, type IdempotencyKey, insertRuns, type NewRun } from './store.ts'
+
+export interface Entry {
+  run: NewRun
+  idempotencyKey: IdempotencyKey | undefined
+}
+
+export type Entered =
+  | { kind: 'entered'; waitsForContext: boolean }
+  | { kind: 'noSuchBrowserContext' }
+  /** The key was used before, for this run. */
+  | { kind: 'usedBefore'; runId: string; fingerprint: Uint8Array }
+
+interface Waiting {
+  entry: Entry
+  resolve(entered: Entered): void
+  reject(error: unknown): void
+}
+
+/** Bounds how long the first of them waits for the last. */
+const batchMax = 256
+
+export class Admission {
+  readonly #store: Store
+  readonly #handout: Handout
+  readonly #now: () => number
+  #waiting: Waiting[] = []
+  #draining: Promise<void> | undefined
+
+  constructor(store: Store, handout: Handout, now: () => number) {
+    this.#store = store
+    this.#handout = handout
+    this.#now = now
+  }
+
+  /** Once this resolves, the run survives a power cut. */
+  enter(entry: Entry): Promise<Entered> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ entry, resolve, reject })
+      this.#draining ??= this.#drain()
+    })
+  }
+
+  /** While one batch is on its way to the disk, the next one gathers. */
+  async #drain(): Promise<void> {
+    // What has arrived on other connections has yet to be read and authenticated.
+    await new Promise((resolve) => setImmediate(resolve))
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, batchMax)
+      await this.#write(batch)
+    }
+    this.#draining = undefined
+  }
+
+  async #write(batch: readonly Waiting[]): Promise<void> {
+    try {
+      const entries = batch.map(({ entry }) => entry)
+      await this.#handout.open(entries.map(({ run }) => run))
+      const entered = await this.#store.write((session) => this.#enterAll(session, entries), { overlapping: true })
+      for (const [index, { resolve }] of batch.entries()) resolve(entered[index] as Entered)
+    } catch (error) {
+      const [only, ...others] = batch
+      if (others.length === 0) return only?.reject(error)
+      // One of them cannot be written; the others are not to suffer for it.
+      for (const each of batch) await this.#write([each])
+    }
+  }
+
+  async #enterAll(session: Session, entries: readonly Entry[]): Promise<Entered[]> {
+    const runs: EnteredRun[] = []
+    const entered = new Map<Entry, Entered>()
+    for (const entry of inOneOrder(entries)) {
+      const found = await this.#found(session, entry)
+      entered.set(entry, found)
+      if (found.kind !== 'entered') continue
+      const { run } = entry
+      const { waitsForContext } = found
+      const isReady = run.availableAt === null && !waitsForContext
+      runs.push({ ...run, waitsForContext, jobId: isReady ? this.#handout.newJobId() : null })
+    }
+    // In the order in which they were made, which is that of their ids.
+    runs.sort((a, b) => (a.id < b.id ? -1 : 1))
+    await insertRuns(session, runs)
+    const ready = runs.filter(({ availableAt, waitsForContext }) => availableAt === null && !waitsForContext)
+    await this.#handout.offer(
+      session,
+      ready.map(({ id, accountId, workflowId, priority, jobId }) => ({
+        id,
+        account_id: accountId,
+        workflow_id: workflowId,
+        priority,
+        losses: 0,
+        job_id: jobId,
+      })),
+    )
+    return entries.map((entry) => entered.get(entry) as Entered)
+  }
+
+  async #found(session: Session, { run, idempotencyKey }: Entry): Promise<Entered> {
+    if (idempotencyKey) {
+      const earlier = await claimIdempotencyKey(session, idempotencyKey, this.#now())
+      if (earlier) return { kind: 'usedBefore', runId: earlier.run_id, fingerprint: earlier.fingerprint }
+    }
+    if (run.browserContextId === null) return { kind: 'entered', waitsForContext: false }
+    const context = await findContext(session, run.accountId, run.browserContextId)
+    if (!context) return { kind: 'noSuchBrowserContext' }
+    // One that is delayed is looked at again when its time has come.
+    const isHeld = context.held_by_run_id !== null
+    return { kind: 'entered', waitsForContext: isHeld && run.persistContext !== 'never' && run.availableAt === null }
+  }
+}
+
+/** Of keys that others write at the same time, so that no two processes wait for one another. */
+function inOneOrder(entries: readonly Entry[]): Entry[] {
+  const orderOf = ({ idempotencyKey: key }: Entry) => (key ? `${key.accountId} ${key.key}` : '')
+  return entries.toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : orderOf(a) > orderOf(b) ? 1 : 0))
+}

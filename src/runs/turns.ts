@@ -1,0 +1,132 @@
+/**
+ * Whose run is started next. Accounts take turns: the one with the fewest running runs first, and among equals the one
+ * whose turn is longest ago, so that one account's thousands do not keep another's waiting. Within an account the highest
+ * priority goes first, then the oldest.
+ */
+import type { Session } from '../storage/store.ts'
+import type { Claimable } from './claim.ts'
+import { countRunning, type Running, runningOf } from './store.ts'
+
+/** The first run of an account and a workflow. */
+export interface Head {
+  id: string
+  account_id: string
+  workflow_id: string
+  priority: number
+  /** `null` where it is handed out without a job. */
+  job_id: string | null
+}
+
+/** One that has not started in time is not started any more, even before it is marked as expired. */
+const isReady = `status = 'queued' AND delayed = 0 AND waits_for_context = 0
+  AND (expires_at IS NULL OR expires_at > ? OR attempts > 0)`
+const inOrder = 'ORDER BY account_id, workflow_id, priority DESC, id LIMIT 1'
+
+/** How many are compared for one decision; whoever is not among them is at the next, which begins behind these. */
+const headsMax = 500
+
+/**
+ * One or two looks into the index for each head: with GROUP BY, both stores read past every run that waits, and SQLite
+ * does with `(account_id, workflow_id) > (…)` too.
+ */
+const headsSql = `WITH RECURSIVE heads (number, id, account_id, workflow_id, priority, job_id) AS (
+  SELECT 1, id, account_id, workflow_id, priority, job_id FROM runs
+    WHERE id = (SELECT id FROM runs WHERE ${isReady} AND account_id > ? ${inOrder})
+  UNION ALL
+  SELECT heads.number + 1, next.id, next.account_id, next.workflow_id, next.priority, next.job_id
+    FROM heads JOIN runs AS next ON next.id = COALESCE(
+      (SELECT id FROM runs WHERE ${isReady} AND account_id = heads.account_id AND workflow_id > heads.workflow_id
+        ${inOrder}),
+      (SELECT id FROM runs WHERE ${isReady} AND account_id > heads.account_id ${inOrder}))
+    WHERE heads.number < ${headsMax})
+  SELECT id, account_id, workflow_id, priority, job_id FROM heads`
+
+const headSql = `SELECT id, account_id, workflow_id, priority, job_id FROM runs
+  WHERE ${isReady} AND account_id = ? AND workflow_id = ? ORDER BY priority DESC, id LIMIT 1`
+
+/** Who claims, and what of. */
+export interface Claimer {
+  workflows: readonly Claimable[]
+  /** How many runs of one account may run at the same time; 0 for any number. */
+  accountConcurrency: number
+  /** The account that had the last turn. */
+  after: string
+}
+
+export class Turns {
+  readonly #heads: Head[]
+  readonly #running: Running
+  readonly #workflows: ReadonlyMap<string, Claimable>
+  readonly #accountConcurrency: number
+  /** By account, those who are next first. */
+  readonly #places = new Map<string, number>()
+
+  private constructor(heads: Head[], running: Running, { workflows, accountConcurrency }: Claimer) {
+    this.#heads = heads
+    this.#running = running
+    this.#workflows = new Map(workflows.map((workflow) => [workflow.id, workflow]))
+    this.#accountConcurrency = accountConcurrency
+    for (const { account_id } of heads)
+      if (!this.#places.has(account_id)) this.#places.set(account_id, this.#places.size)
+  }
+
+  static async read(session: Session, claimer: Claimer, now: number): Promise<Turns> {
+    const heads = await session.all<Head>(headsSql, [now, claimer.after, now, now])
+    // From the beginning again, up to where it began.
+    if (claimer.after !== '' && heads.length < headsMax) {
+      const others = await session.all<Head>(headsSql, [now, '', now, now])
+      heads.push(...others.filter(({ account_id }) => account_id <= claimer.after))
+    }
+    const running = heads.length > 0 ? await countRunning(session) : new Map()
+    return new Turns(heads, running, claimer)
+  }
+
+  /** The run to be started next; `undefined` when there is none below the limits. */
+  next(): (Head & { workflow: Claimable }) | undefined {
+    let best: (Head & { workflow: Claimable }) | undefined
+    for (const head of this.#heads) {
+      const workflow = this.#workflows.get(head.workflow_id)
+      if (!workflow || this.#isAtLimit(head, workflow)) continue
+      if (!best || this.#isBefore(head, best)) best = { ...head, workflow }
+    }
+    return best
+  }
+
+  /** The account has had its turn; what is left of its runs takes part in the next ones. */
+  async served(session: Session, head: Head, now: number): Promise<void> {
+    const ofWorkflow = this.#running.get(head.workflow_id) ?? new Map<string, number>()
+    ofWorkflow.set(head.account_id, (ofWorkflow.get(head.account_id) ?? 0) + 1)
+    this.#running.set(head.workflow_id, ofWorkflow)
+    this.#places.set(head.account_id, Math.max(...this.#places.values()) + 1)
+    await this.passOver(session, head, now)
+  }
+
+  /** The run is not to be started now; the one behind it may be. */
+  async passOver(session: Session, head: Head, now: number): Promise<void> {
+    this.drop(head)
+    const [next] = await session.all<Head>(headSql, [now, head.account_id, head.workflow_id])
+    if (next) this.#heads.push(next)
+  }
+
+  /** Others have taken all that there was. */
+  drop(head: Head): void {
+    const index = this.#heads.findIndex(({ id }) => id === head.id)
+    if (index >= 0) this.#heads.splice(index, 1)
+  }
+
+  #isAtLimit({ account_id }: Head, { id, concurrencyLimit }: Claimable): boolean {
+    if (concurrencyLimit !== null && runningOf(this.#running, { workflowId: id }) >= concurrencyLimit) return true
+    return this.#accountConcurrency > 0 && this.#runningOf(account_id) >= this.#accountConcurrency
+  }
+
+  #isBefore(a: Head, b: Head): boolean {
+    if (a.account_id === b.account_id) return a.priority > b.priority || (a.priority === b.priority && a.id < b.id)
+    const difference = this.#runningOf(a.account_id) - this.#runningOf(b.account_id)
+    if (difference !== 0) return difference < 0
+    return (this.#places.get(a.account_id) ?? 0) < (this.#places.get(b.account_id) ?? 0)
+  }
+
+  #runningOf(accountId: string): number {
+    return runningOf(this.#running, { accountId })
+  }
+}
