@@ -15,6 +15,8 @@ export default defineConfig({
   test: {
     // More than cores: many tests wait for processes and clocks.
     maxWorkers: 3,
+    // For all projects. It starts a PostgreSQL when the first test asks for a database.
+    globalSetup: 'test/support/postgres-databases.ts',
     projects: [
       {
         test: {

@@ -8,7 +8,7 @@ import { stores } from '../support/stores.ts'
 
 describe.each(stores)('opening a store ($name)', (kind) => {
   test('succeeds in four processes that start at once on an empty place, and one makes the first account', async (test) => {
-    const places = await Promise.all(Array.from({ length: 12 }, () => newPlace(test, kind)))
+    const places = await Promise.all(Array.from({ length: 12 }, () => newPlace(test, kind, { empty: true })))
     const start = () => startStoreProcess(test, { kind, command: 'start', places })
     const children = await Promise.all([start(), start(), start(), start()])
     const exits = children.map((child) => once(child, 'exit'))

@@ -26,9 +26,13 @@ import { type StoreKind, sqlite } from './stores.ts'
 /** What a helper needs of the test it helps: to be told when it ends. */
 export type Test = Pick<TestContext, 'onTestFinished'>
 
-/** An empty place for a store, removed when the test ends; for the embedded store it is a directory. */
-export async function newPlace(test: Test, kind: StoreKind = sqlite): Promise<string> {
-  const place = await kind.prepare()
+/** A place for a store, removed when the test ends; for the embedded store it is an empty directory. */
+export async function newPlace(
+  test: Test,
+  kind: StoreKind = sqlite,
+  options: Parameters<StoreKind['prepare']>[0] = {},
+): Promise<string> {
+  const place = await kind.prepare(options)
   test.onTestFinished(() => kind.remove(place))
   return place
 }

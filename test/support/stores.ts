@@ -4,11 +4,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import type { Store } from '../../src/storage/store.ts'
+import { postgres } from './postgres.ts'
 
 export interface StoreKind {
   name: string
-  /** Makes an empty place that a store can be opened in, by any number of processes. */
-  prepare(): Promise<string>
+  /**
+   * Makes a place that a store can be opened in, by any number of processes. What opening makes may be there already,
+   * unless it is to be empty.
+   */
+  prepare(options?: { empty?: boolean }): Promise<string>
   /** Removes the place with everything in it. */
   remove(place: string): Promise<void>
   /** The store's bells ring when they are rung and at no other time, so that no test passes by waiting. */
@@ -29,4 +33,4 @@ export const sqlite: StoreKind = {
   },
 }
 
-export const stores: readonly StoreKind[] = [sqlite]
+export const stores: readonly StoreKind[] = [sqlite, postgres]

@@ -1,0 +1,175 @@
+/** Runs PostgreSQL servers for tests: on loopback and a port that is free, in a directory that is removed at the end. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findBinaries, serverUser, type User } from './postgres-binaries.ts'
+
+export interface ServerOptions {
+  /** What stands in postgresql.conf beyond what tests need: `{ fsync: 'on' }`. */
+  settings?: Record<string, string>
+  /** A directory for the data, such as a file system of its own; it is not removed. */
+  dataDirectory?: string
+  /** One that is free unless it is given. */
+  port?: number
+  /** What the server is started through: `['strace', '-f', …]`. */
+  through?: readonly string[]
+}
+
+export interface PostgresServer {
+  port: number
+  dataDirectory: string
+  /** What the server has logged. */
+  log(): string
+  /** The address of a database; of the one for administration unless another is named. */
+  url(database?: string): string
+  /** The first process of the server. */
+  pid(): number
+  /** Ends the server: at once (SIGQUIT), or as if by kill -9 with SIGKILL. Its data stay, and `start` goes on with them. */
+  end(signal?: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void>
+  /** Starts it again, on the same port. */
+  start(): Promise<void>
+  /** Ends it, and removes what it has kept. */
+  remove(): Promise<void>
+}
+
+/** What suits tests that lose nothing with the server: no waiting for the disk. */
+const forTests = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  // Each service and worker of each test has connections of its own.
+  max_connections: '300',
+  // Writing the template's pages at each CREATE DATABASE is all that a small machine's disk would see.
+  max_wal_size: '4GB',
+  autovacuum: 'off',
+}
+
+/** A server that serves; it is gone as soon as this process is, however that ends. */
+export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
+  const user = serverUser()
+  const directory = mkdtempSync(join(tmpdir(), 'execution-service-postgres-'))
+  const dataDirectory = options.dataDirectory ?? join(directory, 'data')
+  mkdirSync(dataDirectory, { recursive: true })
+  for (const each of [directory, dataDirectory]) {
+    if (user.uid && user.gid) chownSync(each, user.uid, user.gid)
+  }
+  const binaries = findBinaries(user, directory)
+  if (!existsSync(join(dataDirectory, 'PG_VERSION'))) initialise(binaries, dataDirectory, user)
+  const logFile = join(directory, 'log')
+  const log = () => (existsSync(logFile) ? readFileSync(logFile, 'utf8') : '')
+  const port = options.port ?? (await freePort())
+  const settings = { ...forTests, listen_addresses: '127.0.0.1', unix_socket_directories: '', ...options.settings }
+  const args = Object.entries({ ...settings, port }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const command = [...(options.through ?? []), join(binaries, 'postgres'), '-D', dataDirectory, ...args]
+  const places = { directory, dataDirectory, logFile }
+  let keeper: ChildProcess | undefined
+  const server: PostgresServer = {
+    port,
+    dataDirectory,
+    log,
+    url: (database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${database}`,
+    pid: () => statusOf(dataDirectory).pid,
+    async end(signal = 'SIGQUIT') {
+      if (!keeper) return
+      keeper.ref()
+      const ended = once(keeper, 'exit')
+      process.kill(server.pid(), signal)
+      await ended
+      keeper = undefined
+    },
+    async start() {
+      keeper = await untilItServes(command, user, places)
+    },
+    async remove() {
+      await server.end()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+  await server.start()
+  return server
+}
+
+function initialise(binaries: string, dataDirectory: string, user: User): void {
+  const options = ['--no-sync', '--locale=C', '--encoding=UTF8', '--auth=trust', '--username=postgres']
+  // Not in this process's directory, which the user may not be allowed to enter.
+  const { status, stderr } = spawnSync(join(binaries, 'initdb'), ['-D', dataDirectory, ...options], {
+    ...user,
+    cwd: dataDirectory,
+    env: {},
+    encoding: 'utf8',
+  })
+  if (status !== 0) throw new Error(`initdb failed: ${stderr}`)
+}
+
+/**
+ * Its standard input is this process's, and ends with it: then the server is ended, as no handler of this process could
+ * after kill -9, and the directory removed. The signal goes to the server itself, whose parent may be a tracer.
+ */
+const keeperScript = `
+log=$1 directory=$2 data=$3; shift 3
+exec 3<&0
+"$@" </dev/null >>"$log" 2>&1 3<&- &
+server=$!
+(
+  read -r _ <&3
+  : >"$directory/orphaned"
+  kill -QUIT "$(head -n 1 "$data/postmaster.pid")" || kill -KILL $server
+) 2>/dev/null &
+watcher=$!
+wait $server
+kill $watcher
+if [ -e "$directory/orphaned" ]; then rm -rf "$directory"; fi
+`
+
+/** Tries again where what a killed server has left is still ending; the server itself sees that. */
+async function untilItServes(command: readonly string[], user: User, places: Places): Promise<ChildProcess> {
+  const before = statusOf(places.dataDirectory).pid
+  for (;;) {
+    const child = keep(command, user, places)
+    while (child.exitCode === null) {
+      const { pid, serves } = statusOf(places.dataDirectory)
+      if (serves && pid !== before) return child
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    const log = readFileSync(places.logFile, 'utf8')
+    if (!/still in use[^\n]*\n[^\n]*$/.test(log.trimEnd())) throw new Error(`PostgreSQL did not start:\n${log}`)
+  }
+}
+
+interface Places {
+  directory: string
+  dataDirectory: string
+  logFile: string
+}
+
+function keep(command: readonly string[], user: User, { directory, dataDirectory, logFile }: Places): ChildProcess {
+  const child = spawn('/bin/sh', ['-c', keeperScript, 'keeper', logFile, directory, dataDirectory, ...command], {
+    ...user,
+    cwd: directory,
+    env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' },
+    stdio: ['pipe', 'ignore', 'ignore'],
+    // In a group of its own, which Ctrl-C does not reach.
+    detached: true,
+  })
+  child.unref()
+  return child
+}
+
+/** From postmaster.pid: the first line is the process, the eighth says whether it serves. */
+function statusOf(dataDirectory: string): { pid: number; serves: boolean } {
+  const path = join(dataDirectory, 'postmaster.pid')
+  const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []
+  return { pid: Number(lines[0]), serves: lines[7]?.trim() === 'ready' }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
