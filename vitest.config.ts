@@ -29,6 +29,16 @@ export default defineConfig({
       {
         test: {
           ...limits,
+          name: 'journeys-on-postgres',
+          include: ['test/e2e/**/*.test.ts'],
+          // These are of no store, or of one that is always embedded.
+          exclude: ['test/e2e/{browser,demo}.test.ts', ...forConsumers],
+          env: { TEST_STORE: 'postgres' },
+        },
+      },
+      {
+        test: {
+          ...limits,
           // `npm run test:faults`: they take too long for every change.
           name: 'faults',
           include: ['test/faults/**/*.test.ts'],

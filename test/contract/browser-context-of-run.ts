@@ -29,12 +29,12 @@ export function takesBrowserContexts(subject: Subject): void {
   test('says that a run waits for its browser context while another run holds it', async () => {
     const account = await subject.service.createAccount()
     const id = await createContext(subject.service, account)
-    holdContext(subject.service, id, await queueRun(subject.service, account))
+    await holdContext(subject.service, id, await queueRun(subject.service, account))
     const answer = await subject.called(account.key, { ...print, query: `browserContextId=${id}` })
     expect(answer.body).toMatchObject({ status: 'queued', waitingFor: 'browserContext' })
     const read = await send(subject.service, 'getRun', account.key, { path: { runId: answer.body.id } })
     expect(read.body).toEqual(answer.body)
-    holdContext(subject.service, id, null)
+    await holdContext(subject.service, id, null)
   })
 
   test('takes the same browser context for the same request, also when its id is in capitals', async () => {

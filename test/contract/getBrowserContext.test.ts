@@ -49,7 +49,7 @@ describeOperation(
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account, 'Shop') }
         const runId = await queueRun(subject.service, account)
-        holdContext(subject.service, path.browserContextId, runId)
+        await holdContext(subject.service, path.browserContextId, runId)
         const { body } = await subject.called(account.key, { path })
         expect(body).toMatchObject({ status: 'inUse', heldByRunId: runId })
       })

@@ -22,7 +22,7 @@ describeOperation(
         const runId = await queueRun(subject.service, account)
         // The client of the tests reads JSON as such.
         const content = mediaType === 'application/json' ? Buffer.from('["ü"]') : randomBytes(3000)
-        putArtifact(subject.service, runId, mediaType, content)
+        await putArtifact(subject.service, runId, mediaType, content)
         const answer = await subject.called(account.key, { path: { runId, artifactName } })
         expect(answer.headers).toMatchObject({
           'content-type': mediaType,
@@ -38,7 +38,7 @@ describeOperation(
       test('gives an artifact of no bytes', async () => {
         const account = await subject.service.createAccount()
         const runId = await queueRun(subject.service, account)
-        putArtifact(subject.service, runId, 'text/plain', '')
+        await putArtifact(subject.service, runId, 'text/plain', '')
         const answer = await subject.called(account.key, { path: { runId, artifactName } })
         expect(answer.headers['content-length']).toBe('0')
       })
@@ -46,7 +46,7 @@ describeOperation(
       test('gives what the run lists', async () => {
         const account = await subject.service.createAccount()
         const runId = await queueRun(subject.service, account)
-        putArtifact(subject.service, runId)
+        await putArtifact(subject.service, runId)
         const { body } = await send(subject.service, 'getRun', account.key, { path: { runId } })
         const [artifact] = body.artifacts
         expect(artifact).toMatchObject({ name: artifactName, mediaType: 'text/plain', sizeBytes: 5 })
@@ -97,8 +97,8 @@ describeOperation(
         const { account, request } = await subject.caller()
         const [, runId = ''] = /runs\/([^/]+)/.exec(request.path) ?? []
         const kept = 30 * 24 * 60 * 60 * 1000
-        const age = subject.service.database.prepare('UPDATE artifacts SET created_at = ? WHERE run_id = ?')
-        age.run(Date.now() - kept, runId)
+        const age = 'UPDATE artifacts SET created_at = ? WHERE run_id = ?'
+        await subject.service.change(age, Date.now() - kept, runId)
         expectProblem(subject.operation, await subject.answered(request), notFound)
         const { body } = await send(subject.service, 'getRun', account.key, { path: { runId } })
         expect(body.artifacts).toEqual([])

@@ -108,18 +108,16 @@ describeOperation(
         const { account, request } = await subject.caller()
         const [, browserContextId = ''] = /browser-contexts\/([^/]+)/.exec(request.path) ?? []
         const runId = await queueRun(subject.service, account)
-        holdContext(subject.service, browserContextId, runId)
+        await holdContext(subject.service, browserContextId, runId)
         expectProblem(subject.operation, await subject.answered(request), {
           kind: 'browser-context-in-use',
           title: 'Browser context in use',
           status: 409,
           detail: `Run ${runId} holds the browser context. Wait for its end, or cancel it. Nothing was stored.`,
         })
-        const versions = subject.service.database.prepare(
-          'SELECT COUNT(*) AS count FROM browser_context_versions WHERE browser_context_id = ?',
-        )
-        expect(versions.get(browserContextId)).toEqual({ count: 0 })
-        holdContext(subject.service, browserContextId, null)
+        const versions = 'SELECT id FROM browser_context_versions WHERE browser_context_id = ?'
+        expect(await subject.service.rows(versions, browserContextId)).toEqual([])
+        await holdContext(subject.service, browserContextId, null)
         expect((await sendRequest(subject.service.browserContextUrl, request)).status).toBe(204)
       })
     },

@@ -249,12 +249,7 @@ describeOperation(
 
       test('stores nothing when another program holds the lock of the store for longer than a write waits', async () => {
         const { account, request } = await subject.caller()
-        subject.service.database.exec('BEGIN IMMEDIATE')
-        try {
-          await subject.answered(request)
-        } finally {
-          subject.service.database.exec('ROLLBACK')
-        }
+        await subject.service.whileLocked(() => subject.answered(request))
         expect((await send(subject.service, 'listRuns', account.key)).body.data).toEqual([])
       })
     },

@@ -21,7 +21,7 @@ export interface SentRequest {
   body?: string | Buffer
 }
 
-export type Service = Pick<TestService, 'executionUrl' | 'browserContextUrl' | 'database'>
+export type Service = Pick<TestService, 'executionUrl' | 'browserContextUrl' | 'change'>
 
 /** Each makes what it needs in the account first. */
 const validRequests: { [Id in OperationId]: (service: Service, account: TestAccount) => Promise<Filled> } = {
@@ -38,7 +38,7 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   cancelRun: async (service, account) => ({ path: { runId: await queueRun(service, account) } }),
   getRunArtifact: async (service, account) => {
     const runId = await queueRun(service, account)
-    putArtifact(service, runId)
+    await putArtifact(service, runId)
     return { path: { runId, artifactName: 'hello.txt' } }
   },
   // The stream of a run that has finished ends by itself.
@@ -125,21 +125,21 @@ export async function queueRun(service: Service, account: TestAccount, filled: F
 }
 
 /** Puts an artifact into the store, as the run's workflow would have made it. */
-export function putArtifact(
-  { database }: Service,
+export async function putArtifact(
+  { change }: Service,
   runId: string,
   mediaType = 'text/plain',
   content: string | Buffer = 'Hello',
-): void {
-  database.prepare('UPDATE runs SET attempts = 1 WHERE id = ?').run(runId)
-  const artifact = database.prepare('INSERT INTO artifacts VALUES (?, ?, ?, ?, 1, ?, ?)')
-  artifact.run(runId, 'hello.txt', mediaType, Buffer.byteLength(content), Date.now(), Buffer.from(content))
+): Promise<void> {
+  await change('UPDATE runs SET attempts = 1 WHERE id = ?', runId)
+  const values = [runId, 'hello.txt', mediaType, Buffer.byteLength(content), Date.now(), Buffer.from(content)]
+  await change('INSERT INTO artifacts VALUES (?, ?, ?, ?, 1, ?, ?)', ...values)
 }
 
 /** Lets the run hold the context, as if it were running. */
-export function holdContext({ database }: Service, browserContextId: string, runId: string | null): void {
+export async function holdContext({ change }: Service, browserContextId: string, runId: string | null): Promise<void> {
   const hold = 'UPDATE browser_contexts SET held_by_run_id = ?, fence = fence + 1 WHERE id = ?'
-  database.prepare(hold).run(runId, browserContextId)
+  await change(hold, runId, browserContextId)
 }
 
 /** A storage state with a cookie for each of the domains. */

@@ -3,8 +3,9 @@
  * the log, an answer, or a metric, whatever is done with them.
  */
 import { expect, onTestFinished, test } from 'vitest'
-import { filesIn, found } from '../support/canaries.ts'
+import { found } from '../support/canaries.ts'
 import { newInstallation, type ServiceProcess } from '../support/installation.ts'
+import type { Storage } from '../support/storage.ts'
 import { type RawRequest, sendRaw } from './http.ts'
 
 /** Says everything that it can, at every level, and so does its worker. */
@@ -15,13 +16,16 @@ async function startTalkativeService() {
 }
 
 /** Everything that the service has written or tells those who ask for no key. */
-async function everywhere(dataDirectory: string, service: ServiceProcess): Promise<[string, Buffer | string][]> {
+async function everywhere(
+  contents: Storage['contents'],
+  service: ServiceProcess,
+): Promise<[string, Buffer | string][]> {
   const metrics = await sendRaw(service.managementUrl, { method: 'GET', path: '/metrics' })
-  return [...filesIn(dataDirectory), ['the log', service.output()], ['the metrics', metrics.text]]
+  return [...(await contents()), ['the log', service.output()], ['the metrics', metrics.text]]
 }
 
 test("a key's value is shown when it is created, and nowhere else ever", { timeout: 30_000 }, async () => {
-  const { dataDirectory, service, command } = await startTalkativeService()
+  const { contents, service, command } = await startTalkativeService()
   const { value, id } = JSON.parse((await command('keys', 'create', '--name', 'canary', '--json')).stdout)
 
   const answers: string[] = []
@@ -70,21 +74,21 @@ test("a key's value is shown when it is created, and nowhere else ever", { timeo
     }),
   ).toBe(201)
   const printed = [await command('keys', 'list'), await command('keys', 'list', '--json')]
-  expect(found(await everywhere(dataDirectory, service), [value])).toEqual([])
+  expect(found(await everywhere(contents, service), [value])).toEqual([])
   // Its first characters are kept to tell keys apart: the search does find what is there.
-  expect(found(filesIn(dataDirectory), [value.slice(0, 8)])).not.toEqual([])
+  expect(found(await contents(), [value.slice(0, 8)])).not.toEqual([])
 
   printed.push(await command('keys', 'delete', id))
   expect(await execution('GET', '/v1/execution/runs')).toBe(401)
-  expect(found(await everywhere(dataDirectory, service), [value])).toEqual([])
+  expect(found(await everywhere(contents, service), [value])).toEqual([])
   await service.stop()
-  expect(found([...filesIn(dataDirectory), ['the log', service.output()]], [value])).toEqual([])
+  expect(found([...(await contents()), ['the log', service.output()]], [value])).toEqual([])
   const shown = [...answers, ...printed.map(({ stdout, stderr }) => stdout + stderr)]
   expect(shown.filter((text) => found([['', text]], [value]).length > 0)).toEqual([])
 })
 
 test('a secret variable is given to its workflow, and is nowhere else ever', { timeout: 30_000 }, async () => {
-  const { dataDirectory, service, createAccount } = await startTalkativeService()
+  const { contents, service, createAccount } = await startTalkativeService()
   const { key } = await createAccount()
   const token = 'canary "one" \\ ä'
   const other = 'canary-two-7f3a'
@@ -122,7 +126,7 @@ test('a secret variable is given to its workflow, and is nowhere else ever', { t
     (await call('PUT', `${queue}?delaySeconds=3600`, betray(false), ['Idempotency-Key', 'once'])).text,
   )
   expect((await call('PUT', `${queue}?delaySeconds=60`, betray(false), ['Idempotency-Key', 'once'])).status).toBe(409)
-  expect(found(await everywhere(dataDirectory, service), secrets)).toEqual([])
+  expect(found(await everywhere(contents, service), secrets)).toEqual([])
   await call('POST', `/v1/execution/runs/${later.id}/cancel`)
 
   expect((await call('PUT', queue, { variableData: { token: [token], fails: other } })).status).toBe(400)
@@ -134,8 +138,8 @@ test('a secret variable is given to its workflow, and is nowhere else ever', { t
   expect((await call('PUT', '/v1/execution/queue-remote/no-such-workflow', betray(true))).status).toBe(404)
   await call('GET', '/v1/execution/runs')
 
-  expect(found(await everywhere(dataDirectory, service), secrets)).toEqual([])
+  expect(found(await everywhere(contents, service), secrets)).toEqual([])
   await service.stop()
-  expect(found([...filesIn(dataDirectory), ['the log', service.output()]], secrets)).toEqual([])
+  expect(found([...(await contents()), ['the log', service.output()]], secrets)).toEqual([])
   expect(answers.filter((text) => found([['', text]], secrets).length > 0)).toEqual([])
 })

@@ -21,25 +21,31 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 /** Everything that the store has of the account, but for when its keys were last used. */
-function rowsOf({ id }: TestAccount): Record<string, Record<string, unknown>[]> {
-  const all = (sql: string) => service.database.prepare(sql).all(id) as Record<string, unknown>[]
+async function rowsOf({ id }: TestAccount): Promise<Record<string, Record<string, unknown>[]>> {
+  const all = (sql: string) => service.rows<Record<string, unknown>>(sql, id)
   return {
-    runs: all('SELECT * FROM runs WHERE account_id = ? ORDER BY id'),
-    events: all('SELECT e.* FROM run_events e JOIN runs r ON r.id = e.run_id WHERE r.account_id = ? ORDER BY e.id'),
-    idempotencyKeys: all('SELECT * FROM idempotency_keys WHERE account_id = ? ORDER BY key'),
-    artifacts: all('SELECT a.* FROM artifacts a JOIN runs r ON r.id = a.run_id WHERE r.account_id = ? ORDER BY r.id'),
-    browserContexts: all('SELECT * FROM browser_contexts WHERE account_id = ? ORDER BY id'),
-    versions: all(
+    runs: await all('SELECT * FROM runs WHERE account_id = ? ORDER BY id'),
+    events: await all(
+      'SELECT e.* FROM run_events e JOIN runs r ON r.id = e.run_id WHERE r.account_id = ? ORDER BY e.id',
+    ),
+    idempotencyKeys: await all('SELECT * FROM idempotency_keys WHERE account_id = ? ORDER BY key'),
+    artifacts: await all(
+      'SELECT a.* FROM artifacts a JOIN runs r ON r.id = a.run_id WHERE r.account_id = ? ORDER BY r.id',
+    ),
+    browserContexts: await all('SELECT * FROM browser_contexts WHERE account_id = ? ORDER BY id'),
+    versions: await all(
       'SELECT v.* FROM browser_context_versions v JOIN browser_contexts c ON c.id = v.browser_context_id WHERE c.account_id = ? ORDER BY v.id',
     ),
-    keys: all('SELECT id, name, hash, scopes, expires_at, deleted_at FROM api_keys WHERE account_id = ? ORDER BY id'),
+    keys: await all(
+      'SELECT id, name, hash, scopes, expires_at, deleted_at FROM api_keys WHERE account_id = ? ORDER BY id',
+    ),
   }
 }
 
 /** An account that has something of everything. */
 async function ownerOfSomething(): Promise<TestAccount> {
   const owner = await service.createAccount()
-  putArtifact(service, await queueRun(service, owner, { headers: { 'Idempotency-Key': 'once' } }))
+  await putArtifact(service, await queueRun(service, owner, { headers: { 'Idempotency-Key': 'once' } }))
   const path = { browserContextId: await createContext(service, owner, 'My own') }
   await send(service, 'putStorageState', owner.key, { path, body: stateOf('canary.example') }).expect(204)
   return owner
@@ -55,7 +61,7 @@ describe.each(operations)('$id', (operation) => {
     const owner = await ownerOfSomething()
     const other = await service.createAccount()
     const request = await validRequest(service, operation.id, owner)
-    const before = rowsOf(owner)
+    const before = await rowsOf(owner)
     const headers = { ...request.headers, ...credential(operation, other.key) }
     const { status, headers: sent, text } = await sendRequest(addressOf(service, operation), { ...request, headers })
     return { owner, before, answer: { status, headers: sent, text: text ?? '' } }
@@ -65,7 +71,7 @@ describe.each(operations)('$id', (operation) => {
     test('does not know the resource of another account, and leaves it as it is', async () => {
       const { owner, before, answer } = await calledByAnother()
       expectProblem(operation, answer, { kind: 'not-found', title: 'Not found', status: 404 })
-      expect(rowsOf(owner)).toEqual(before)
+      expect(await rowsOf(owner)).toEqual(before)
     })
   } else {
     test('shows and changes nothing of another account', async () => {
@@ -76,7 +82,7 @@ describe.each(operations)('$id', (operation) => {
         rows?.map(({ id }) => String(id)),
       )
       expect([owner.id, ...ids].filter((id) => answer.text.includes(String(id)))).toEqual([])
-      expect(rowsOf(owner)).toEqual(before)
+      expect(await rowsOf(owner)).toEqual(before)
     })
   }
 
@@ -90,7 +96,8 @@ describe.each(operations)('$id', (operation) => {
 
 test('the same Idempotency-Key and the same names belong to each account alone', async () => {
   const accounts = [await ownerOfSomething(), await ownerOfSomething()]
-  const counts = accounts.map((account) => Object.values(rowsOf(account)).map((rows) => rows.length))
+  const rows = await Promise.all(accounts.map(rowsOf))
+  const counts = rows.map((each) => Object.values(each).map(({ length }) => length))
   expect(counts).toEqual([
     [1, 1, 1, 1, 1, 1, 1],
     [1, 1, 1, 1, 1, 1, 1],

@@ -48,16 +48,14 @@ export function wrongRequests(service: () => TestService) {
   const rowsStored = () => {
     const tables = ['runs', 'run_events', 'idempotency_keys', 'browser_contexts']
     const counts = tables.map((table) => `(SELECT COUNT(*) FROM ${table}) AS ${table}`)
-    return service()
-      .database.prepare(`SELECT ${counts.join(', ')}`)
-      .get()
+    return service().rows(`SELECT ${counts.join(', ')}`)
   }
 
   /** Whatever `act` sends, it must store nothing. */
   async function storingNothing(act: () => Promise<Answer>): Promise<Answer> {
-    const before = rowsStored()
+    const before = await rowsStored()
     const answer = await act()
-    expect(rowsStored()).toEqual(before)
+    expect(await rowsStored()).toEqual(before)
     return answer
   }
 

@@ -1,7 +1,7 @@
 /** Uploading a storage state as a file: held to the rules of the Browser Context API, and quoted nowhere. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { stateBytesMax } from '../../src/browser-contexts/storage-state.ts'
-import { filesIn, found } from '../support/canaries.ts'
+import { found } from '../support/canaries.ts'
 import { errorOf, type Person, type Served, signIn, textOf } from '../support/dashboard.ts'
 import { newContext, sendMultipart, serveBrowsers, stateOf, upload } from './context-pages.ts'
 
@@ -127,7 +127,7 @@ test('what a browser context holds is shown on no page, and stands in no file an
   const pages = answers.map(({ text }, index): [string, string] => [`answer ${index}`, text])
   const places: [string, string | Buffer][] = [
     ...pages,
-    ...filesIn(served.dataDirectory),
+    ...(await served.contents()),
     ['log', JSON.stringify(served.log)],
   ]
   expect(found(places, Object.values(canaries))).toEqual([])

@@ -2,13 +2,13 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { operator } from '../../src/audit-log/audit-log.ts'
 import { errorOf, inputOf, password, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
-import { removeDirectory, temporaryDirectory } from '../support/service.ts'
+import { type Environment, newStorage } from '../support/storage.ts'
 
 const ada = { name: 'Ada', email: 'ada@example.com', password }
 
 /** A service on a store that nobody has signed in to. */
-async function serveNew(dataDirectory?: string): Promise<Served> {
-  const served = await serve(dataDirectory === undefined ? {} : { DATA_DIR: dataDirectory })
+async function serveNew(settings?: Environment): Promise<Served> {
+  const served = await serve(settings)
   onTestFinished(served.stop)
   return served
 }
@@ -59,7 +59,7 @@ describe('the first link', () => {
 
   test('makes one owner when two come by it at the same moment to two processes', async () => {
     const one = await serveNew()
-    const two = await serveNew(one.dataDirectory)
+    const two = await serveNew(one.settings)
     // The second start has made another link in place of the first one's.
     const path = pathOf(two.welcomeUrl)
     expect((await new Visitor(one.url).get(pathOf(one.welcomeUrl))).status).toBe(410)
@@ -72,18 +72,18 @@ describe('the first link', () => {
   })
 
   test('is another after each start until somebody has used it, and there is none then', async () => {
-    const dataDirectory = temporaryDirectory()
-    onTestFinished(() => removeDirectory(dataDirectory))
-    const first = await serve({ DATA_DIR: dataDirectory })
+    const { settings, remove } = await newStorage()
+    onTestFinished(remove)
+    const first = await serve(settings)
     await first.stop()
-    const second = await serve({ DATA_DIR: dataDirectory })
+    const second = await serve(settings)
     expect(second.welcomeUrl).toBeDefined()
     expect([first.firstAccount?.name, second.firstAccount]).toEqual(['Default', undefined])
     const visitor = new Visitor(second.url)
     expect((await visitor.post(pathOf(first.welcomeUrl), ada)).status).toBe(410)
     expect((await visitor.post(pathOf(second.welcomeUrl), ada)).status).toBe(303)
     await second.stop()
-    const third = await serve({ DATA_DIR: dataDirectory })
+    const third = await serve(settings)
     expect(third.welcomeUrl).toBeUndefined()
     await third.stop()
   })

@@ -93,7 +93,7 @@ describe('the only owner', () => {
   test.for(['remove', 'role', 'both'])(
     'remains when two turn on each other at the same moment (%s)',
     async (how, { expect }) => {
-      const other = await serve({ DATA_DIR: served.dataDirectory })
+      const other = await serve(served.settings)
       onTestFinished(other.stop)
       for (let round = 0; round < 3; round += 1) {
         const ada = await signIn(served)
@@ -118,7 +118,7 @@ describe('who are removed', () => {
   test('have their keys named before, and are refused everywhere from that moment on', async () => {
     const ada = await signIn(served)
     const bo = await signIn(served, { accountId: ada.accountId, name: 'Bo' })
-    const other = await serve({ DATA_DIR: served.dataDirectory })
+    const other = await serve(served.settings)
     onTestFinished(other.stop)
     const [first, second, hers] = [
       await newKey(bo, 'nightly <b>'),

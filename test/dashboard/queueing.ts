@@ -25,9 +25,10 @@ export interface StoredRun {
 }
 
 /** The account's runs, as they are stored. */
-export function runsOf({ accountId, service }: Sender): StoredRun[] {
-  const rows = service.database.prepare('SELECT * FROM runs WHERE account_id = ? ORDER BY id').all(accountId)
-  return rows.map((row) => ({ ...row, variables: JSON.parse(String(row.variables)) })) as unknown as StoredRun[]
+export async function runsOf({ accountId, service }: Sender): Promise<StoredRun[]> {
+  const all = 'SELECT * FROM runs WHERE account_id = ? ORDER BY id'
+  const rows = await service.rows<StoredRun & { variables: string }>(all, accountId)
+  return rows.map((row) => ({ ...row, variables: JSON.parse(row.variables) }))
 }
 
 export async function secretsOf({ accountId }: Sender, { id, secrets }: StoredRun): Promise<unknown> {

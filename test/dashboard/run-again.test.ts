@@ -27,8 +27,8 @@ describe('all variables as JSON', () => {
     const shown = await person.visitor.get('/workflows/count-words?as=json')
     expect(JSON.parse(areaOf(shown, 'variables') ?? '')).toEqual({ path: 'README.md', top: 5 })
     const answer = await sendJson(person, 'count-words', '{"path": "README.md"}')
-    expect(answer.headers.location).toBe(`/runs/${runsOf(person)[0]?.id}`)
-    expect(runsOf(person)[0]?.variables).toEqual({ path: 'README.md', top: 5 })
+    expect(answer.headers.location).toBe(`/runs/${(await runsOf(person))[0]?.id}`)
+    expect((await runsOf(person))[0]?.variables).toEqual({ path: 'README.md', top: 5 })
   })
 
   test.each([
@@ -44,7 +44,7 @@ describe('all variables as JSON', () => {
     expect(answer.status).toBe(400)
     expect(errorOf(answer, 'variables')).toMatch(error)
     expect(areaOf(answer, 'variables')?.replaceAll(/\s/g, '')).toBe(variables.replaceAll(/\s/g, ''))
-    expect(runsOf(person)).toEqual([])
+    expect(await runsOf(person)).toEqual([])
   })
 
   test('come back without a secret, which has to be put in again', async () => {
@@ -55,7 +55,7 @@ describe('all variables as JSON', () => {
     expect(JSON.parse(again)).toEqual({ token: '<put it in again>', times: 9 })
     const corrected = again.replace('"times": 9', '"name": "Ada"')
     expect(errorOf(await sendJson(person, 'greet', corrected), 'variables')).toContain('where a secret belongs')
-    expect(runsOf(person)).toEqual([])
+    expect(await runsOf(person)).toEqual([])
   })
 })
 
@@ -63,7 +63,7 @@ describe('running again', () => {
   async function queued(person: Sender, workflowId: string, variables: object): Promise<StoredRun> {
     const answer = await sendJson(person, workflowId, JSON.stringify(variables))
     expect(answer.status).toBe(303)
-    return runsOf(person).at(-1) as StoredRun
+    return (await runsOf(person)).at(-1) as StoredRun
   }
 
   test("starts from the run's variables, and keeps its secret, which no page shows", async () => {
@@ -77,7 +77,7 @@ describe('running again', () => {
     expect(textOf(shown)).toContain('Left empty, it is the one of the run that you run again.')
     const form = { key: inputOf(shown, 'key') ?? '', from: inputOf(shown, 'from') ?? '', 'variable-name': 'Grace' }
     const answer = await person.visitor.post('/workflows/greet', form)
-    const second = runsOf(person).at(-1) as StoredRun
+    const second = (await runsOf(person)).at(-1) as StoredRun
     expect(answer.headers.location).toBe(`/runs/${second.id}`)
     expect(second.variables).toEqual({ name: 'Grace', token: '********' })
     expect(await secretsOf(person, second)).toEqual({ '/token': secret })
@@ -86,7 +86,7 @@ describe('running again', () => {
     }
     const changed = { ...form, key: crypto.randomUUID(), 'variable-token': 'another secret' }
     await person.visitor.post('/workflows/greet', changed)
-    expect(await secretsOf(person, runsOf(person).at(-1) as StoredRun)).toEqual({ '/token': 'another secret' })
+    expect(await secretsOf(person, (await runsOf(person)).at(-1) as StoredRun)).toEqual({ '/token': 'another secret' })
   })
 
   test('keeps secrets deeper in, whose masks stand in the JSON', async () => {
@@ -101,7 +101,7 @@ describe('running again', () => {
     expect(JSON.parse(nested)).toEqual({ token: '********', more: 1 })
     const form = { key: inputOf(shown, 'key') ?? '', from: first.id, 'variable-nested': nested.replace('1', '2') }
     expect((await person.visitor.post('/workflows/betray', form)).status).toBe(303)
-    const second = runsOf(person).at(-1) as StoredRun
+    const second = (await runsOf(person)).at(-1) as StoredRun
     expect(second.variables).toMatchObject({ nested: { more: 2 }, fails: false })
     expect(await secretsOf(person, second)).toEqual({ '/token': secret, '/nested/token': 'also secret' })
   })
@@ -170,6 +170,6 @@ test('in a browser: the form queues a run, whose page shows live how it ends, an
   expect(await page.getByLabel('file').inputValue()).toBe(file)
   await page.getByRole('button', { name: 'Queue run' }).click()
   await page.locator('.run-head .badge', { hasText: 'succeeded' }).waitFor()
-  await until('two runs are there', () => runsOf(person).length === 2)
+  await until('two runs are there', async () => (await runsOf(person)).length === 2)
   expect(await complaints(page)).toEqual([])
 })

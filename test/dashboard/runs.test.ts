@@ -143,11 +143,10 @@ describe('the page of a run', () => {
   test('has the last lines of the log, and says how many are left out', async () => {
     const user = await newUser(service)
     const id = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=600')
-    const insert = service.database.prepare(
-      "INSERT INTO run_events (run_id, sequence, at, type, data) VALUES (?, ?, ?, 'log', ?)",
-    )
+    const insert = "INSERT INTO run_events (run_id, sequence, at, type, data) VALUES (?, ?, ?, 'log', ?)"
     for (let line = 1; line <= 203; line++) {
-      insert.run(id, line + 1, Date.now(), JSON.stringify({ attempt: 1, level: 'warn', message: `line ${line}.` }))
+      const data = JSON.stringify({ attempt: 1, level: 'warn', message: `line ${line}.` })
+      await service.change(insert, id, line + 1, Date.now(), data)
     }
     const text = await page(user, `/runs/${id}`)
     expect(text).toContain('3 earlier lines are not shown.')

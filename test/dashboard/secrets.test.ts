@@ -1,12 +1,12 @@
 /** What is secret of the dashboard, API keys, passwords, links and sessions, stands in no file, line of a log or metric. */
 import { expect, onTestFinished, test } from 'vitest'
 import { sendRaw } from '../contract/http.ts'
-import { filesIn, found } from '../support/canaries.ts'
+import { found } from '../support/canaries.ts'
 import { inputOf, password, type Served, serve, signIn, Visitor } from '../support/dashboard.ts'
 
-async function everywhere({ dataDirectory, log, managementUrl }: Served): Promise<[string, Buffer | string][]> {
+async function everywhere({ contents, log, managementUrl }: Served): Promise<[string, Buffer | string][]> {
   const metrics = await sendRaw(managementUrl, { method: 'GET', path: '/metrics' })
-  return [...filesIn(dataDirectory), ['the log', JSON.stringify(log)], ['the metrics', metrics.text]]
+  return [...(await contents()), ['the log', JSON.stringify(log)], ['the metrics', metrics.text]]
 }
 
 test('whatever is done with them, they are with those alone whom they were told', async () => {

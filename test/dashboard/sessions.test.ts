@@ -157,7 +157,7 @@ describe('a session', () => {
 
   test('is of one process as of another on the same store, and ends in both', async () => {
     const ada = await signIn(served)
-    const other = await serve({ DATA_DIR: served.dataDirectory })
+    const other = await serve(served.settings)
     onTestFinished(other.stop)
     const there = new Visitor(other.url)
     for (const [name, value] of ada.visitor.cookies) there.cookies.set(name, value)

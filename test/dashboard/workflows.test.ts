@@ -63,7 +63,7 @@ describe('the form', () => {
       token: secret,
     }
     const answer = await send(person, 'greet', given)
-    const [run] = runsOf(person)
+    const [run] = await runsOf(person)
     expect([answer.status, answer.headers.location]).toEqual([303, `/runs/${run?.id}`])
     expect(run?.variables).toEqual({
       name: 'Ada',
@@ -81,7 +81,7 @@ describe('the form', () => {
   test('leaves out what is left empty', async () => {
     const person = await newSender(service)
     await send(person, 'greet', { name: 'Ada', times: '', warmth: '', style: '', tags: '', address: '', token: '' })
-    expect(runsOf(person).map(({ variables }) => variables)).toEqual([{ name: 'Ada' }])
+    expect((await runsOf(person)).map(({ variables }) => variables)).toEqual([{ name: 'Ada' }])
   })
 
   test('says beside each field what is wrong, keeps what was put in but for secrets, and queues nothing', async () => {
@@ -109,14 +109,14 @@ describe('the form', () => {
       expect(answer.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
       expect(textOf(answer)).toContain('Nothing was queued.')
     }
-    expect(runsOf(person)).toEqual([])
+    expect(await runsOf(person)).toEqual([])
   })
 
   test('that is sent twice queues one run, also at the same moment', async () => {
     const person = await newSender(service)
     const form = { key: inputOf(await person.visitor.get('/workflows/greet'), 'key') ?? '', 'variable-name': 'Ada' }
     const answers = await Promise.all([1, 2, 3].map(() => person.visitor.post('/workflows/greet', form)))
-    const [run, ...others] = runsOf(person)
+    const [run, ...others] = await runsOf(person)
     expect(others).toEqual([])
     expect(answers.map(({ headers }) => headers.location)).toEqual([1, 2, 3].map(() => `/runs/${run?.id}`))
   })
@@ -134,17 +134,17 @@ describe('the form', () => {
     expect(textOf(changed)).toContain('This form has queued a run already')
     expect(inputOf(changed, 'variable-name')).toBe('Grace')
     expect(changed.text).not.toContain(secret)
-    expect(runsOf(person)).toHaveLength(1)
+    expect(await runsOf(person)).toHaveLength(1)
     const newKey = inputOf(changed, 'key') ?? ''
     expect(newKey).not.toBe(key)
     expect((await person.visitor.post('/workflows/greet', { key: newKey, 'variable-name': 'Grace' })).status).toBe(303)
-    expect(runsOf(person).map(({ variables }) => variables.name)).toEqual(['Ada', 'Grace'])
+    expect((await runsOf(person)).map(({ variables }) => variables.name)).toEqual(['Ada', 'Grace'])
   })
 
   test('takes no key for its own that it has not made', async () => {
     const person = await newSender(service)
     for (const key of ['', 'x', 'x'.repeat(500), 'ä\r\n']) await send(person, 'greet', { name: 'Ada' }, { key })
-    expect(runsOf(person)).toHaveLength(4)
+    expect(await runsOf(person)).toHaveLength(4)
   })
 
   test('says when the run starts, within the bounds of the Execution API', async () => {
@@ -155,7 +155,7 @@ describe('the form', () => {
     const person = await newSender(service)
     const options = { delaySeconds: '60', expiresInSeconds: '120', priority: '-3' }
     expect((await send(person, 'greet', greeting, options)).status).toBe(303)
-    expect(runsOf(person)).toMatchObject([{ delayed: 1, priority: -3 }])
+    expect(await runsOf(person)).toMatchObject([{ delayed: 1, priority: -3 }])
     const wrong = await send(person, 'greet', greeting, {
       delaySeconds: '-1',
       expiresInSeconds: 'soon',
@@ -167,6 +167,6 @@ describe('the form', () => {
     expect(errorOf(wrong, 'priority')).toBe('Put in a whole number from -10 to 10.')
     const late = await send(person, 'greet', greeting, { delaySeconds: '60', expiresInSeconds: '60' })
     expect(errorOf(late, 'expiresInSeconds')).toBe('Choose a longer time than the one before it starts.')
-    expect(runsOf(person)).toHaveLength(1)
+    expect(await runsOf(person)).toHaveLength(1)
   })
 })

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { filesIn, found } from '../support/canaries.ts'
+import { found } from '../support/canaries.ts'
 import { createKey, type Dashboard, owner, signIn, startDashboard } from '../support/dashboard-browser.ts'
 import { until } from '../support/service.ts'
 
@@ -84,7 +84,7 @@ test("a key's value is found nowhere after its page", async (context) => {
     ['the log', service.output()],
     ['the metrics', metrics],
   ]
-  expect(found([...filesIn(installation.dataDirectory), ...places], [key])).toEqual([])
+  expect(found([...(await installation.contents()), ...places], [key])).toEqual([])
 })
 
 test('a form that is sent again makes no second key, and shows no value', async (context) => {

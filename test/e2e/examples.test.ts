@@ -11,6 +11,8 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startSite } from '../../examples/site/site.ts'
 import { Accounts } from '../../src/accounts/accounts.ts'
+import { readConfig } from '../../src/config.ts'
+import { openStore } from '../../src/installation.ts'
 import { RunArtifacts } from '../../src/runs/artifacts.ts'
 import { RunFeed } from '../../src/runs/feed.ts'
 import type { Run, RunEvent } from '../../src/runs/run.ts'
@@ -19,9 +21,9 @@ import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { keyBytes } from '../../src/storage/keys/key.ts'
 import { FixedKeys } from '../../src/storage/keys/key-ring.ts'
-import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { Worker } from '../../src/worker/worker.ts'
 import { describeWorkflows, Workflows } from '../../src/workflows/workflows.ts'
+import { newStorage } from '../support/storage.ts'
 
 const workflowsDirectory = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
 const workflows = await describeWorkflows(workflowsDirectory)
@@ -36,8 +38,8 @@ type Place = Awaited<ReturnType<typeof openPlace>>
 
 /** A store, and what starts workers on it. */
 async function openPlace() {
-  const directory = await mkdtemp(join(tmpdir(), 'examples-'))
-  const store = await openSqliteStore(directory)
+  const { dataDirectory: directory, settings, remove } = await newStorage()
+  const store = await openStore(readConfig(settings))
   const encryption = new Encryption(new FixedKeys([randomBytes(keyBytes)]))
   const startWorker = async (): Promise<Worker> => {
     const limits = { slots: 2, leaseSeconds: 15, abortGraceSeconds: 10, memoryMegabytesMax: 256 }
@@ -52,7 +54,7 @@ async function openPlace() {
   }
   const close = async () => {
     await store.close()
-    await rm(directory, { recursive: true })
+    await remove()
   }
   return { directory, store, encryption, startWorker, close }
 }

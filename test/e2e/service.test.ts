@@ -2,11 +2,13 @@
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
 import { type ExecutionClient, type Run, unwrap } from '../../src/client/index.ts'
+import { readConfig } from '../../src/config.ts'
+import { openStore } from '../../src/installation.ts'
 import { command } from '../support/installation.ts'
 import { removeDirectory, settingsOf, temporaryDirectory, until } from '../support/service.ts'
+import { newStorage } from '../support/storage.ts'
 import { clientOf, collect, fileIn, ownInstallation, queue, read, untilStatus } from './caller.ts'
 
 /** How often the run has reached a final status, and which. */
@@ -106,9 +108,9 @@ describe.concurrent('the service', { timeout: 40_000 }, () => {
     await until('the service is stopping', () => stopped.log.some(({ msg }) => msg === 'service stopping'))
     release()
     expect(await ended).toEqual({ code: 0, signal: null })
-    const store = new DatabaseSync(join(own.dataDirectory, 'service.db'), { readOnly: true })
-    const rows = store.prepare('SELECT id, status, attempts, output FROM runs').all()
-    store.close()
+    const store = await openStore(readConfig(own.settings))
+    const rows = await store.read.all('SELECT id, status, attempts, output FROM runs', [])
+    await store.close()
     expect(rows).toEqual([{ id: run.id, status: 'succeeded', attempts: 1, output: '"released"' }])
   })
 
@@ -144,9 +146,9 @@ describe.concurrent('the service', { timeout: 40_000 }, () => {
 
 /** What the service says when it does not start, which must be one sentence. */
 async function sentenceAtStart(changes: Record<string, string>): Promise<string> {
-  const directory = temporaryDirectory()
-  const { code, stdout, stderr } = await command(['start'], { ...settingsOf(directory), ...changes })
-  removeDirectory(directory)
+  const { settings, remove } = await newStorage()
+  const { code, stdout, stderr } = await command(['start'], { ...settingsOf(settings), ...changes })
+  await remove()
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   const [sentence = '', ...more] = stderr.split('\n')
   expect(more).toEqual([''])

@@ -76,7 +76,11 @@ test('says what the first start would make, and makes nothing of it', async (tes
   const place = await newPlace(test)
   const directory = join(place, 'not', 'yet')
   const WORKFLOWS_DIR = await writeModules(test, { 'a.mjs': moduleText('a') })
-  const { code, stderr, report, checks } = await examined({ ...settingsOf(directory), WORKFLOWS_DIR, ...noBrowser })
+  const { code, stderr, report, checks } = await examined({
+    ...settingsOf({ DATA_DIR: directory }),
+    WORKFLOWS_DIR,
+    ...noBrowser,
+  })
   expect([code, stderr, report.ok, report.version]).toEqual([0, '', true, expect.stringMatching(/^\d+\.\d+\.\d+/)])
   expect(checks['data directory']?.detail).toBe(
     `${directory} does not exist; the first start makes it, with the store and its encryption key`,
@@ -105,7 +109,7 @@ test.for(['start', 'writeAndDie'])(
     await ended
     const before = contents(place)
     expect(before.has(join(place, 'service.db-wal'))).toBe(last === 'writeAndDie')
-    const { checks } = await examined({ ...settingsOf(place), ...noBrowser })
+    const { checks } = await examined({ ...settingsOf({ DATA_DIR: place }), ...noBrowser })
     expect(checks.store?.status).toBe('ok')
     expect(contents(place)).toEqual(before)
   },
@@ -147,7 +151,7 @@ async function everythingWrong(test: TestContext): Promise<{ environment: Enviro
   onTestFinished(() => void other.close())
   const secrets = [randomBytes(31).toString('base64'), randomBytes(12).toString('hex')]
   const environment = {
-    ...settingsOf(place),
+    ...settingsOf({ DATA_DIR: place }),
     LOG_LEVEL: 'loud',
     EXECUTION_PORT: '3001x',
     MANAGEMENT_PORT: String((other.address() as AddressInfo).port),

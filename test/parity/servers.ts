@@ -83,7 +83,7 @@ export async function newCaller(service: TestService, operation: DocumentedOpera
 export async function newBase(service: TestService, operation: DocumentedOperation, caller: Caller): Promise<Base> {
   const { id, surface, method, path: template } = operation
   // The name that the request gives may have been given before.
-  service.database.exec('UPDATE browser_contexts SET name = id')
+  await service.change('UPDATE browser_contexts SET name = id')
   const { path: sent, headers } = await validRequest(service, id, caller.account)
   // The workflow of the documents' examples, in the place of the one that other tests use.
   const [path = '', query] = sent.replace('/greet', '/count-words').split('?')

@@ -37,66 +37,68 @@ const checks = (store: Store) => store.read.query.selectFrom('encryption_check')
 
 describe.each(stores)('the encryption of a store ($name)', (kind) => {
   test('begins with one key for all processes that start at once, and stays', async (test) => {
-    const place = await newPlace(test, kind)
+    const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
     const four = await Promise.all(Array.from({ length: 4 }, () => openStore(test, place, kind)))
-    const opened = await Promise.all(four.map((store) => open(store, place)))
+    const opened = await Promise.all(four.map((store) => open(store, directory)))
     const sealed = opened[0]?.seal('text', 'owner') ?? new Uint8Array()
     for (const encryption of opened) expect(encryption.open(sealed, 'owner')).toBe('text')
     const [store] = four as [Store]
-    expect((await open(store, place)).open(sealed, 'owner')).toBe('text')
+    expect((await open(store, directory)).open(sealed, 'owner')).toBe('text')
     expect(await checks(store)).toHaveLength(1)
   })
 
   test('is opened with no key but its own: a lost file stops the start before a new one is made', async (test) => {
-    const place = await newPlace(test, kind)
+    const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
     const store = await openStore(test, place, kind)
-    await open(store, place)
-    const path = keyFilePath(place)
+    await open(store, directory)
+    const path = keyFilePath(directory)
     renameSync(path, `${path}.lost`)
     const missing = `${path} is missing, and the store is encrypted with a key that it held: restore it from a backup, or set ENCRYPTION_KEY if the key was there.`
-    await expect(open(store, place)).rejects.toThrow(new ConfigRefused(missing))
+    await expect(open(store, directory)).rejects.toThrow(new ConfigRefused(missing))
     expect(existsSync(path)).toBe(false)
     makeKeyFile(path)
     const another = `The store was encrypted with another key: restore ${path} from a backup, or set ENCRYPTION_KEY if the key was there.`
-    await expect(open(store, place)).rejects.toThrow(new ConfigRefused(another))
+    await expect(open(store, directory)).rejects.toThrow(new ConfigRefused(another))
     renameSync(`${path}.lost`, path)
-    await open(store, place)
+    await open(store, directory)
   })
 
   test('is opened with an ENCRYPTION_KEY of its own alone, also when that was set anew', async (test) => {
-    const place = await newPlace(test, kind)
+    const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
     const store = await openStore(test, place, kind)
     const [key, other] = [newKey(), newKey()]
-    await open(store, place, { ENCRYPTION_KEY: key })
-    expect(existsSync(keyFilePath(place))).toBe(false)
-    await expect(open(store, place, { ENCRYPTION_KEY: other })).rejects.toThrow(
+    await open(store, directory, { ENCRYPTION_KEY: key })
+    expect(existsSync(keyFilePath(directory))).toBe(false)
+    await expect(open(store, directory, { ENCRYPTION_KEY: other })).rejects.toThrow(
       new ConfigRefused(
         'The store was encrypted with another key: set ENCRYPTION_KEY to that key, or add it to ENCRYPTION_KEY_PREVIOUS.',
       ),
     )
-    await open(store, place, { ENCRYPTION_KEY: other, ENCRYPTION_KEY_PREVIOUS: `${newKey()},${key}` })
-    await expect(open(store, place)).rejects.toThrow(/is missing, and the store is encrypted/)
+    await open(store, directory, { ENCRYPTION_KEY: other, ENCRYPTION_KEY_PREVIOUS: `${newKey()},${key}` })
+    await expect(open(store, directory)).rejects.toThrow(/is missing, and the store is encrypted/)
   })
 
   test('is that of one key, when processes start at once with different ones', async (test) => {
-    const place = await newPlace(test, kind)
+    const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
     const [one, two] = [await openStore(test, place, kind), await openStore(test, place, kind)]
-    const opened = await Promise.allSettled([one, two].map((store) => open(store, place, { ENCRYPTION_KEY: newKey() })))
+    const opened = await Promise.allSettled(
+      [one, two].map((store) => open(store, directory, { ENCRYPTION_KEY: newKey() })),
+    )
     expect(opened.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
   })
 
   test('of an earlier version is taken over when what is sealed opens, and refused otherwise', async (test) => {
-    const place = await newPlace(test, kind)
+    const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
     const store = await openStore(test, place, kind)
-    const path = keyFilePath(place)
-    await forgetCheck(store, await open(store, place))
+    const path = keyFilePath(directory)
+    await forgetCheck(store, await open(store, directory))
     renameSync(path, `${path}.lost`)
-    await expect(open(store, place)).rejects.toThrow(/is missing, and the store is encrypted/)
+    await expect(open(store, directory)).rejects.toThrow(/is missing, and the store is encrypted/)
     makeKeyFile(path)
-    await expect(open(store, place)).rejects.toThrow(/encrypted with another key/)
+    await expect(open(store, directory)).rejects.toThrow(/encrypted with another key/)
     expect(await checks(store)).toEqual([])
     renameSync(`${path}.lost`, path)
-    await open(store, place)
+    await open(store, directory)
     expect(await checks(store)).toHaveLength(1)
   })
 })

@@ -1,8 +1,9 @@
 /** Every page of the dashboard with something to see on it, for those who look at all of them. */
 import type { Page } from 'playwright-core'
 import { takeHold } from '../../src/browser-contexts/hold.ts'
+import { readConfig } from '../../src/config.ts'
+import { openStore } from '../../src/installation.ts'
 import { putArtifact } from '../../src/runs/artifacts.ts'
-import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { createKey, type Dashboard, inOwnWindow } from './dashboard-browser.ts'
 import { until } from './service.ts'
 
@@ -112,7 +113,7 @@ async function contextPages(dashboard: Dashboard, page: Page, runs: ShownRuns): 
   const bank = await newContext(page, 'Bank')
   const image = { name: 'page.png', mediaType: 'image/png', content: await page.screenshot() } as const
   const table = { name: 'rows.csv', mediaType: 'text/csv', content: Buffer.from('name,rows\nshop,2\n') } as const
-  const store = await openSqliteStore(dashboard.installation.dataDirectory)
+  const store = await openStore(readConfig(dashboard.installation.settings))
   await store.write(async (session) => {
     const now = Date.now()
     await takeHold(session, bank, runs.running, now)

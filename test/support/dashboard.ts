@@ -13,13 +13,13 @@ import { BrowserContexts } from '../../src/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from '../../src/browser-contexts/versions.ts'
 import { readConfig } from '../../src/config.ts'
 import { knownScopes } from '../../src/documents.ts'
-import { openEncryption } from '../../src/installation.ts'
+import { openEncryption, openStore } from '../../src/installation.ts'
 import { RunQueue } from '../../src/runs/queue.ts'
 import { sealedColumns } from '../../src/sealed-columns.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
-import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { sendRaw } from '../contract/http.ts'
-import { type LogLine, removeDirectory, settingsOf, temporaryDirectory } from './service.ts'
+import { type LogLine, settingsOf } from './service.ts'
+import { type Environment, newStorage, type Storage } from './storage.ts'
 
 const noWorker = fileURLToPath(new URL('../contract/no-worker.ts', import.meta.url))
 
@@ -28,29 +28,36 @@ export interface Served extends Service {
   /** Where tests reach the dashboard, whatever DASHBOARD_URL says. */
   url: string
   dataDirectory: string
+  /** What leads others to the same store. */
+  settings: Environment
+  /** Every byte that is kept. */
+  contents: Storage['contents']
   log: LogLine[]
   domain: Awaited<ReturnType<typeof openDomain>>
 }
 
-/** @param settings as in the environment; with the DATA_DIR of another one, both serve the same store. */
-export async function serve(settings: Record<string, string> = {}): Promise<Served> {
-  const dataDirectory = settings.DATA_DIR ?? temporaryDirectory()
+/** @param settings as in the environment; with those of another one, both serve the same store. */
+export async function serve(settings: Environment = {}): Promise<Served> {
+  const own = settings.DATA_DIR === undefined ? await newStorage() : undefined
+  const storage = own?.settings ?? settings
   const port = settings.DASHBOARD_URL === undefined ? 0 : await freePort()
-  const config = readConfig({ ...settingsOf(dataDirectory), DASHBOARD_PORT: String(port), ...settings })
+  const config = readConfig({ ...settingsOf(storage), DASHBOARD_PORT: String(port), ...settings })
   const log: LogLine[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
   const service = await startService(config, logger, noWorker)
-  const domain = await openDomain(dataDirectory)
+  const domain = await openDomain(storage)
   return {
     ...service,
     url: port === 0 ? service.dashboardUrl : `http://127.0.0.1:${port}`,
-    dataDirectory,
+    dataDirectory: config.DATA_DIR,
+    settings: storage,
+    contents: own?.contents ?? (async () => []),
     log,
     domain,
     async stop() {
       await service.stop()
       await domain.close()
-      if (settings.DATA_DIR === undefined) removeDirectory(dataDirectory)
+      await own?.remove()
     },
   }
 }
@@ -65,9 +72,10 @@ function freePort(): Promise<number> {
   })
 }
 
-async function openDomain(dataDirectory: string) {
-  const store = await openSqliteStore(dataDirectory)
-  const encryption = await openEncryption(readConfig(settingsOf(dataDirectory)), store, sealedColumns)
+async function openDomain(settings: Environment) {
+  const config = readConfig(settings)
+  const store = await openStore(config)
+  const encryption = await openEncryption(config, store, sealedColumns)
   const apiKeys = new ApiKeys(store, knownScopes())
   return {
     store,
@@ -165,10 +173,10 @@ interface PersonOptions {
 
 /** Makes a user as the product does, by a link, which signs them in. */
 export async function signIn(
-  service: { dashboardUrl: string; url?: string; dataDirectory: string },
+  service: { dashboardUrl: string; url?: string; settings: Environment },
   { accountId, role = 'owner', name = 'Ada', scopesEnabled = false, headers = {} }: PersonOptions = {},
 ): Promise<Person> {
-  const domain = await openDomain(service.dataDirectory)
+  const domain = await openDomain(service.settings)
   try {
     const id = accountId ?? (await domain.accounts.create({ name: 'Test', scopesEnabled })).id
     const invitation = { label: name, role }

@@ -9,17 +9,18 @@ import {
   type LogLine,
   main,
   openAdministration,
-  removeDirectory,
   settingsOf,
-  temporaryDirectory,
   until,
 } from './service.ts'
+import { newStorage, type Storage } from './storage.ts'
 import { addressesForTests } from './through-prism.ts'
 
 /** A data directory of its own, and the services and commands that are started on it. */
 export interface Installation {
   dataDirectory: string
   settings: Environment
+  /** Every byte that is kept, by the file or store that keeps it. */
+  contents: Storage['contents']
   createAccount: CreateAccount
   /** Resolves when the service serves and its worker is ready, or as soon as it has logged something else. */
   start(untilLogged?: string): Promise<ServiceProcess>
@@ -30,13 +31,14 @@ export interface Installation {
 }
 
 export async function newInstallation(changes: Environment = {}): Promise<Installation> {
-  const dataDirectory = temporaryDirectory()
-  const settings = { ...settingsOf(dataDirectory), ...changes }
+  const storage = await newStorage()
+  const settings = { ...settingsOf(storage.settings), ...changes }
   const administration = await openAdministration(readConfig(settings))
   const services: ServiceProcess[] = []
   return {
-    dataDirectory,
+    dataDirectory: storage.dataDirectory,
     settings,
+    contents: storage.contents,
     createAccount: administration.createAccount,
     async start(untilLogged) {
       const service = await spawnService(settings, untilLogged)
@@ -47,7 +49,7 @@ export async function newInstallation(changes: Environment = {}): Promise<Instal
     async remove() {
       await administration.close()
       await Promise.all(services.map((service) => service.killAll()))
-      removeDirectory(dataDirectory)
+      await storage.remove()
     },
   }
 }

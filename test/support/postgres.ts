@@ -13,11 +13,31 @@ export const postgres: StoreKind = {
   contents,
 }
 
+/** Does `act` while the database takes no connection, and has ended those it had. */
+export async function whileRefused<Result>(place: string, act: () => Promise<Result>): Promise<Result> {
+  const name = new URL(place).pathname.slice(1)
+  const administration = new URL(place)
+  administration.pathname = 'postgres'
+  const allow = (client: pg.Client, allowed: boolean) =>
+    client.query(`ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS ${allowed}`)
+  return withClient(administration.href, async (client) => {
+    await allow(client, false)
+    await client.query('SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1', [name])
+    return act().finally(() => allow(client, true))
+  })
+}
+
+/** Does `act` while a transaction of somebody else locks the runs. */
+export async function whileLocked<Result>(place: string, act: () => Promise<Result>): Promise<Result> {
+  return withClient(place, async (client) => {
+    await client.query('BEGIN; LOCK TABLE execution_service.runs IN EXCLUSIVE MODE')
+    return act()
+  })
+}
+
 /** Every value of every row. The files of PostgreSQL hold what was deleted, too, until its vacuum comes by. */
-async function contents(place: string): Promise<Buffer> {
-  const client = new pg.Client(place)
-  await client.connect()
-  try {
+function contents(place: string): Promise<Buffer> {
+  return withClient(place, async (client) => {
     const tables = await client.query(
       `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
        WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,
@@ -28,9 +48,13 @@ async function contents(place: string): Promise<Buffer> {
       for (const value of rows.flat()) values.push(Buffer.isBuffer(value) ? value : Buffer.from(String(value)))
     }
     return Buffer.concat(values)
-  } finally {
-    await client.end()
-  }
+  })
+}
+
+async function withClient<Result>(url: string, act: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  const client = new pg.Client(url)
+  await client.connect()
+  return act(client).finally(() => client.end())
 }
 
 const asKept: pg.CustomTypesConfig = {

@@ -1,8 +1,4 @@
 /** Runs the real service for tests in their own process, and does what its operator does: makes accounts and keys. */
-import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { Accounts } from '../../src/accounts/accounts.ts'
@@ -12,6 +8,10 @@ import { operator } from '../../src/audit-log/audit-log.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { knownScopes } from '../../src/documents.ts'
 import { openStore } from '../../src/installation.ts'
+import type { Store, Value } from '../../src/storage/store.ts'
+import { type Environment, newStorage, type Storage } from './storage.ts'
+
+export { type Environment, removeDirectory, temporaryDirectory } from './storage.ts'
 
 export const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const noWorker = fileURLToPath(new URL('../contract/no-worker.ts', import.meta.url))
@@ -19,7 +19,6 @@ const noWorker = fileURLToPath(new URL('../contract/no-worker.ts', import.meta.u
 /** Workflows that are quick, hold, fail, or say a secret, as tests need it; and the example that the documents name. */
 export const testWorkflows = fileURLToPath(new URL('../contract/workflows', import.meta.url))
 
-export type Environment = Record<string, string>
 export type LogLine = Record<string, unknown> & { msg: string }
 
 export interface TestKey {
@@ -42,24 +41,15 @@ export interface Addresses {
   managementUrl: string
 }
 
-export interface TestService extends Addresses {
-  dataDirectory: string
+export interface TestService extends Addresses, Omit<Storage, 'contents' | 'remove'> {
   /** What the service has logged, at every level; a worker logs nothing. */
   log: LogLine[]
-  /** A connection of the tests' own to the store. */
-  database: DatabaseSync
   createAccount: CreateAccount
-  /** Does `act` while the store's file cannot be read as a database. */
-  whileUnreadable<Result>(act: () => Promise<Result>): Promise<Result>
+  /** Reads from the store as nobody else does; `?` stands for each value. */
+  rows<Row extends object>(sql: string, ...values: Value[]): Promise<Row[]>
+  /** Writes to the store as nobody else does. */
+  change(sql: string, ...values: Value[]): Promise<void>
   stop(): Promise<void>
-}
-
-export function temporaryDirectory(): string {
-  return mkdtempSync(join(tmpdir(), 'execution-service-'))
-}
-
-export function removeDirectory(directory: string): void {
-  rmSync(directory, { recursive: true, force: true })
 }
 
 /**
@@ -74,30 +64,24 @@ export async function startTestService({
   /** Of the service alone; its worker does not get them. */
   settings?: Environment
 } = {}): Promise<TestService> {
-  const dataDirectory = temporaryDirectory()
-  Object.assign(process.env, settingsOf(dataDirectory), { LOG_LEVEL: 'silent' })
+  const storage = await newStorage()
+  Object.assign(process.env, settingsOf(storage.settings), { LOG_LEVEL: 'silent' })
   const config = readConfig({ ...process.env, ...settings })
   const log: LogLine[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
   const service = await startService(config, logger, worker ? main : noWorker)
-  const administration = await openAdministration(config)
-  const path = join(dataDirectory, 'service.db')
-  const database = new DatabaseSync(path, { enableForeignKeyConstraints: false, timeout: 5000 })
-  // Not closed before the service stops: closing any descriptor of a file ends all locks that the process has on it.
-  const file = openSync(path, 'r+')
+  const { store, ...administration } = await openAdministration(config)
   return {
+    ...storage,
     ...service,
-    dataDirectory,
     log,
-    database,
     createAccount: administration.createAccount,
-    whileUnreadable: (act) => whileUnreadable(database, file, act),
+    rows: (sql, ...values) => store.read.all(sql, values),
+    change: async (sql, ...values) => void (await store.write((session) => session.all(sql, values))),
     async stop() {
       await service.stop()
       await administration.close()
-      database.close()
-      closeSync(file)
-      removeDirectory(dataDirectory)
+      await storage.remove()
     },
   }
 }
@@ -106,9 +90,9 @@ export async function startTestService({
 export const requestsPerMinute = 100
 
 /** On ports that the system chooses, so that any number of services run at the same time. */
-export function settingsOf(dataDirectory: string): Environment {
+export function settingsOf(storage: Environment): Environment {
   const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
-  return { ...ports, DATA_DIR: dataDirectory, WORKFLOWS_DIR: testWorkflows }
+  return { ...ports, ...storage, WORKFLOWS_DIR: testWorkflows }
 }
 
 export type CreateAccount = (options?: { scopesEnabled?: boolean }) => Promise<TestAccount>
@@ -116,11 +100,12 @@ export type CreateAccount = (options?: { scopesEnabled?: boolean }) => Promise<T
 /** A store of its own, as the operator's commands have beside a service that runs. */
 export async function openAdministration(
   config: Config,
-): Promise<{ createAccount: CreateAccount; close(): Promise<void> }> {
+): Promise<{ store: Store; createAccount: CreateAccount; close(): Promise<void> }> {
   const store = await openStore(config)
   const accounts = new Accounts(store)
   const apiKeys = new ApiKeys(store, knownScopes())
   return {
+    store,
     async createAccount({ scopesEnabled = true } = {}) {
       const { id } = await accounts.create({ name: 'Test', scopesEnabled })
       const userId = await accounts.ownerOf(id)
@@ -140,33 +125,6 @@ export async function openAdministration(
       await apiKeys.close()
       await store.close()
     },
-  }
-}
-
-const headerBytes = 100
-
-/**
- * Overwrites the header of the database's file. Its connections notice because a commit before has made what they
- * remember of the file stale, and recover because a commit after it does so again; nobody writes in between.
- */
-async function whileUnreadable<Result>(
-  database: DatabaseSync,
-  file: number,
-  act: () => Promise<Result>,
-): Promise<Result> {
-  const header = Buffer.alloc(headerBytes)
-  await until('the log is in the database', () => {
-    database.exec('PRAGMA user_version = 1')
-    return database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 0
-  })
-  database.exec('BEGIN IMMEDIATE')
-  readSync(file, header, 0, headerBytes, 0)
-  writeSync(file, Buffer.alloc(headerBytes, '?'), 0, headerBytes, 0)
-  try {
-    return await act()
-  } finally {
-    writeSync(file, header, 0, headerBytes, 0)
-    database.exec('PRAGMA user_version = 2; COMMIT')
   }
 }
 

@@ -1,0 +1,116 @@
+/**
+ * Where a service that a test starts keeps everything: in a data directory of its own and, with TEST_STORE=postgres in the
+ * environment, in a database of its own.
+ */
+import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as delay } from 'node:timers/promises'
+import { filesIn } from './canaries.ts'
+import { postgres, whileLocked, whileRefused } from './postgres.ts'
+
+export type Environment = Record<string, string>
+
+export interface Storage {
+  dataDirectory: string
+  /** What leads a service, a worker or a command to it. */
+  settings: Environment
+  /** Every byte that is kept, by the file or store that keeps it. */
+  contents(): Promise<[place: string, bytes: Buffer][]>
+  /** Does `act` while nobody can read what the store keeps. */
+  whileUnreadable<Result>(act: () => Promise<Result>): Promise<Result>
+  /** Does `act` while another program keeps everybody from writing to the store. */
+  whileLocked<Result>(act: () => Promise<Result>): Promise<Result>
+  remove(): Promise<void>
+}
+
+export const inPostgres = process.env.TEST_STORE === 'postgres'
+
+export async function newStorage(): Promise<Storage> {
+  return inPostgres ? newDatabase() : newDirectory()
+}
+
+function newDirectory(): Storage {
+  const dataDirectory = temporaryDirectory()
+  // Not closed before its services stop: closing any descriptor of a file ends all locks that the process has on it.
+  let opened: OpenFile | undefined
+  const file = () => {
+    opened ??= openFile(join(dataDirectory, 'service.db'))
+    return opened
+  }
+  return {
+    dataDirectory,
+    settings: { DATA_DIR: dataDirectory },
+    contents: async () => filesIn(dataDirectory),
+    whileUnreadable: (act) => whileOverwritten(file(), act),
+    async whileLocked(act) {
+      file().database.exec('BEGIN IMMEDIATE')
+      return act().finally(() => file().database.exec('ROLLBACK'))
+    },
+    async remove() {
+      opened?.database.close()
+      if (opened) closeSync(opened.descriptor)
+      removeDirectory(dataDirectory)
+    },
+  }
+}
+
+async function newDatabase(): Promise<Storage> {
+  const [dataDirectory, url] = [temporaryDirectory(), await postgres.prepare()]
+  return {
+    dataDirectory,
+    settings: { DATA_DIR: dataDirectory, DATABASE_URL: url },
+    contents: async () => [...filesIn(dataDirectory), ['the database', await postgres.contents(url)]],
+    whileUnreadable: (act) => whileRefused(url, act),
+    whileLocked: (act) => whileLocked(url, act),
+    async remove() {
+      await postgres.remove(url)
+      removeDirectory(dataDirectory)
+    },
+  }
+}
+
+export function temporaryDirectory(): string {
+  return mkdtempSync(join(tmpdir(), 'execution-service-'))
+}
+
+export function removeDirectory(directory: string): void {
+  rmSync(directory, { recursive: true, force: true })
+}
+
+interface OpenFile {
+  database: DatabaseSync
+  descriptor: number
+}
+
+function openFile(path: string): OpenFile {
+  return { database: new DatabaseSync(path, { timeout: 5000 }), descriptor: openSync(path, 'r+') }
+}
+
+const headerBytes = 100
+
+/**
+ * Overwrites the header of the embedded store's file. Its connections notice because a commit before has made what they
+ * remember of the file stale, and recover because a commit after it does so again; nobody writes in between.
+ */
+async function whileOverwritten<Result>(
+  { database, descriptor }: OpenFile,
+  act: () => Promise<Result>,
+): Promise<Result> {
+  const header = Buffer.alloc(headerBytes)
+  // Until the log is in the database.
+  do {
+    await delay(1)
+    database.exec('PRAGMA user_version = 1')
+  } while (database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy !== 0)
+  database.exec('BEGIN IMMEDIATE')
+  readSync(descriptor, header, 0, headerBytes, 0)
+  writeSync(descriptor, Buffer.alloc(headerBytes, '?'), 0, headerBytes, 0)
+  try {
+    return await act()
+  } finally {
+    writeSync(descriptor, header, 0, headerBytes, 0)
+    database.exec('PRAGMA user_version = 2; COMMIT')
+  }
+}
