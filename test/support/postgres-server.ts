@@ -1,7 +1,7 @@
 /** Runs PostgreSQL servers for tests: on loopback and a port that is free, in a directory that is removed at the end. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -42,17 +42,27 @@ const forTests = {
   full_page_writes: 'off',
   // Each service and worker of each test has connections of its own.
   max_connections: '300',
-  // Writing the template's pages at each CREATE DATABASE is all that a small machine's disk would see.
-  max_wal_size: '4GB',
+  max_wal_size: '256MB',
   autovacuum: 'off',
+}
+
+const prefix = 'execution-service-postgres-'
+
+/** A database is some 300 small files, and its making waits for the disk: in memory, where there is plenty of it. */
+function roomiest(): string {
+  const inMemory = '/dev/shm'
+  const bytesMin = 4 * 2 ** 30
+  if (!existsSync(inMemory) || process.availableMemory() < bytesMin) return tmpdir()
+  const { bavail, bsize } = statfsSync(inMemory)
+  return bavail * bsize < bytesMin ? tmpdir() : inMemory
 }
 
 /** A server that serves; it is gone as soon as this process is, however that ends. */
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
   const user = serverUser()
-  const directory = mkdtempSync(join(tmpdir(), 'execution-service-postgres-'))
-  const dataDirectory = options.dataDirectory ?? join(directory, 'data')
-  mkdirSync(dataDirectory, { recursive: true })
+  const directory = mkdtempSync(join(tmpdir(), prefix))
+  const ownData = options.dataDirectory ? undefined : mkdtempSync(join(roomiest(), prefix))
+  const dataDirectory = options.dataDirectory ?? (ownData as string)
   for (const each of [directory, dataDirectory]) {
     if (user.uid && user.gid) chownSync(each, user.uid, user.gid)
   }
@@ -64,7 +74,7 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
   const settings = { ...forTests, listen_addresses: '127.0.0.1', unix_socket_directories: '', ...options.settings }
   const args = Object.entries({ ...settings, port }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const command = [...(options.through ?? []), join(binaries, 'postgres'), '-D', dataDirectory, ...args]
-  const places = { directory, dataDirectory, logFile }
+  const places = { directory, ownData, dataDirectory, logFile }
   let keeper: ChildProcess | undefined
   const server: PostgresServer = {
     port,
@@ -85,7 +95,7 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
     },
     async remove() {
       await server.end()
-      rmSync(directory, { recursive: true, force: true })
+      for (const each of [directory, ownData]) if (each) rmSync(each, { recursive: true, force: true })
     },
   }
   await server.start()
@@ -109,7 +119,7 @@ function initialise(binaries: string, dataDirectory: string, user: User): void {
  * after kill -9, and the directory removed. The signal goes to the server itself, whose parent may be a tracer.
  */
 const keeperScript = `
-log=$1 directory=$2 data=$3; shift 3
+log=$1 directory=$2 own=$3 data=$4; shift 4
 exec 3<&0
 "$@" </dev/null >>"$log" 2>&1 3<&- &
 server=$!
@@ -121,7 +131,7 @@ server=$!
 watcher=$!
 wait $server
 kill $watcher
-if [ -e "$directory/orphaned" ]; then rm -rf "$directory"; fi
+if [ -e "$directory/orphaned" ]; then rm -rf "$directory" "\${own:-$directory}"; fi
 `
 
 /** Tries again where what a killed server has left is still ending; the server itself sees that. */
@@ -141,19 +151,29 @@ async function untilItServes(command: readonly string[], user: User, places: Pla
 
 interface Places {
   directory: string
+  /** Removed with the directory. */
+  ownData: string | undefined
   dataDirectory: string
   logFile: string
 }
 
-function keep(command: readonly string[], user: User, { directory, dataDirectory, logFile }: Places): ChildProcess {
-  const child = spawn('/bin/sh', ['-c', keeperScript, 'keeper', logFile, directory, dataDirectory, ...command], {
-    ...user,
-    cwd: directory,
-    env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' },
-    stdio: ['pipe', 'ignore', 'ignore'],
-    // In a group of its own, which Ctrl-C does not reach.
-    detached: true,
-  })
+function keep(
+  command: readonly string[],
+  user: User,
+  { directory, ownData = '', dataDirectory, logFile }: Places,
+): ChildProcess {
+  const child = spawn(
+    '/bin/sh',
+    ['-c', keeperScript, 'keeper', logFile, directory, ownData, dataDirectory, ...command],
+    {
+      ...user,
+      cwd: directory,
+      env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' },
+      stdio: ['pipe', 'ignore', 'ignore'],
+      // In a group of its own, which Ctrl-C does not reach.
+      detached: true,
+    },
+  )
   child.unref()
   return child
 }
