@@ -11,10 +11,9 @@ export async function up(db: Kysely<unknown>): Promise<void> {
   await sql`DROP INDEX runs_leased`.execute(db)
   await sql`CREATE INDEX runs_leased ON runs (workflow_id, account_id, lease_expires_at)
     WHERE status = 'running'`.execute(db)
-  // For lists of a workflow's runs with a status: with the ids alone behind the workflow, one that has few of them was
-  // looked for among all of the account's.
-  await sql`DROP INDEX runs_by_workflow`.execute(db)
-  await sql`CREATE INDEX runs_by_workflow ON runs (account_id, workflow_id, status, id)`.execute(db)
+  // For lists of a workflow's runs with a status: one that has few of them was looked for among all of the account's.
+  await sql`CREATE INDEX runs_finished_by_workflow ON runs (account_id, workflow_id, status, id)
+    WHERE finished_at IS NOT NULL`.execute(db)
   await sql`CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL`.execute(db)
   await db.schema.createIndex('audit_log_by_age').on('audit_log').column('at').execute()
 }

@@ -1,7 +1,7 @@
 /** Connections to PostgreSQL: their settings, prepared statements, values as the embedded store gives them, and Kysely. */
 import { Kysely, PostgresAdapter, PostgresDialect, PostgresQueryCompiler } from 'kysely'
 import { Client, type ClientConfig, Pool, type PoolClient, types } from 'pg'
-import type { Session, Value } from '../store.ts'
+import { type Session, StoreUnavailable, type Value } from '../store.ts'
 import type { Tables } from '../tables.ts'
 import { asUnavailable } from './failures.ts'
 
@@ -60,6 +60,34 @@ export async function connect(url: string): Promise<Client> {
 }
 
 type Runner = Pick<PoolClient, 'query'>
+
+/** Whatever the reason for which there is no connection, the next one may be had. @throws {StoreUnavailable} */
+export async function connectionOf(pool: Pool): Promise<PoolClient> {
+  try {
+    return await pool.connect()
+  } catch (error) {
+    throw new StoreUnavailable((error as Error).message, { cause: error })
+  }
+}
+
+/** Each statement on whichever connection is free. */
+export function anyOf(pool: Pool): Runner {
+  const query = async (...statement: unknown[]) => {
+    const client = await connectionOf(pool)
+    let lost = false
+    const onError = () => {
+      lost = true
+    }
+    client.on('error', onError)
+    try {
+      return await (client.query as (...statement: unknown[]) => Promise<unknown>)(...statement)
+    } finally {
+      client.off('error', onError)
+      client.release(lost)
+    }
+  }
+  return { query: query as Runner['query'] }
+}
 
 /** Statements on one connection, or on whichever of the pool is free. */
 export function sessionOn(runner: Runner): Session {

@@ -2,7 +2,7 @@
 import type { Pool, PoolClient } from 'pg'
 import { type Session, type Store, StoreUnavailable, type WriteOptions } from '../store.ts'
 import { PostgresBells } from './bells.ts'
-import { openPool, sessionOn } from './connections.ts'
+import { anyOf, connectionOf, openPool, sessionOn } from './connections.ts'
 import { asUnavailable, isWorthRunningAgain } from './failures.ts'
 import { jobRunners, PostgresJobs } from './jobs.ts'
 import { prepareDatabase } from './schema.ts'
@@ -47,7 +47,7 @@ function storeOn(pool: Pool, bells: PostgresBells, jobs: PostgresJobs): Store {
   const writing = new Set<Promise<unknown>>()
   let closed = false
   return {
-    read: sessionOn(pool),
+    read: sessionOn(anyOf(pool)),
     write(work, options) {
       if (closed) return Promise.reject(new StoreUnavailable('The store is closed.'))
       const written = inTransaction(pool, work, options)
@@ -61,9 +61,11 @@ function storeOn(pool: Pool, bells: PostgresBells, jobs: PostgresJobs): Store {
     // Nothing that PostgreSQL could be told: its vacuum, its log and its replicas take their time.
     scrub: async () => {},
     check: async () => {
-      const { rows } = await pool.query('SELECT pg_is_in_recovery() AS reads_only').catch((error: unknown) => {
-        throw asUnavailable(error)
-      })
+      const { rows } = await anyOf(pool)
+        .query('SELECT pg_is_in_recovery() AS reads_only')
+        .catch((error: unknown) => {
+          throw asUnavailable(error)
+        })
       if (rows[0]?.reads_only) throw new StoreUnavailable('The database only reads.')
     },
     close: async () => {
@@ -100,7 +102,7 @@ async function inTransaction<Result>(pool: Pool, work: Work<Result>, options: Wr
 }
 
 async function once<Result>(pool: Pool, work: Work<Result>, begin: string): Promise<Result> {
-  const client = await pool.connect()
+  const client = await connectionOf(pool)
   let broken = false
   // While it is lent out, nobody else hears that it was lost.
   const onError = () => {
