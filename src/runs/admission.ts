@@ -5,7 +5,14 @@
 import { findContext } from '../browser-contexts/store.ts'
 import type { Session, Store } from '../storage/store.ts'
 import type { Handout } from './handout.ts'
-import { claimIdempotencyKey, type EnteredRun, type IdempotencyKey, insertRuns, type NewRun } from './store.ts'
+import {
+  claimIdempotencyKey,
+  type EnteredRun,
+  forgetIdempotencyKey,
+  type IdempotencyKey,
+  insertRuns,
+  type NewRun,
+} from './store.ts'
 
 export interface Entry {
   run: NewRun
@@ -62,7 +69,7 @@ export class Admission {
   async #write(batch: readonly Waiting[]): Promise<void> {
     try {
       const entries = batch.map(({ entry }) => entry)
-      await this.#handout.open(entries.map(({ run }) => run))
+      await this.#handout.open(entries.map(({ run }) => ({ account_id: run.accountId, workflow_id: run.workflowId })))
       const entered = await this.#store.write((session) => this.#enterAll(session, entries), { overlapping: true })
       for (const [index, { resolve }] of batch.entries()) resolve(entered[index] as Entered)
     } catch (error) {
@@ -81,25 +88,12 @@ export class Admission {
       entered.set(entry, found)
       if (found.kind !== 'entered') continue
       const { run } = entry
-      const { waitsForContext } = found
-      const isReady = run.availableAt === null && !waitsForContext
-      runs.push({ ...run, waitsForContext, jobId: isReady ? this.#handout.newJobId() : null })
+      runs.push({ ...run, waitsForContext: found.waitsForContext, jobId: this.#handout.jobIdOf(run.id) })
     }
     // In the order in which they were made, which is that of their ids.
     runs.sort((a, b) => (a.id < b.id ? -1 : 1))
     await insertRuns(session, runs)
-    const ready = runs.filter(({ availableAt, waitsForContext }) => availableAt === null && !waitsForContext)
-    await this.#handout.offer(
-      session,
-      ready.map(({ id, accountId, workflowId, priority, jobId }) => ({
-        id,
-        account_id: accountId,
-        workflow_id: workflowId,
-        priority,
-        losses: 0,
-        job_id: jobId,
-      })),
-    )
+    await this.#handout.enter(session, runs.map(readyRunOf))
     return entries.map((entry) => entered.get(entry) as Entered)
   }
 
@@ -110,11 +104,19 @@ export class Admission {
     }
     if (run.browserContextId === null) return { kind: 'entered', waitsForContext: false }
     const context = await findContext(session, run.accountId, run.browserContextId)
-    if (!context) return { kind: 'noSuchBrowserContext' }
+    if (!context) {
+      if (idempotencyKey) await forgetIdempotencyKey(session, idempotencyKey)
+      return { kind: 'noSuchBrowserContext' }
+    }
     // One that is delayed is looked at again when its time has come.
     const isHeld = context.held_by_run_id !== null
     return { kind: 'entered', waitsForContext: isHeld && run.persistContext !== 'never' && run.availableAt === null }
   }
+}
+
+function readyRunOf({ id, accountId, workflowId, priority, jobId, availableAt, waitsForContext }: EnteredRun) {
+  const isParked = availableAt !== null || waitsForContext
+  return { id, account_id: accountId, workflow_id: workflowId, priority, job_id: jobId, isParked }
 }
 
 /** Of keys that others write at the same time, so that no two processes wait for one another. */

@@ -61,7 +61,7 @@ export async function passOnContext(
   runId: string,
 ): Promise<void> {
   if (await letGo(session, contextId, runId)) {
-    await handout.offerAgain(session, await session.all<ReadyRun>(nextSql, [contextId]))
+    await handout.unpark(session, await session.all<ReadyRun>(nextSql, [contextId]))
   }
 }
 
@@ -73,7 +73,7 @@ export async function anyFreeContextWaitedFor(session: Session): Promise<boolean
 /** Gives the next run of each such context its turn; what waits for a deleted one has nothing to wait for. */
 export async function passOnFreeContexts(session: Session, handout: Handout): Promise<void> {
   for (const { id, deleted } of await freeContextsWaitedFor(session)) {
-    await handout.offerAgain(session, await session.all<ReadyRun>(deleted ? everySql : nextSql, [id]))
+    await handout.unpark(session, await session.all<ReadyRun>(deleted ? everySql : nextSql, [id]))
   }
 }
 

@@ -1,12 +1,10 @@
 /**
  * How runs that can be started are handed out. In the embedded store their rows are the queue. In PostgreSQL each has a
- * job of pg-boss, made in the transaction that makes the run ready: it gives the job to one worker alone, without one
- * waiting for another, and keeps what was lost too often as a dead letter.
+ * job of pg-boss, made in the transaction that writes the run: it gives the job to one worker alone, without one
+ * waiting for another, gives it to another when it is lost, and keeps what was lost too often as a dead letter.
  */
-import { v7 as uuid } from 'uuid'
-import type { Jobs, Session, Store } from '../storage/store.ts'
+import type { Job, Jobs, Session, Store, TakenJob } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
-import { lossesMax } from './state.ts'
 import type { Head } from './turns.ts'
 
 /** What a run is handed out by. */
@@ -16,34 +14,39 @@ export interface Ticket {
   jobRetryCount: number | null
 }
 
-export type ReadyRun = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'priority' | 'losses'>
+export type ReadyRun = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'priority' | 'job_id'>
 
 /** For a RETURNING clause. */
-export const readyColumns = 'id, account_id, workflow_id, priority, losses'
+export const readyColumns = 'id, account_id, workflow_id, priority, job_id'
 
 export type AttemptedRun = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'job_id' | 'job_retry_count'>
 
 export const attemptedColumns = 'id, account_id, workflow_id, job_id, job_retry_count'
 
+/** What was taken by the ticket, and is not started. */
+export function attemptedBy({ account_id, workflow_id }: Head, { runId, jobId, jobRetryCount }: Ticket): AttemptedRun {
+  return { id: runId, account_id, workflow_id, job_id: jobId, job_retry_count: jobRetryCount }
+}
+
 export interface Handout {
-  /** To be called before a transaction in which runs of these accounts and workflows become ready. */
-  open(runs: readonly { accountId: string; workflowId: string }[]): Promise<void>
-  /** The id of the job of a run that is about to be written. */
-  newJobId(): string | null
-  /** Runs that are ready, with their jobs' ids. */
-  offer(session: Session, runs: readonly (ReadyRun & { job_id: string | null })[]): Promise<void>
-  /** Runs that have become ready again. */
-  offerAgain(session: Session, runs: readonly ReadyRun[]): Promise<void>
+  /** To be called before a transaction in which runs of these accounts and workflows are entered or taken. */
+  open(runs: readonly Pick<ReadyRun, 'account_id' | 'workflow_id'>[]): Promise<void>
+  /** The id of the job of a run that is about to be entered. */
+  jobIdOf(runId: string): string | null
+  /** The runs are new. Those that are parked cannot be started yet. */
+  enter(session: Session, runs: readonly (ReadyRun & { isParked: boolean })[]): Promise<void>
   /** Takes a run of the head's account and workflow; whether it can be started still has to be seen. */
   take(session: Session, head: Head): Promise<Ticket | undefined>
-  /** What was taken is of no use. */
-  discard(session: Session, head: Head, ticket: Ticket): Promise<void>
   /** The attempts are still under way. */
   touch(session: Session, runs: readonly AttemptedRun[]): Promise<void>
-  /** The attempt has ended. */
+  /** What was taken cannot be started now, or not again yet. */
+  park(session: Session, run: AttemptedRun): Promise<void>
+  /** What was parked can be started, in its old place. */
+  unpark(session: Session, runs: readonly ReadyRun[]): Promise<void>
+  /** The run has finished, or what was taken is of no use. */
   end(session: Session, run: AttemptedRun): Promise<void>
-  /** The attempt was lost with its worker; the run is ready again unless that has happened too often. */
-  lose(session: Session, run: AttemptedRun): Promise<void>
+  /** The attempt was lost with its worker. @param isLast whether the run has failed by that. */
+  lose(session: Session, run: AttemptedRun, isLast: boolean): Promise<void>
   /** The run has ended without having been started; not within a transaction. */
   withdraw(run: AttemptedRun): Promise<void>
 }
@@ -58,19 +61,18 @@ const rowTicket = ({ id }: Head): Ticket => ({ runId: id, jobId: null, jobRetryC
 
 const rowHandout: Handout = {
   open: nothing,
-  newJobId: () => null,
-  offer: nothing,
-  offerAgain: nothing,
+  jobIdOf: () => null,
+  enter: nothing,
   take: async (_, head) => rowTicket(head),
-  discard: nothing,
   touch: nothing,
+  park: nothing,
+  unpark: nothing,
   end: nothing,
   lose: nothing,
   withdraw: nothing,
 }
 
-const setJobSql = 'UPDATE runs SET job_id = ? WHERE id = ?'
-
+/** A run has one job for all its life, with its own id. One that was written without has none, and is taken by its row. */
 class JobHandout implements Handout {
   readonly #jobs: Jobs
 
@@ -78,72 +80,73 @@ class JobHandout implements Handout {
     this.#jobs = jobs
   }
 
-  async open(runs: readonly { accountId: string; workflowId: string }[]): Promise<void> {
-    await this.#jobs.open(runs.map(({ accountId, workflowId }) => queueOf(accountId, workflowId)))
+  async open(runs: readonly Pick<ReadyRun, 'account_id' | 'workflow_id'>[]): Promise<void> {
+    await this.#jobs.open(runs.map(queueOf))
   }
 
-  newJobId(): string {
-    return uuid()
+  jobIdOf(runId: string): string {
+    return runId
   }
 
-  async offer(session: Session, runs: readonly (ReadyRun & { job_id: string | null })[]): Promise<void> {
-    for (const [queue, ready] of byQueue(runs)) {
-      const jobs = ready.map(({ id, job_id, priority, losses }) => ({
-        id: job_id ?? uuid(),
-        runId: id,
-        priority,
-        lossesMax: Math.max(1, lossesMax - losses),
-      }))
-      await this.#jobs.add(session, queue, jobs)
+  async enter(session: Session, runs: readonly (ReadyRun & { isParked: boolean })[]): Promise<void> {
+    for (const [queue, entered] of byQueue(runs)) {
+      await this.#jobs.add(session, queue, entered.map(jobOf))
+      const parked = entered.filter(({ isParked }) => isParked)
+      if (parked.length > 0) await this.#jobs.park(session, queue, parked.map(jobOf))
     }
   }
 
-  async offerAgain(session: Session, runs: readonly ReadyRun[]): Promise<void> {
-    const offered = runs.map((run) => ({ ...run, job_id: uuid() }))
-    for (const { id, job_id } of offered) await session.all(setJobSql, [job_id, id])
-    await this.offer(session, offered)
-  }
-
   async take(session: Session, head: Head): Promise<Ticket | undefined> {
-    const { account_id, workflow_id, job_id } = head
-    // Written by something that knows of no jobs, such as a copy from an embedded store.
-    if (job_id === null) return rowTicket(head)
-    const [job] = await this.#jobs.take(session, queueOf(account_id, workflow_id), 1)
-    return job && { runId: job.runId, jobId: job.id, jobRetryCount: job.retryCount }
-  }
-
-  async discard(session: Session, { account_id, workflow_id }: Head, { jobId, jobRetryCount }: Ticket): Promise<void> {
-    if (jobId === null || jobRetryCount === null) return
-    await this.#jobs.complete(session, queueOf(account_id, workflow_id), [{ id: jobId, retryCount: jobRetryCount }])
+    if (head.job_id === null) return rowTicket(head)
+    const [job] = await this.#jobs.take(session, queueOf(head), 1)
+    return job && { runId: job.id, jobId: job.id, jobRetryCount: job.retryCount }
   }
 
   async touch(session: Session, runs: readonly AttemptedRun[]): Promise<void> {
-    for (const [queue, attempted] of byQueue(runs)) await this.#jobs.touch(session, queue, attempted.flatMap(jobOf))
+    for (const [queue, attempted] of byQueue(runs)) {
+      const jobs = attempted.flatMap(takenJobOf)
+      if (jobs.length > 0) await this.#jobs.touch(session, queue, jobs)
+    }
+  }
+
+  async park(session: Session, run: AttemptedRun): Promise<void> {
+    const jobs = takenJobOf(run)
+    if (jobs.length > 0) await this.#jobs.park(session, queueOf(run), jobs)
+  }
+
+  async unpark(session: Session, runs: readonly ReadyRun[]): Promise<void> {
+    const withJobs = runs.filter(({ job_id }) => job_id !== null)
+    for (const [queue, ready] of byQueue(withJobs)) await this.#jobs.unpark(session, queue, ready.map(jobOf))
   }
 
   async end(session: Session, run: AttemptedRun): Promise<void> {
-    await this.#jobs.complete(session, queueOf(run.account_id, run.workflow_id), jobOf(run))
+    const jobs = takenJobOf(run)
+    if (jobs.length > 0) await this.#jobs.complete(session, queueOf(run), jobs)
   }
 
-  async lose(session: Session, run: AttemptedRun): Promise<void> {
-    const [job] = jobOf(run)
-    if (job) await this.#jobs.lose(session, queueOf(run.account_id, run.workflow_id), job)
+  async lose(session: Session, run: AttemptedRun, isLast: boolean): Promise<void> {
+    const [job] = takenJobOf(run)
+    if (job) await this.#jobs.lose(session, queueOf(run), job, isLast)
   }
 
-  async withdraw({ account_id, workflow_id, job_id }: AttemptedRun): Promise<void> {
-    if (job_id !== null) await this.#jobs.remove(queueOf(account_id, workflow_id), [job_id])
+  async withdraw(run: AttemptedRun): Promise<void> {
+    if (run.job_id !== null) await this.#jobs.remove(queueOf(run), [run.job_id])
   }
 }
 
 /** Of each account and workflow, so that accounts can take turns and no worker is given what it does not have. */
-function queueOf(accountId: string, workflowId: string): string {
-  return `${accountId}/${workflowId}`
+function queueOf({ account_id, workflow_id }: Pick<ReadyRun, 'account_id' | 'workflow_id'>): string {
+  return `${account_id}/${workflow_id}`
 }
 
-function byQueue<Run extends { account_id: string; workflow_id: string }>(runs: readonly Run[]): Map<string, Run[]> {
-  return Map.groupBy(runs, ({ account_id, workflow_id }) => queueOf(account_id, workflow_id))
+function byQueue<Run extends Pick<ReadyRun, 'account_id' | 'workflow_id'>>(runs: readonly Run[]): Map<string, Run[]> {
+  return Map.groupBy(runs, queueOf)
 }
 
-function jobOf({ job_id, job_retry_count }: AttemptedRun): { id: string; retryCount: number }[] {
+function jobOf({ id, priority }: ReadyRun): Job {
+  return { id, priority }
+}
+
+function takenJobOf({ job_id, job_retry_count }: AttemptedRun): TakenJob[] {
   return job_id === null || job_retry_count === null ? [] : [{ id: job_id, retryCount: job_retry_count }]
 }

@@ -7,7 +7,7 @@ import type { RunsTable } from '../storage/tables.ts'
 import { type NewArtifact, putArtifact } from './artifacts.ts'
 import { type Claim, type Claimable, findClaimable, type Lease, take } from './claim.ts'
 import { holdFor, passOnContext } from './context-turns.ts'
-import { type AttemptedRun, attemptedColumns, type Handout, handoutOf } from './handout.ts'
+import { type AttemptedRun, attemptedBy, attemptedColumns, type Handout, handoutOf } from './handout.ts'
 import type { RunEvent } from './run.ts'
 import { type Next, nextAfter, type Outcome, type RunStatus } from './state.ts'
 import { appendEvent, forgetSteps } from './store.ts'
@@ -30,6 +30,17 @@ const heldSql = `SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id 
 
 /** In one transaction. */
 const passedOverMax = 100
+
+interface ClaimOptions {
+  workerId: string
+  slots: number
+  leaseSeconds: number
+  /** Whether no other process claims at the same time. */
+  alone: boolean
+}
+
+/** Runs that change the same browser context go one after the other in their order: they are claimed by one at a time. */
+class TurnNeeded extends Error {}
 
 export class RunQueue {
   readonly #store: Store
@@ -58,20 +69,29 @@ export class RunQueue {
     leaseSeconds: number,
   ): Promise<Claim[]> {
     // Most wake-ups find nothing; reading first spares them a write transaction.
-    if (!(await Turns.read(this.#store.read, this.#claimer(workflows), this.#now())).next()) return []
+    const turns = await Turns.read(this.#store.read, this.#claimer(workflows), this.#now())
+    if (!turns.next()) return []
+    await this.#handout.open(turns.heads)
     // Two that count at the same time would both find room for one more.
-    const counts = this.#accountConcurrency > 0 || workflows.some(({ concurrencyLimit }) => concurrencyLimit !== null)
+    let alone =
+      !this.#store.jobs ||
+      this.#accountConcurrency > 0 ||
+      workflows.some(({ concurrencyLimit }) => concurrencyLimit !== null)
     let more = true
     const claims: Claim[] = []
     // Each passed-over run is one statement: others write between two batches of them.
     while (more) {
-      const lease = { workerId, slots: slots - claims.length, leaseSeconds }
+      const lease = { workerId, slots: slots - claims.length, leaseSeconds, alone }
       const batch = this.#store.write((session) => this.#claimSome(session, workflows, lease), {
         overlapping: true,
-        ...(counts && { turn: 'claim' }),
+        ...(alone && { turn: 'claim' }),
       })
       // What an earlier batch has claimed is not to be lost with this one: its leases would be renewed for ever.
       const taken = await batch.catch((error: unknown) => {
+        if (error instanceof TurnNeeded) {
+          alone = true
+          return { claims: [], more: true }
+        }
         if (claims.length === 0) throw error
         return { claims: [], more: false }
       })
@@ -91,7 +111,7 @@ export class RunQueue {
   async #claimSome(
     session: Session,
     workflows: readonly Claimable[],
-    { workerId, slots, leaseSeconds }: { workerId: string; slots: number; leaseSeconds: number },
+    { workerId, slots, leaseSeconds, alone }: ClaimOptions,
   ): Promise<{ claims: Claim[]; more: boolean }> {
     const claims: Claim[] = []
     const turns = await Turns.read(session, this.#claimer(workflows), this.#now())
@@ -105,9 +125,11 @@ export class RunQueue {
         continue
       }
       const run = await findClaimable(session, ticket, at)
+      if (run?.browser_context_id != null && !alone) throw new TurnNeeded()
       const hold = run && (await holdFor(session, run, at))
       if (hold === undefined || hold === 'wait') {
-        await this.#handout.discard(session, head, ticket)
+        const taken = attemptedBy(head, ticket)
+        await (hold === 'wait' ? this.#handout.park(session, taken) : this.#handout.end(session, taken))
         await turns.passOver(session, head, at)
         if (++passedOver === passedOverMax) return { claims, more: true }
         continue
@@ -239,8 +261,11 @@ export async function settleRow(
   const data = { status: next.status, attempt: row.attempts, reason: next.reason }
   await appendEvent(session, row.id, { at, type: 'status', data })
   if (!again) await forgetSteps(session, row.id)
-  const lost = outcome.kind === 'workerLost' && next.reason === 'workerLost'
-  await (lost ? handout.lose(session, row) : handout.end(session, row))
-  if (again && !lost && !delayed) await handout.offerAgain(session, [row])
+  if (outcome.kind === 'workerLost' && next.reason === 'workerLost') await handout.lose(session, row, !again)
+  else if (!again) await handout.end(session, row)
+  else {
+    await handout.park(session, row)
+    if (!delayed) await handout.unpark(session, [row])
+  }
   if (row.browser_context_id !== null) await passOnContext(session, handout, row.browser_context_id, row.id)
 }

@@ -221,8 +221,15 @@ export async function claimIdempotencyKey(
   return earlier
 }
 
+const forgetKeySql = 'DELETE FROM idempotency_keys WHERE account_id = ? AND key = ? AND run_id = ?'
+
+/** Undoes that the key was claimed for the run. */
+export async function forgetIdempotencyKey(session: Session, { accountId, key, runId }: IdempotencyKey): Promise<void> {
+  await session.all(forgetKeySql, [accountId, key, runId])
+}
+
 const eventsAfterSql = `SELECT sequence, at, type, data FROM run_events
-  WHERE run_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`
+  WHERE run_id = ? AND sequence > CAST(? AS BIGINT) ORDER BY sequence LIMIT ?`
 
 /** The run's events after a sequence number, oldest first. */
 export async function eventsAfter(

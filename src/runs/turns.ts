@@ -81,6 +81,10 @@ export class Turns {
     return new Turns(heads, running, claimer)
   }
 
+  get heads(): readonly Head[] {
+    return this.#heads
+  }
+
   /** The run to be started next; `undefined` when there is none below the limits. */
   next(): (Head & { workflow: Claimable }) | undefined {
     let best: (Head & { workflow: Claimable }) | undefined

@@ -128,7 +128,7 @@ export class Upkeep {
     for (const row of await session.all<RunsTable>(`${lostSql} ${session.forUpdate}`, [now])) {
       await settleRow(session, this.#handout, row, { kind: 'workerLost' }, noRetry, now)
     }
-    await this.#handout.offerAgain(session, await session.all<ReadyRun>(endDelaysSql, [now]))
+    await this.#handout.unpark(session, await session.all<ReadyRun>(endDelaysSql, [now]))
     await session.all(forgetKeysSql, [now])
     await passOnFreeContexts(session, this.#handout)
     await forgetLongDeadWorkers(session, now)

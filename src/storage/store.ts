@@ -68,37 +68,38 @@ export interface Store {
 }
 
 /** Something to be done, for whoever takes it first. */
-export interface NewJob {
+export interface Job {
+  /** A UUID. */
   id: string
-  runId: string
   priority: number
-  /** How often it may be lost before it is a dead letter. */
-  lossesMax: number
 }
 
 /** A job that was taken; both members together name this one taking of it. */
 export interface TakenJob {
   id: string
-  runId: string
   /** How often it was taken before. */
   retryCount: number
 }
 
 /**
  * Queues of jobs. What changes them does so in the transaction of the session. A job is given to one taker at a time;
- * who was given it first has no say any more once it was taken again.
+ * whoever was given it earlier has no say any more.
  */
 export interface Jobs {
   /** Makes sure that there are queues of these names; not within a transaction. */
   open(queues: readonly string[]): Promise<void>
-  add(session: Session, queue: string, jobs: readonly NewJob[]): Promise<void>
-  /** Takes up to `count` jobs, highest priority first, then oldest. */
+  add(session: Session, queue: string, jobs: readonly Job[]): Promise<void>
+  /** Takes up to `count` jobs, highest priority first, then oldest. None of a queue that was not opened. */
   take(session: Session, queue: string, count: number): Promise<TakenJob[]>
   /** Says that the jobs are still at work. */
-  touch(session: Session, queue: string, jobs: readonly Omit<TakenJob, 'runId'>[]): Promise<void>
-  complete(session: Session, queue: string, jobs: readonly Omit<TakenJob, 'runId'>[]): Promise<void>
-  /** The job was lost with its taker: another may take it, unless it was lost too often. */
-  lose(session: Session, queue: string, job: Omit<TakenJob, 'runId'>): Promise<void>
+  touch(session: Session, queue: string, jobs: readonly TakenJob[]): Promise<void>
+  /** Nobody is given the jobs until they are unparked. */
+  park(session: Session, queue: string, jobs: readonly (Job | TakenJob)[]): Promise<void>
+  /** In the place that they had. */
+  unpark(session: Session, queue: string, jobs: readonly Job[]): Promise<void>
+  complete(session: Session, queue: string, jobs: readonly TakenJob[]): Promise<void>
+  /** The job was lost with its taker: another may take it, unless that was the last time; it is a dead letter then. */
+  lose(session: Session, queue: string, job: TakenJob, isLast: boolean): Promise<void>
   /** Removes jobs that nobody has taken. */
   remove(queue: string, ids: readonly string[]): Promise<void>
 }
