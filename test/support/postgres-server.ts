@@ -1,19 +1,23 @@
 /** Runs PostgreSQL servers for tests: on loopback and a port that is free, in a directory that is removed at the end. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findBinaries, serverUser, type User } from './postgres-binaries.ts'
 
 export interface ServerOptions {
-  /** What stands in postgresql.conf beyond what tests need: `{ fsync: 'on' }`. */
+  /** Whether what was committed outlives the server and the machine, as it does by PostgreSQL's own settings. */
+  durable?: boolean
+  /** What stands in postgresql.conf beyond what tests need: `{ log_statement: 'all' }`. */
   settings?: Record<string, string>
   /** A directory for the data, such as a file system of its own; it is not removed. */
   dataDirectory?: string
   /** One that is free unless it is given. */
   port?: number
+  /** The directory of `postgres` and `initdb`; one that is found unless it is given. */
+  binaries?: string | undefined
   /** What the server is started through: `['strace', '-f', …]`. */
   through?: readonly string[]
 }
@@ -35,11 +39,9 @@ export interface PostgresServer {
   remove(): Promise<void>
 }
 
-/** What suits tests that lose nothing with the server: no waiting for the disk. */
+const notDurable = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+
 const forTests = {
-  fsync: 'off',
-  synchronous_commit: 'off',
-  full_page_writes: 'off',
   // Each service and worker of each test has connections of its own.
   max_connections: '300',
   max_wal_size: '256MB',
@@ -47,10 +49,28 @@ const forTests = {
 }
 
 const prefix = 'execution-service-postgres-'
+const inMemory = '/dev/shm'
+
+/** Of processes that ended together with their server and its keeper, as when all of a container is killed. */
+function removeLeftOver(): void {
+  for (const path of globSync(`{${tmpdir()},${inMemory}}/${prefix}*`)) {
+    const [, pid] = /-(\d+)-[^-]+$/.exec(path) ?? []
+    if (pid && isGone(Number(pid))) rmSync(path, { recursive: true, force: true })
+  }
+}
+
+function isGone(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return false
+  } catch (error) {
+    // Not one that belongs to somebody else.
+    return (error as NodeJS.ErrnoException).code === 'ESRCH'
+  }
+}
 
 /** A database is some 300 small files, and its making waits for the disk: in memory, where there is plenty of it. */
 function roomiest(): string {
-  const inMemory = '/dev/shm'
   const bytesMin = 4 * 2 ** 30
   if (!existsSync(inMemory) || process.availableMemory() < bytesMin) return tmpdir()
   const { bavail, bsize } = statfsSync(inMemory)
@@ -60,18 +80,27 @@ function roomiest(): string {
 /** A server that serves; it is gone as soon as this process is, however that ends. */
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
   const user = serverUser()
-  const directory = mkdtempSync(join(tmpdir(), prefix))
-  const ownData = options.dataDirectory ? undefined : mkdtempSync(join(roomiest(), prefix))
+  removeLeftOver()
+  const own = `${prefix}${process.pid}-`
+  const directory = mkdtempSync(join(tmpdir(), own))
+  const ownData = options.dataDirectory ? undefined : mkdtempSync(join(roomiest(), own))
   const dataDirectory = options.dataDirectory ?? (ownData as string)
   for (const each of [directory, dataDirectory]) {
     if (user.uid && user.gid) chownSync(each, user.uid, user.gid)
   }
-  const binaries = findBinaries(user, directory)
+  const binaries = options.binaries ?? findBinaries(user, directory)
   if (!existsSync(join(dataDirectory, 'PG_VERSION'))) initialise(binaries, dataDirectory, user)
   const logFile = join(directory, 'log')
   const log = () => (existsSync(logFile) ? readFileSync(logFile, 'utf8') : '')
   const port = options.port ?? (await freePort())
-  const settings = { ...forTests, listen_addresses: '127.0.0.1', unix_socket_directories: '', ...options.settings }
+  const durability = options.durable ? {} : notDurable
+  const settings = {
+    ...forTests,
+    ...durability,
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    ...options.settings,
+  }
   const args = Object.entries({ ...settings, port }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const command = [...(options.through ?? []), join(binaries, 'postgres'), '-D', dataDirectory, ...args]
   const places = { directory, ownData, dataDirectory, logFile }
@@ -83,12 +112,12 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
     url: (database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${database}`,
     pid: () => statusOf(dataDirectory).pid,
     async end(signal = 'SIGQUIT') {
-      if (!keeper) return
+      // It may have been ended by somebody else.
+      if (!keeper || keeper.exitCode !== null) return
       keeper.ref()
       const ended = once(keeper, 'exit')
       process.kill(server.pid(), signal)
       await ended
-      keeper = undefined
     },
     async start() {
       keeper = await untilItServes(command, user, places)
@@ -98,8 +127,13 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
       for (const each of [directory, ownData]) if (each) rmSync(each, { recursive: true, force: true })
     },
   }
-  await server.start()
-  return server
+  return server.start().then(
+    () => server,
+    async (error) => {
+      await server.remove()
+      throw error
+    },
+  )
 }
 
 function initialise(binaries: string, dataDirectory: string, user: User): void {

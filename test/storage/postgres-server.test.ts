@@ -1,0 +1,50 @@
+/** The PostgreSQL that tests run on: it takes nothing but `npm ci`, loses nothing that it is not told to, and goes away. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import pg from 'pg'
+import { expect, test, vi } from 'vitest'
+import { npmBinaries, serverUser } from '../support/postgres-binaries.ts'
+import { startPostgres } from '../support/postgres-server.ts'
+import { gone } from '../support/processes.ts'
+import { removeDirectory, temporaryDirectory } from '../support/storage.ts'
+
+async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(url)
+  await client.connect()
+  return client
+    .query(sql)
+    .then(({ rows }) => rows)
+    .finally(() => client.end())
+}
+
+test('the server is gone with the process that started it, however that ended, and so is all that it has kept', async (test) => {
+  const child = fork(new URL('../support/postgres-process.ts', import.meta.url), { execArgv: [] })
+  test.onTestFinished(() => void child.kill('SIGKILL'))
+  const [{ pid, dataDirectory }] = await once(child, 'message')
+  child.kill('SIGKILL')
+  await gone(pid)
+  await vi.waitUntil(() => !existsSync(dataDirectory), { timeout: 5000, interval: 10 })
+})
+
+test('the server that npm brings starts, is killed, and goes on with its data', async (test) => {
+  const directory = temporaryDirectory()
+  test.onTestFinished(() => removeDirectory(directory))
+  const server = await startPostgres({ binaries: npmBinaries(serverUser(), directory), durable: true })
+  test.onTestFinished(() => server.remove())
+  expect(await query(server.url(), 'SHOW fsync')).toEqual([{ fsync: 'on' }])
+  await query(server.url(), 'CREATE TABLE kept AS SELECT 1 AS one')
+  const { pid } = server
+  const killed = pid()
+  await server.end('SIGKILL')
+  await expect(query(server.url(), 'SELECT')).rejects.toThrow('ECONNREFUSED')
+  await server.start()
+  expect(pid()).not.toBe(killed)
+  expect(await query(server.url(), 'SELECT one FROM kept')).toEqual([{ one: 1 }])
+})
+
+test('a server that does not start says why', async () => {
+  await expect(startPostgres({ settings: { max_connections: 'many' } })).rejects.toThrow(
+    /^PostgreSQL did not start:\n.*max_connections/s,
+  )
+})
