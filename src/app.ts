@@ -1,4 +1,6 @@
 /** The only file that constructs things and knows them all. */
+import { setTimeout } from 'node:timers/promises'
+import type { Express, RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import { Accounts } from './accounts/accounts.ts'
 import { Sessions } from './accounts/sessions.ts'
@@ -12,7 +14,7 @@ import { browserContextApi } from './browser-context-api.ts'
 import { BrowserContexts } from './browser-contexts/browser-contexts.ts'
 import { ContextVersions } from './browser-contexts/versions.ts'
 import type { Config } from './config.ts'
-import { type Listener, listen } from './contract/listener.ts'
+import { type Listener, listen, urlOf } from './contract/listener.ts'
 import { mountDocument } from './contract/mount.ts'
 import { dashboardApp } from './dashboard/dashboard.ts'
 import { docsHandler, isDocsPath } from './docs/handler.ts'
@@ -21,6 +23,8 @@ import { executionApi } from './execution-api.ts'
 import { openEncryption, openStore } from './installation.ts'
 import { managementApp } from './management/management.ts'
 import { Metrics } from './management/metrics.ts'
+import { Readiness } from './management/readiness.ts'
+import { type Role, readRoles, type Surface, surfaces } from './roles.ts'
 import { RunArtifacts } from './runs/artifacts.ts'
 import { RunFeed } from './runs/feed.ts'
 import { Runs } from './runs/runs.ts'
@@ -34,94 +38,72 @@ import { type Store, StoreUnavailable } from './storage/store.ts'
 import { WorkerProcess } from './worker/worker-process.ts'
 import { describeWorkflows, Workflows } from './workflows/workflows.ts'
 
-export interface Service {
+/** Where the readers of pages and docs reach each surface, in whichever process it is served. */
+interface Addresses {
   dashboardUrl: string
-  /** Leads to choosing who owns the installation, as long as nobody can sign in. Works once. */
-  welcomeUrl: string | undefined
   executionUrl: string
   browserContextUrl: string
+}
+
+export interface Service extends Addresses {
+  /** Leads to choosing who owns the installation, as long as nobody can sign in. Works once. */
+  welcomeUrl: string | undefined
   managementUrl: string
   /** The account that this start made, when it was the first one. */
   firstAccount: { id: string; name: string } | undefined
   stop(): Promise<void>
 }
 
-/** Serves both surfaces and the management address; resolves when they accept requests. */
-export async function startService(config: Config, log: Logger, command: string): Promise<Service> {
+/**
+ * Serves what its roles are and the management address; resolves when they accept requests.
+ *
+ * @param command the module that runs a worker when it is started with the argument `worker`.
+ */
+export async function startService(
+  config: Config,
+  log: Logger,
+  command: string,
+  only: ReadonlySet<Role> = readRoles([]),
+): Promise<Service> {
   const [workflows, store] = await Promise.all([describeWorkflows(config.WORKFLOWS_DIR), openStore(config)])
   const encryption = await openEncryption(config, store, sealedColumns)
-  const domain = construct({ config, store, workflows: new Workflows(workflows), encryption, log })
+  const foundations = { config, store, workflows: new Workflows(workflows), encryption, log }
+  const domain = construct(foundations)
   const firstAccount = await domain.accounts.createFirst()
-  const welcomeToken = await domain.links.first()
-  const worker = new WorkerProcess(command, log)
+  const welcomeToken = only.has('dashboard') ? await domain.links.first() : undefined
+  const worker = only.has('worker') ? new WorkerProcess(command, log) : undefined
+  const readiness = new Readiness(store)
   const metrics = new Metrics(store.read)
-  let stopping = false
-  const ready = async () => {
-    if (stopping) throw new StoreUnavailable('The service is stopping.')
-    await store.check()
-  }
-
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   const rateLimit = perMinute > 0 ? new RateLimit(perMinute) : undefined
-  const addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
-  const docs = docsHandler(() => ({
-    execution: addresses.executionUrl,
-    'browser-context': addresses.browserContextUrl,
-  }))
-  const surface = (name: string) => ({
-    name,
-    elsewhere: (path: string) => (isDocsPath(path) ? docs : undefined),
-    authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
-    ...(rateLimit && { admit: (principal: Principal) => rateLimit.admit(principal) }),
-    proxyHops: config.PROXY_HOPS,
-    isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
-    describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
-    observe: metrics.observe(name),
-    log,
-  })
-  const execution = { ...surface('execution'), ...executionContract, handlers: executionApi(domain) }
-  const browserContext = {
-    ...surface('browser-context'),
-    ...browserContextContract,
-    handlers: browserContextApi(domain),
-  }
-  const apps = await Promise.all([mountDocument(execution), mountDocument(browserContext)])
 
-  const dashboard = dashboardApp({
-    ...domain,
-    docs,
-    sessionSecrets: encryption.signatures('dashboard', 'sessions').map((each) => each.toString('base64url')),
-    publicUrl: config.DASHBOARD_URL,
-    port: config.DASHBOARD_PORT,
-    proxyHops: config.PROXY_HOPS,
-    addresses: () => addresses,
-    isUnavailable: (error) => error instanceof StoreUnavailable,
-    log,
-  })
-  const management = managementApp({ registry: metrics.registry, ready })
-  const listeners = await listenOnAll(config, [dashboard, ...apps, management])
-  const [dashboardListener, executionListener, browserContextListener, managementListener] = listeners
-  addresses.dashboardUrl = config.DASHBOARD_URL ?? dashboardListener.url
-  addresses.executionUrl = config.EXECUTION_URL ?? executionListener.url
-  addresses.browserContextUrl = config.BROWSER_CONTEXT_URL ?? browserContextListener.url
+  const addresses: Addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
+  const served = await surfaceApps(only, { ...foundations, domain, metrics, rateLimit, addresses })
+  const management = managementApp({ registry: metrics.registry, ready: () => readiness.check() })
+  const listeners = await listenOnAll(config, served, management)
+  Object.assign(addresses, addressesOf(config, listeners.surfaces))
   domain.upkeep.start()
-  worker.start()
+  worker?.start()
+  readiness.start()
 
   return {
     ...addresses,
     welcomeUrl: welcomeToken && `${addresses.dashboardUrl}/links/${welcomeToken}`,
-    managementUrl: managementListener.url,
+    managementUrl: listeners.management.url,
     firstAccount,
     async stop() {
-      stopping = true
+      readiness.stop()
+      const workerEnded = worker?.stop()
+      const serving = [...listeners.surfaces.values()]
+      for (const listener of serving) listener.drain()
+      // Not even a turn of the event loop otherwise: whoever takes over the ports waits for them.
+      if (config.DRAIN_SECONDS > 0) await setTimeout(config.DRAIN_SECONDS * 1000)
       domain.feed.close()
-      const surfaces = [dashboardListener, executionListener, browserContextListener].map((listener) =>
-        listener.stop(config.SHUTDOWN_SECONDS),
-      )
-      await Promise.all([...surfaces, worker.stop(), domain.upkeep.stop()])
+      const stopped = serving.map((listener) => listener.stop(config.SHUTDOWN_SECONDS))
+      await Promise.all([...stopped, workerEnded, domain.upkeep.stop()])
       rateLimit?.close()
       await domain.apiKeys.close()
-      await managementListener.stop(0)
+      await listeners.management.stop(0)
       await store.close()
     },
   }
@@ -164,22 +146,85 @@ function construct({ config, store, workflows, encryption, log }: Foundations) {
   }
 }
 
-type Apps = Awaited<ReturnType<typeof mountDocument>>[]
+type Domain = ReturnType<typeof construct>
 
-/** Opens the four ports, or none of them. */
-async function listenOnAll(config: Config, apps: Apps): Promise<[Listener, Listener, Listener, Listener]> {
-  const [dashboard, execution, browserContext, management] = apps
-  if (!dashboard || !execution || !browserContext || !management) throw new Error('Four apps are to be listened on.')
-  const opened: Listener[] = []
+interface SurfaceParts extends Foundations {
+  domain: Domain
+  metrics: Metrics
+  rateLimit: RateLimit | undefined
+  /** Known once all of them are listened on. */
+  addresses: Addresses
+}
+
+type SurfaceApps = ReadonlyMap<Surface, Express>
+
+/** In the order in which they are told of. */
+async function surfaceApps(only: ReadonlySet<Role>, parts: SurfaceParts): Promise<SurfaceApps> {
+  const { domain, addresses } = parts
+  const docs = docsHandler(() => ({
+    execution: addresses.executionUrl,
+    'browser-context': addresses.browserContextUrl,
+  }))
+  const api = apiOptions(parts, docs)
+  const makers: Record<Surface, () => Express | Promise<Express>> = {
+    dashboard: () => dashboardOf(parts, docs),
+    execution: () => mountDocument({ ...api('execution'), ...executionContract, handlers: executionApi(domain) }),
+    'browser-context': () =>
+      mountDocument({ ...api('browser-context'), ...browserContextContract, handlers: browserContextApi(domain) }),
+  }
+  const names = (Object.keys(makers) as Surface[]).filter((name) => only.has(name))
+  return new Map(await Promise.all(names.map(async (name) => [name, await makers[name]()] as const)))
+}
+
+/** What both APIs are mounted with. */
+function apiOptions({ config, domain, metrics, rateLimit, log }: SurfaceParts, docs: RequestHandler) {
+  return (name: Surface) => ({
+    name,
+    elsewhere: (path: string) => (isDocsPath(path) ? docs : undefined),
+    authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
+    ...(rateLimit && { admit: (principal: Principal) => rateLimit.admit(principal) }),
+    proxyHops: config.PROXY_HOPS,
+    isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
+    describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
+    observe: metrics.observe(name),
+    log,
+  })
+}
+
+function dashboardOf({ config, domain, encryption, addresses, log }: SurfaceParts, docs: RequestHandler): Express {
+  return dashboardApp({
+    ...domain,
+    docs,
+    sessionSecrets: encryption.signatures('dashboard', 'sessions').map((each) => each.toString('base64url')),
+    publicUrl: config.DASHBOARD_URL,
+    port: config.DASHBOARD_PORT,
+    proxyHops: config.PROXY_HOPS,
+    addresses: () => addresses,
+    isUnavailable: (error) => error instanceof StoreUnavailable,
+    log,
+  })
+}
+
+/** Opens all ports, or none of them. */
+async function listenOnAll(config: Config, apps: SurfaceApps, management: Express) {
+  const opened = new Map<Surface, Listener>()
+  const at = (name: PortSetting) => ({ host: config.HOST, port: config[name], name })
   try {
-    const host = config.HOST
-    opened.push(await listen(dashboard, { host, port: config.DASHBOARD_PORT, name: 'DASHBOARD_PORT' }))
-    opened.push(await listen(execution, { host, port: config.EXECUTION_PORT, name: 'EXECUTION_PORT' }))
-    opened.push(await listen(browserContext, { host, port: config.BROWSER_CONTEXT_PORT, name: 'BROWSER_CONTEXT_PORT' }))
-    opened.push(await listen(management, { host, port: config.MANAGEMENT_PORT, name: 'MANAGEMENT_PORT' }))
-    return opened as [Listener, Listener, Listener, Listener]
+    for (const [name, app] of apps) opened.set(name, await listen(app, at(surfaces[name].port)))
+    return { surfaces: opened, management: await listen(management, at('MANAGEMENT_PORT')) }
   } catch (error) {
-    await Promise.all(opened.map((listener) => listener.stop(0)))
+    await Promise.all([...opened.values()].map((listener) => listener.stop(0)))
     throw error
   }
+}
+
+type PortSetting = (typeof surfaces)[Surface]['port'] | 'MANAGEMENT_PORT'
+
+/** What another process serves is at its public address or, for all that is known here, at its port on this host. */
+function addressesOf(config: Config, listeners: ReadonlyMap<Surface, Listener>): Addresses {
+  const of = (name: Surface) => {
+    const { url, port } = surfaces[name]
+    return config[url] ?? listeners.get(name)?.url ?? urlOf(config.HOST, config[port])
+  }
+  return { dashboardUrl: of('dashboard'), executionUrl: of('execution'), browserContextUrl: of('browser-context') }
 }

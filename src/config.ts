@@ -129,6 +129,12 @@ export const settings = {
     1,
     300,
   ),
+  DRAIN_SECONDS: count(
+    'How long requests are still taken at shutdown while `/readyz` says 503, for a proxy in front to notice, in seconds.',
+    '0',
+    0,
+    300,
+  ),
   SHUTDOWN_SECONDS: count('How long requests and runs may take to finish at shutdown, in seconds.', '10', 1, 3600),
   ENCRYPTION_KEY: {
     meaning: `The installation's key: ${keyBytes} random bytes in base64. Made in \`DATA_DIR\` when it is not set.`,

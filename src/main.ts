@@ -13,8 +13,14 @@ const program = new Command('execution-service').description('Queues remote runs
 
 program
   .command('start')
-  .description('serve the APIs and run one worker')
-  .action(async () => (await import('./command-line/start.ts')).start())
+  .description('serve the dashboard and both APIs, and run one worker')
+  .option(
+    '--only <roles>',
+    'do only some of it: execution, browser-context, dashboard, worker; several with commas, or repeated',
+    (given: string, before: string[]) => [...before, given],
+    [],
+  )
+  .action(async (options) => (await import('./command-line/start.ts')).start(options))
 
 program
   .command('worker')

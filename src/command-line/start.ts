@@ -3,18 +3,27 @@ import { fileURLToPath } from 'node:url'
 import { type Service, startService } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
 import { openLog } from '../log.ts'
+import { type Role, readRoles, type Surface, surfaces } from '../roles.ts'
 import { onStopSignal } from './stop-signal.ts'
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 
-/** @param greet whether to say where everything is; it is in the log in any case. */
-export async function start({ greet = true } = {}): Promise<void> {
+interface StartOptions {
+  /** What this process does, as `readRoles` takes it; everything unless given. */
+  only?: string[]
+  /** Whether to say where everything is; it is in the log in any case. */
+  greet?: boolean
+}
+
+export async function start({ only = [], greet = true }: StartOptions = {}): Promise<void> {
+  const roles = readRoles(only)
+  if (roles.size === 1 && roles.has('worker')) return (await import('./worker.ts')).worker({ managed: true })
   const config = readConfig(process.env)
   const log = openLog(config)
   if (isBehindUnknownProxy(config)) {
     log.warn('a public address is set, but PROXY_HOPS is not: failed sign-ins of one reader count for all')
   }
-  const starting = startService(config, log, main)
+  const starting = startService(config, log, main, roles)
   onStopSignal(async () => {
     log.info('service stopping')
     await (await starting).stop()
@@ -22,24 +31,49 @@ export async function start({ greet = true } = {}): Promise<void> {
     log.flush()
   })
   const service = await starting
-  if (greet) say(welcome(service, config.DATA_DIR))
-  log.info({ execution: service.executionUrl, browserContext: service.browserContextUrl }, 'service ready')
+  for (const guess of guessesOf(config, service, roles)) log.warn(guess)
+  if (greet) say(welcome(service, roles, config.DATA_DIR))
+  log.info({ roles: [...roles], ...addressesOf(service, roles) }, 'service ready')
+}
+
+const memberOf = {
+  dashboard: 'dashboardUrl',
+  execution: 'executionUrl',
+  'browser-context': 'browserContextUrl',
+} as const satisfies Record<Surface, keyof Service>
+
+const surfaceNames = Object.keys(surfaces) as Surface[]
+
+/** Of what this process serves. */
+function addressesOf(service: Service, roles: ReadonlySet<Role>): Record<string, string> {
+  const served = surfaceNames.filter((name) => roles.has(name))
+  return Object.fromEntries(served.map((name) => [memberOf[name].replace(/Url$/, ''), service[memberOf[name]]]))
+}
+
+/** A process that leaves a surface to another can only guess where that is. */
+function guessesOf(config: Config, service: Service, roles: ReadonlySet<Role>): string[] {
+  const linked = surfaceNames.filter((name) => name !== 'dashboard' && !roles.has(name))
+  return linked
+    .filter((name) => config[surfaces[name].url] === undefined)
+    .map((name) => {
+      const { title, url } = surfaces[name]
+      return `the ${title} is served elsewhere, and ${url} is not set: docs and commands say ${service[memberOf[name]]}`
+    })
 }
 
 function isBehindUnknownProxy({ PROXY_HOPS, DASHBOARD_URL, EXECUTION_URL, BROWSER_CONTEXT_URL }: Config): boolean {
   return PROXY_HOPS === 0 && [DASHBOARD_URL, EXECUTION_URL, BROWSER_CONTEXT_URL].some((url) => url !== undefined)
 }
 
-function welcome(
-  { firstAccount, welcomeUrl, dashboardUrl, executionUrl, browserContextUrl, managementUrl }: Service,
-  dataDirectory: string,
-): string {
+function welcome(service: Service, roles: ReadonlySet<Role>, dataDirectory: string): string {
+  const { firstAccount, welcomeUrl, executionUrl, managementUrl } = service
+  const served = surfaceNames.filter((name) => roles.has(name))
+  const line = (title: string, url: string) => `${title.padEnd(21)}${url}`
+  const docs = served[0] && `${service[memberOf[served[0]]]}/docs/`
   const addresses = [
-    `Dashboard            ${dashboardUrl}`,
-    `Execution API        ${executionUrl}`,
-    `Browser Context API  ${browserContextUrl}`,
-    `Management           ${managementUrl}/readyz`,
-    `Docs                 ${dashboardUrl}/docs/`,
+    ...served.map((name) => line(surfaces[name].title, service[memberOf[name]])),
+    line('Management', `${managementUrl}/readyz`),
+    ...(docs ? [line('Docs', docs)] : []),
   ]
   if (!welcomeUrl) return addresses.join('\n')
   const made = `First start: made the store in ${dataDirectory}, its encryption key, and the account "${firstAccount?.name}".`

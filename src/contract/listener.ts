@@ -1,7 +1,7 @@
 /** Listens for HTTP on one port, cuts off clients that are slow or do not speak HTTP, and stops without losing a request. */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { Express } from 'express'
 import { type ProblemKind, problemBody, problemKinds } from './problem.ts'
 
@@ -17,9 +17,11 @@ export interface ListenOptions {
 
 export interface Listener {
   url: string
+  /** From now on each answer tells its client to use its connection no more; everything is still served. */
+  drain(): void
   /**
-   * Accepts nothing more, ends event streams, and waits for requests in flight; connections that remain after
-   * `graceSeconds` are cut.
+   * Drains, accepts no more connections, ends event streams, and waits for requests in flight and those on their way;
+   * connections that remain after `graceSeconds` are cut.
    */
   stop(graceSeconds: number): Promise<void>
 }
@@ -39,8 +41,11 @@ const limits = {
   requireHostHeader: false,
 }
 
-/** How long a connection may still begin a request when the service stops. */
-const lastRequestSeconds = 1
+/** How long a connection that has had no request may still begin its first when the service stops. */
+const firstRequestMilliseconds = 1000
+
+/** How long a request may be on its way, on a connection that has been used, when the service stops. */
+const nextRequestMilliseconds = 100
 
 /** Where an app has the hash of its document (`Reporting.documentHash`), if it has one. */
 export const documentHashLocal = 'documentHash'
@@ -51,13 +56,14 @@ export async function listen(app: Express, { host, port, name, ...options }: Lis
   /** Every open connection, with its latest answer. */
   const connections = new Map<Socket, ServerResponse | undefined>()
   const documentHash: string | undefined = app.locals[documentHashLocal]
+  let isDraining = false
   const serve = (request: IncomingMessage, response: ServerResponse) => {
     const { socket, headers, httpVersion, url = '/' } = request
     // RFC 9112, section 3.2.
     if (headers.host === undefined && httpVersion === '1.1')
       return refuseClient({ code: 'NO_HOST' }, { socket, documentHash })
     connections.set(socket, response)
-    if (stopping.signal.aborted) announceClosing(socket, response)
+    if (isDraining) response.setHeader('Connection', 'close')
     request.url = originForm(url)
     app(request, response)
   }
@@ -74,17 +80,42 @@ export async function listen(app: Express, { host, port, name, ...options }: Lis
   })
   await opened(server, host, port, name)
   const bound = server.address() as AddressInfo
+  const drain = () => {
+    isDraining = true
+    for (const response of connections.values()) if (!response?.headersSent) response?.setHeader('Connection', 'close')
+  }
   return {
     url: urlOf(bound.address, bound.port),
+    drain,
     stop: async (graceSeconds) => {
+      drain()
+      const closed = closing(server, connections)
       stopping.abort()
-      const closed = new Promise((resolve) => server.close(resolve))
-      for (const [socket, response] of connections) announceClosing(socket, response)
       const cut = setTimeout(() => server.closeAllConnections(), graceSeconds * 1000)
       await closed
       clearTimeout(cut)
     },
   }
+}
+
+/**
+ * Accepts no more connections, and closes those that are idle: not at once, because a request may be on its way, which
+ * a connection that is closed under it answers with a reset. Resolves when none is left.
+ */
+async function closing(server: Server, connections: ReadonlyMap<Socket, ServerResponse | undefined>): Promise<void> {
+  // The HTTP server's own `close` begins with closing idle connections.
+  const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve))
+  const closeIdleSoon = () => setTimeout(() => server.closeIdleConnections(), nextRequestMilliseconds).unref()
+  closeIdleSoon()
+  for (const [socket, response] of connections) {
+    // Not idle for Node, which gives a first request more time.
+    if (!response) setTimeout(() => connections.get(socket) ?? socket.destroy(), firstRequestMilliseconds).unref()
+    // Its head has promised to keep the connection.
+    else if (response.headersSent && !response.closed) response.once('close', closeIdleSoon)
+  }
+  await closed
+  // Node looks for slow requests until it is closed by this.
+  server.close()
 }
 
 /** What listens on all addresses is reached on this machine's own. */
@@ -110,15 +141,6 @@ function opened(server: Server, host: string, port: number, name: string): Promi
     })
     server.listen(port, host, resolve)
   })
-}
-
-/** Tells the client to send nothing more on this connection, so that it is never closed under a new request. */
-function announceClosing(socket: Socket, response: ServerResponse | undefined) {
-  // `server.close` closes connections between two requests, but not those that have not had their first one.
-  socket.setTimeout(response ? 0 : lastRequestSeconds * 1000, () => socket.destroy())
-  if (!response?.headersSent) response?.setHeader('Connection', 'close')
-  // Its head has promised to keep the connection: only its end can tell.
-  else response.once('close', () => socket.destroySoon())
 }
 
 /** The absolute form, which servers must take (RFC 9112, section 3.2.2), as the origin form, which Express takes. */

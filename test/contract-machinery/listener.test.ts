@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers'
 import express from 'express'
 import { describe, expect, test } from 'vitest'
 import { ListenRefused, listen } from '../../src/contract/listener.ts'
+import { until } from '../support/service.ts'
 import { jsonType, key, serve } from './served.ts'
 
 const host = 'Host: x'
@@ -151,13 +152,69 @@ describe('stopping', () => {
     await Promise.all([expect(response).rejects.toThrow('socket hang up'), listener.stop(0.1)])
   })
 
-  test('closes connections between two requests at once', async () => {
-    const { listener, port } = await serve()
+  /** A connection that has had its first answer. */
+  async function used(port: number) {
     const socket = connect(port, '127.0.0.1')
     socket.write(`${getBook}\r\n`)
-    await once(socket, 'data')
-    socket.resume()
+    const [answer] = await once(socket, 'data')
+    expect(String(answer)).not.toContain('Connection: close')
+    return socket
+  }
+
+  test('does not wait for connections between two requests', async () => {
+    const { listener, port } = await serve()
+    const socket = (await used(port)).resume()
     await Promise.all([once(socket, 'end'), listener.stop(60)])
+  })
+
+  test('answers a request that is on its way on a connection that was idle, and closes that', async () => {
+    const { listener, port } = await serve()
+    const socket = await used(port)
+    // In the same turn: the server cannot have read it.
+    socket.write(`${getBook}\r\n`)
+    const stopped = listener.stop(60)
+    const answer = await text(socket)
+    expect(answer).toMatch(/^HTTP\/1.1 200 /)
+    expect(answer).toContain('Connection: close')
+    await stopped
+  })
+
+  test('answers the request that comes right after an answer which had begun before', async () => {
+    const begun = Promise.withResolvers<void>()
+    const go = Promise.withResolvers<void>()
+    const app = express()
+    app.get('/', async (_request, response) => {
+      response.setHeader('Content-Length', 4).write('be')
+      begun.resolve()
+      await go.promise
+      response.end('en')
+    })
+    app.get('/next', (_request, response) => void response.send('next'))
+    const listener = await listen(app, { host: '127.0.0.1', port: 0, name: 'PORT' })
+    const socket = connect(Number(new URL(listener.url).port), '127.0.0.1')
+    socket.write(`GET / HTTP/1.1\r\n${host}\r\n\r\n`)
+    const answers = text(socket)
+    await begun.promise
+    const stopped = listener.stop(60)
+    go.resolve()
+    await until('the first answer has arrived', () => socket.bytesRead > 0)
+    socket.write(`GET /next HTTP/1.1\r\n${host}\r\n\r\n`)
+    expect(await answers).toMatch(/been.*Connection: close.*next$/s)
+    await stopped
+  })
+
+  test('drains: everything is answered still, and each answer closes its connection', async () => {
+    const { listener, go, response, port } = await inFlight()
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    listener.drain()
+    go.resolve()
+    expect((await response).headers.connection).toBe('close')
+    for (const connection of [socket, connect(port, '127.0.0.1')]) {
+      connection.write(`${getBook}\r\n`)
+      expect(await text(connection)).toMatch(/^HTTP\/1.1 200 .*Connection: close/s)
+    }
+    await listener.stop(60)
   })
 
   test('still answers the first request of a connection that was open before', async () => {

@@ -31,6 +31,7 @@ const rooms = [
   'installation.ts',
   'log.ts',
   'config.ts',
+  'roles.ts',
   'docs',
   'documents.ts',
   'names.ts',
