@@ -46,7 +46,11 @@ export async function worker({ managed = false } = {}): Promise<void> {
     log.flush()
   })
   await started
-  ;(await management)?.readiness.start()
+  const managing = await management
+  if (!managing) return
+  managing.readiness.start()
+  // For people; the log goes to standard output.
+  process.stderr.write(`Management           ${managing.listener.url}/readyz\n`)
 }
 
 /** Loaded where it is wanted alone: it takes a worker some megabytes. */

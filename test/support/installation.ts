@@ -24,6 +24,8 @@ export interface Installation {
   createAccount: CreateAccount
   /** Resolves when the service serves and its worker is ready, or as soon as it has logged something else. */
   start(untilLogged?: string): Promise<ServiceProcess>
+  /** The same for a process that does only some of the work; it has no addresses but those that it serves. */
+  startOnly(roles: string, changes?: Environment): Promise<ServiceProcess>
   /** Calls the command line, and waits until it has ended. */
   command(...args: string[]): ReturnType<typeof command>
   /** Ends everything, and removes the directory. */
@@ -35,15 +37,20 @@ export async function newInstallation(changes: Environment = {}): Promise<Instal
   const settings = { ...settingsOf(storage.settings), ...changes }
   const administration = await openAdministration(readConfig(settings))
   const services: ServiceProcess[] = []
+  const spawned = async (...call: Parameters<typeof spawnService>) => {
+    const service = await spawnService(...call)
+    services.push(service)
+    return service
+  }
   return {
     dataDirectory: storage.dataDirectory,
     settings,
     contents: storage.contents,
     createAccount: administration.createAccount,
-    async start(untilLogged) {
-      const service = await spawnService(settings, untilLogged)
-      services.push(service)
-      return service
+    start: (untilLogged) => spawned(settings, untilLogged),
+    startOnly(roles, changes) {
+      const untilLogged = roles.includes('worker') ? 'worker ready' : 'service ready'
+      return spawned({ ...settings, ...changes }, untilLogged, roles)
     },
     command: (...args) => command(args, settings),
     async remove() {
@@ -74,8 +81,13 @@ export interface ServiceProcess extends Addresses {
   stop(): Promise<Ended>
 }
 
-async function spawnService(environment: Environment, untilLogged = 'worker ready'): Promise<ServiceProcess> {
-  const child = spawn(process.execPath, [main, 'start'], { env: withoutOwn(environment), detached: true })
+async function spawnService(
+  environment: Environment,
+  untilLogged = 'worker ready',
+  only?: string,
+): Promise<ServiceProcess> {
+  const args = [main, 'start', ...(only ? ['--only', only] : [])]
+  const child = spawn(process.execPath, args, { env: withoutOwn(environment), detached: true })
   const pid = child.pid as number
   const log: LogLine[] = []
   const written = capture(child, (line) => {
@@ -86,14 +98,14 @@ async function spawnService(environment: Environment, untilLogged = 'worker read
   void ended.then(() => {
     hasEnded = true
   })
-  const banner = () => (hasEnded ? `${written()}(ended)` : addressesIn(written()))
+  const banner = () => (hasEnded ? `${written()}(ended)` : addressesIn(written(), only))
   const isReady = () => banner() && (hasEnded || log.some(({ msg }) => msg === untilLogged))
   await until('the service is ready', isReady).catch((error) => {
     // Nobody else knows of it yet.
     process.kill(-pid, 'SIGKILL')
     throw error
   })
-  const addresses = addressesIn(written())
+  const addresses = addressesIn(written(), only)
   if (hasEnded || !addresses) throw new Error(`The service ended at its start:\n${written()}`)
   const anyAlive = () => {
     try {
@@ -111,7 +123,16 @@ async function spawnService(environment: Environment, untilLogged = 'worker read
     child.kill('SIGTERM')
     return ended
   }
-  return { ...(await addressesForTests(addresses)), pid, output: written, log, ended, anyAlive, killAll, stop }
+  return {
+    ...(only ? addresses : await addressesForTests(addresses)),
+    pid,
+    output: written,
+    log,
+    ended,
+    anyAlive,
+    killAll,
+    stop,
+  }
 }
 
 /** Calls the command line, and waits until it has ended. */
@@ -155,11 +176,10 @@ function endOf(child: ChildProcess): Promise<Ended> {
   })
 }
 
-function addressesIn(banner: string): Addresses | undefined {
+function addressesIn(banner: string, only?: string): Addresses | undefined {
   const of = (name: string) => new RegExp(`^${name} +(http://[^/\\s]+)`, 'm').exec(banner)?.[1]
   const names = ['Dashboard', 'Execution API', 'Browser Context API', 'Management']
-  const [dashboardUrl, executionUrl, browserContextUrl, managementUrl] = names.map(of)
-  return dashboardUrl && executionUrl && browserContextUrl && managementUrl
-    ? { dashboardUrl, executionUrl, browserContextUrl, managementUrl }
-    : undefined
+  const [dashboardUrl = '', executionUrl = '', browserContextUrl = '', managementUrl] = names.map(of)
+  const isWhole = only !== undefined || (dashboardUrl && executionUrl && browserContextUrl)
+  return managementUrl && isWhole ? { dashboardUrl, executionUrl, browserContextUrl, managementUrl } : undefined
 }

@@ -1,0 +1,30 @@
+/** Between the signal and its end, a service says that it is not ready, and serves. */
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { expect, test } from 'vitest'
+import { until } from '../support/service.ts'
+import { clientOf, ownInstallation, queue } from './caller.ts'
+
+test('serves for DRAIN_SECONDS after it has said that it is not ready, and lets go of its connections', async (context) => {
+  const own = await ownInstallation(context, { DRAIN_SECONDS: '2' })
+  const service = await own.start('service ready')
+  const { key } = await own.createAccount()
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  context.onTestFinished(() => agent.destroy())
+  const ask = () =>
+    new Promise<IncomingMessage>((resolve, reject) => {
+      const url = `${service.executionUrl}/v1/execution/runs`
+      get(url, { agent, headers: { authorization: `Bearer ${key}` } }, (answer) => resolve(answer.resume())).on(
+        'error',
+        reject,
+      )
+    })
+  expect((await ask()).headers.connection).toBe('keep-alive')
+  const ended = service.stop()
+  await until('it is not ready', async () => (await fetch(`${service.managementUrl}/readyz`)).status === 503)
+  const drained = await ask()
+  expect(drained.statusCode).toBe(200)
+  expect(drained.headers.connection).toBe('close')
+  const { response } = await queue(clientOf(service, key), 'greet', { name: 'Ada' })
+  expect(response.status).toBe(202)
+  expect(await ended).toEqual({ code: 0, signal: null })
+})

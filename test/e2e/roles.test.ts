@@ -1,0 +1,77 @@
+/** Processes that each do some of the work, on one store: together they are the service. */
+import { createServer } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { command } from '../support/installation.ts'
+import { until } from '../support/service.ts'
+import { clientOf, ownInstallation, queue, untilStatus } from './caller.ts'
+
+const statusOf = async (url: string) => (await fetch(url, { redirect: 'manual' })).status
+
+describe.concurrent('--only', { timeout: 40_000 }, () => {
+  test('splits the service into processes, which several of the same role may stand beside', async (context) => {
+    const own = await ownInstallation(context)
+    const [one, other, contexts, worker] = await Promise.all([
+      own.startOnly('execution'),
+      own.startOnly('execution'),
+      own.startOnly('browser-context,dashboard', { EXECUTION_URL: 'https://api.example.com' }),
+      own.startOnly('worker'),
+    ])
+    const { key } = await own.createAccount()
+    for (const at of [one, other]) {
+      const { run } = await queue(clientOf(at, key), 'greet', { name: 'Ada' })
+      await untilStatus(clientOf(at === one ? other : one, key), run, 'succeeded')
+    }
+    expect(await statusOf(`${contexts.browserContextUrl}/alpha/browser-contexts`)).toBe(401)
+    expect(await statusOf(`${contexts.dashboardUrl}/sign-in`)).toBe(200)
+    const guide = await (await fetch(`${contexts.dashboardUrl}/docs/quick-start.html`)).text()
+    expect(guide).toContain('https://api.example.com')
+    for (const { managementUrl } of [one, other, contexts, worker]) {
+      expect(await statusOf(`${managementUrl}/livez`)).toBe(200)
+      expect(await statusOf(`${managementUrl}/readyz`)).toBe(200)
+      expect(await statusOf(`${managementUrl}/metrics`)).toBe(200)
+    }
+    for (const each of [one, other, contexts, worker]) {
+      expect(await each.stop()).toEqual({ code: 0, signal: null })
+    }
+  })
+
+  test('serves its roles alone, and says where it can only guess at the others', async (context) => {
+    const own = await ownInstallation(context)
+    const taken = createServer()
+    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+    context.onTestFinished(() => void taken.close())
+    const { port } = taken.address() as { port: number }
+    const only = await own.startOnly('browser-context', { DASHBOARD_PORT: String(port), EXECUTION_PORT: '3901' })
+    const { dashboardUrl, executionUrl, browserContextUrl } = only
+    expect({ dashboardUrl, executionUrl }).toEqual({ dashboardUrl: '', executionUrl: '' })
+    expect(await statusOf(`${browserContextUrl}/docs/`)).toBe(200)
+    expect(only.log.map(({ msg }) => msg)).toContain(
+      'the Execution API is served elsewhere, and EXECUTION_URL is not set: docs and commands say http://127.0.0.1:3901',
+    )
+    expect(only.output(), 'the link is for those who have the dashboard').not.toContain('/links/')
+    expect(
+      only.log.some(({ msg }) => msg.includes('worker')),
+      'it has no worker',
+    ).toBe(false)
+  })
+
+  test('a worker alone is ready until it is told to stop, and finishes or hands back what it has begun', async (context) => {
+    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '1' })
+    const [api, worker] = await Promise.all([own.startOnly('execution'), own.startOnly('worker')])
+    const client = clientOf(api, (await own.createAccount()).key)
+    const { run } = await queue(client, 'hold', { file: `${own.dataDirectory}/never` })
+    await untilStatus(client, run, 'running')
+    const ended = worker.stop()
+    await until('it is not ready', async () => (await statusOf(`${worker.managementUrl}/readyz`)) === 503)
+    expect(await ended).toEqual({ code: 0, signal: null })
+    await untilStatus(client, run, 'queued')
+  })
+
+  test('refuses a role that does not exist in one sentence that names those that do', async () => {
+    const { code, stderr } = await command(['start', '--only', 'execution,cron'], {})
+    expect(code).toBe(1)
+    expect(stderr).toBe(
+      '--only names "cron", which is no role: name some of execution, browser-context, dashboard, worker.\n',
+    )
+  })
+})
