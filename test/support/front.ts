@@ -23,7 +23,8 @@ export interface Front {
   close(): Promise<void>
 }
 
-const lookMilliseconds = 50
+/** Much longer than a connection that is not used again is kept by a service that stops. */
+const lookMilliseconds = 400
 
 export async function startFront(): Promise<Front> {
   const agent = new Agent({ keepAlive: true })
@@ -52,13 +53,13 @@ export async function startFront(): Promise<Front> {
     const { method, headers, url = '/' } = incoming
     const onward = request(`${backend.executionUrl}${url}`, { agent, method, headers })
     const answer = new Promise<IncomingMessage>((resolve, reject) => onward.on('response', resolve).on('error', reject))
-    await pipeline(incoming, onward)
-    const { statusCode = 0, headers: answered } = await answer
+    const [response] = await Promise.all([answer, pipeline(incoming, onward)])
+    const { statusCode = 0, headers: answered } = response
     if (onward.reusedSocket) reused += 1
     // Of this hop alone (RFC 9110, section 7.6.1).
     const { connection: _, 'keep-alive': __, ...kept } = answered
     outgoing.writeHead(statusCode, kept)
-    await pipeline(await answer, outgoing)
+    await pipeline(response, outgoing)
   }
   const server = createServer((incoming, outgoing) => {
     pass(incoming, outgoing).catch((error: NodeJS.ErrnoException) => {
