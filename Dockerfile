@@ -1,0 +1,29 @@
+# Any process of the service. It needs nothing to write to but /tmp, and /data unless the store is PostgreSQL's:
+#   docker run --init --read-only --tmpfs /tmp:exec -v execution-service:/data -p 127.0.0.1:3000-3002:3000-3002 IMAGE
+# How to run it: docs/operating.md.
+
+FROM node:24-slim AS packages
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# Without the Node that npm brings for machines that have another.
+RUN npm ci --omit=dev && rm -rf node_modules/node-linux-* node_modules/.bin/node
+
+FROM node:24-slim
+WORKDIR /app
+COPY --from=packages /app/node_modules node_modules
+COPY package.json README.md LICENSE ./
+COPY src src
+COPY generated generated
+COPY docs/guides docs/guides
+COPY docs/samples docs/samples
+# Below /app, so that workflows find the packages that the service has.
+COPY examples/workflows workflows
+RUN install --directory --owner=node --group=node /data
+ENV NODE_ENV=production NODE_COMPILE_CACHE=/tmp/node-compile-cache HOST=0.0.0.0 DATA_DIR=/data WORKFLOWS_DIR=/app/workflows
+USER node
+EXPOSE 3000 3001 3002 3003
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=6s --start-period=60s --start-interval=1s \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.MANAGEMENT_PORT || 3003}/readyz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["node", "src/main.ts"]
+CMD ["start"]

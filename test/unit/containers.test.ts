@@ -1,0 +1,217 @@
+/** The Dockerfile and compose.yaml are held against the code: nothing that they name is missing, and nothing is left out. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { Registry } from 'prom-client'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import packageJson from '../../package.json' with { type: 'json' }
+import { readConfig, settings } from '../../src/config.ts'
+import { listen } from '../../src/contract/listener.ts'
+import { managementApp } from '../../src/management/management.ts'
+import { readRoles, roles } from '../../src/roles.ts'
+
+interface Container {
+  image: string
+  build?: string
+  command?: string[]
+  environment: Record<string, string>
+  ports?: string[]
+  volumes?: string[]
+  tmpfs?: string[]
+  stop_grace_period: string
+  depends_on?: Record<string, { condition: string }>
+  healthcheck?: object
+  [member: string]: unknown
+}
+
+const compose: { services: Record<string, Container> } = parse(readFileSync('compose.yaml', 'utf8'), { merge: true })
+const own = Object.entries(compose.services).filter(([, { build }]) => build !== undefined)
+
+/** Of the last stage, by keyword; lines that go on are joined. */
+const instructions = readFileSync('Dockerfile', 'utf8')
+  .replaceAll('\\\n', ' ')
+  .split(/^(?=FROM )/m)
+  .slice(-1)
+  .flatMap((stage) => stage.split('\n'))
+  .flatMap((line) =>
+    /^[A-Z]+ /.test(line) ? [{ keyword: line.split(' ')[0], rest: line.replace(/^[A-Z]+ +/, '') }] : [],
+  )
+const all = (keyword: string) => instructions.filter((each) => each.keyword === keyword).map(({ rest }) => rest)
+const variables = Object.fromEntries(
+  all('ENV')
+    .flatMap((rest) => rest.split(' '))
+    .map((pair) => pair.split('=') as [string, string]),
+)
+const copied = all('COPY')
+  .filter((rest) => !rest.startsWith('--from'))
+  .flatMap((rest) => rest.split(' ').slice(0, -1))
+
+/** Whether .dockerignore lets Docker have the file; the last line that fits decides. */
+function isSent(file: string): boolean {
+  const lines = readFileSync('.dockerignore', 'utf8').split('\n')
+  const patterns = lines.filter((line) => line !== '' && !line.startsWith('#'))
+  const last = patterns.findLast((line) => {
+    const path = line.replace(/^!/, '')
+    return path === '*' || isWithin(file, path)
+  })
+  return last?.startsWith('!') ?? true
+}
+
+function isWithin(file: string, path: string): boolean {
+  return file === path || file.startsWith(`${path}/`)
+}
+
+const isInImage = (file: string) => isSent(file) && copied.some((path) => isWithin(file, path))
+
+const importOfTypes = /^import type [^'"]*?\bfrom '[^']+'/gm
+const importPattern = /^(?:import|export)\b[^'"]*?\bfrom '([^']+)'|^import '([^']+)'|\bimport\(\s*'([^']+)'/gm
+const filePattern = /new URL\(\s*['`]([^'`$]+)[^'`]*['`],\s*import\.meta\.url\)/g
+const packagePattern = /(?:import\.meta\.resolve|ofPackage)\(\s*'([^']+)'/g
+
+/** Every file that the module or what it imports and starts may read, and every package, by name. */
+function reached(module: string) {
+  const files = new Set<string>()
+  const packages = new Set<string>()
+  const visit = (file: string): void => {
+    if (files.has(file)) return
+    files.add(file)
+    if (!file.endsWith('.ts')) return
+    const text = readFileSync(file, 'utf8').replaceAll(importOfTypes, '')
+    const at = (pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match.slice(1).find(Boolean) ?? '')
+    for (const specifier of [...at(importPattern), ...at(packagePattern)]) {
+      if (specifier.startsWith('.')) visit(normalize(join(dirname(file), specifier)))
+      else if (!specifier.startsWith('node:')) packages.add(/^(@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? specifier)
+    }
+    for (const path of at(filePattern)) visit(normalize(join(dirname(file), path)).replace(/\/$/, ''))
+  }
+  visit(module)
+  return { files: [...files], packages: [...packages] }
+}
+
+test('everything that the image copies exists and is sent to Docker', () => {
+  expect(copied.length).toBeGreaterThan(5)
+  for (const path of copied) {
+    expect(existsSync(path), path).toBe(true)
+    expect(isSent(path), `.dockerignore leaves out ${path}`).toBe(true)
+  }
+})
+
+test('the image has every file and every package that the service reads when it runs', () => {
+  const { files, packages } = reached('src/main.ts')
+  expect(files).toEqual(expect.arrayContaining(['src/worker/executor.ts', 'src/docs/site.ts', 'docs/guides']))
+  // Written where it can be, and asked of a directory that it may be: not read.
+  const written = ['node_modules/.cache/node', 'node_modules/.cache/chromium', 'dist/docs', '.']
+  const missing = files.filter((file) => !isInImage(file) && !written.includes(file))
+  expect(missing).toEqual([])
+  expect(packages).toEqual(expect.arrayContaining(['express', 'pg', 'playwright-core']))
+  expect(packages.filter((name) => !(name in packageJson.dependencies))).toEqual([])
+})
+
+test('no secret and no tool is sent to Docker', () => {
+  for (const path of [
+    '.env',
+    'data/encryption.key',
+    '.git/config',
+    'node_modules/pg/package.json',
+    'src/demo/demo.ts',
+  ]) {
+    expect(isSent(path), path).toBe(false)
+  }
+  expect(readFileSync('.gitignore', 'utf8').split('\n')).toContain('.env')
+})
+
+test('every variable that the containers set is one that the service reads, and the service takes its value', () => {
+  const others = ['NODE_ENV', 'NODE_COMPILE_CACHE']
+  const known = (names: string[]) => names.filter((name) => !(name in settings) && !others.includes(name))
+  expect(known(Object.keys(variables))).toEqual([])
+  for (const [name, { environment }] of own) {
+    expect(known(Object.keys(environment)), name).toEqual([])
+    const { config } = configOf(environment)
+    expect(config.DATABASE_URL).toContain('@postgres/')
+  }
+})
+
+/** As Compose fills it in, with an .env of what must be there. */
+function configOf(environment: Record<string, string>) {
+  const env: Record<string, string> = {
+    POSTGRES_PASSWORD: 'c0ffee',
+    ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
+  }
+  const filled = Object.entries(environment).map(([name, text]) => {
+    return [
+      name,
+      text.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, key, how, rest) => env[key] ?? (how === '-' ? rest : '')),
+    ]
+  })
+  return { config: readConfig({ ...variables, ...Object.fromEntries(filled) }) }
+}
+
+test('the ports are those that the service listens on, and the management port stays inside', () => {
+  const names = ['DASHBOARD_PORT', 'EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const
+  const ports = names.map((name) => settings[name].fallback)
+  expect(all('EXPOSE').flatMap((rest) => rest.split(' '))).toEqual(ports)
+  const published = own.flatMap(([, container]) => container.ports ?? [])
+  expect(published).toEqual(ports.slice(0, 3).map((port) => `127.0.0.1:${port}:${port}`))
+})
+
+test('the commands exist, and together they do everything', () => {
+  const [entry] = all('ENTRYPOINT').map((rest) => JSON.parse(rest))
+  expect(entry).toEqual(['node', 'src/main.ts'])
+  expect(all('CMD').map((rest) => JSON.parse(rest))).toEqual([['start']])
+  const done = own.flatMap(([, { command = [] }]) => {
+    expect(command.slice(0, 2)).toEqual(['start', '--only'])
+    return [...readRoles(command.slice(2))]
+  })
+  expect(done.sort()).toEqual([...roles].sort())
+})
+
+test('the health check passes while the service is ready, and fails when it is not or is gone', async () => {
+  const [check = ''] = all('HEALTHCHECK')
+  const [node, ...args]: string[] = JSON.parse(check.slice(check.indexOf('[')))
+  expect(node).toBe('node')
+  let isReady = true
+  const ready = async () => {
+    if (!isReady) throw new Error('not ready')
+  }
+  const listener = await listen(managementApp({ registry: new Registry(), ready }), {
+    host: '127.0.0.1',
+    port: 0,
+    name: 'PORT',
+  })
+  const env = { ...process.env, MANAGEMENT_PORT: new URL(listener.url).port }
+  const code = async () => (await once(spawn(process.execPath, args, { env }), 'exit'))[0]
+  expect(await code()).toBe(0)
+  isReady = false
+  expect(await code()).toBe(1)
+  await listener.stop(0)
+  expect(await code()).toBe(1)
+  expect(check, 'without the variable, where the service is by default').toContain(settings.MANAGEMENT_PORT.fallback)
+})
+
+test('the containers are given more time to stop than the service takes', () => {
+  for (const [name, container] of own) {
+    const { config } = configOf(container.environment)
+    const seconds = Number(/^(\d+)s$/.exec(container.stop_grace_period)?.[1])
+    expect(seconds, name).toBeGreaterThan(config.DRAIN_SECONDS + config.SHUTDOWN_SECONDS + 5)
+  }
+  expect(all('STOPSIGNAL')).toEqual(['SIGTERM'])
+})
+
+test('the containers write to /tmp alone, may start programs there, and have no rights but those of a user', () => {
+  expect(all('USER')).toEqual(['node'])
+  expect(variables.NODE_COMPILE_CACHE).toMatch(/^\/tmp\//)
+  for (const [name, container] of own) {
+    expect(container, name).toMatchObject({
+      read_only: true,
+      init: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+      depends_on: { postgres: { condition: 'service_healthy' } },
+    })
+    expect(container.tmpfs?.join()).toMatch(/^\/tmp:exec,/)
+    expect(container.volumes).toEqual([expect.stringMatching(`:${variables.WORKFLOWS_DIR}:ro$`)])
+  }
+  expect(compose.services.postgres?.healthcheck).toBeDefined()
+})
