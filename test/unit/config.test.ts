@@ -26,6 +26,7 @@ test('nothing needs to be set', () => {
     BROWSER_CDP_URL: undefined,
     LEASE_SECONDS: 15,
     ABORT_GRACE_SECONDS: 5,
+    DRAIN_SECONDS: 0,
     SHUTDOWN_SECONDS: 10,
     DATABASE_URL: undefined,
     ACCOUNT_CONCURRENCY: 0,
