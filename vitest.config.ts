@@ -32,7 +32,7 @@ export default defineConfig({
           name: 'journeys-on-postgres',
           include: ['test/e2e/**/*.test.ts'],
           // These are of no store, or of one that is always embedded.
-          exclude: ['test/e2e/{browser,demo}.test.ts', ...forConsumers],
+          exclude: ['test/e2e/{browser,demo,draining}.test.ts', ...forConsumers],
           env: { TEST_STORE: 'postgres' },
         },
       },

@@ -1,7 +1,6 @@
 /** `doctor`: checks an installation, and says in words what is wrong and what to do. */
 import { styleText } from 'node:util'
 import packageJson from '../../package.json' with { type: 'json' }
-import { checks } from './doctor/checks.ts'
 import { examine, type Result } from './doctor/examine.ts'
 import { countOf, type Status } from './doctor/finding.ts'
 import { print } from './print.ts'
@@ -19,7 +18,8 @@ export async function doctor(options: { json?: boolean }): Promise<void> {
   process.exitCode = failed ? 1 : 0
 }
 
-const nameWidth = Math.max(...checks.map(({ name }) => name.length))
+/** The longest name is BROWSER_CONTEXT_PORT. */
+const nameWidth = 20
 const colors = { ok: 'green', warn: 'yellow', fail: 'red' } as const satisfies Record<Status, string>
 
 function lineOf({ status, name, detail, advice }: Result): string {

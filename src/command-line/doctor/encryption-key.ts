@@ -4,10 +4,10 @@ import type { Config } from '../../config.ts'
 import { openKeyRing } from '../../installation.ts'
 import { sealedColumns } from '../../sealed-columns.ts'
 import { Encryption } from '../../storage/encryption.ts'
+import type { StoreInspection } from '../../storage/inspection.ts'
 import { keyFilePath } from '../../storage/keys/key-file.ts'
 import { holdSealed, openLatest, type SealedColumn } from '../../storage/sealed-columns.ts'
-import type { Inspection } from '../../storage/sqlite/inspection.ts'
-import { type Finding, fail, ok, reasonOf, unchecked } from './finding.ts'
+import { type Finding, fail, ok, reasonOf, unchecked, warn } from './finding.ts'
 import type { Read } from './store.ts'
 
 export async function checkEncryptionKey(config: Config, read: Read): Promise<Finding> {
@@ -18,8 +18,12 @@ export async function checkEncryptionKey(config: Config, read: Read): Promise<Fi
   const place = config.ENCRYPTION_KEY ? 'ENCRYPTION_KEY' : path
   if (!config.ENCRYPTION_KEY) {
     const found = await stat(path).catch(() => undefined)
-    if (!found) return missing(path, sealed)
-    const fault = await fileFault(path, found, inspection?.path ?? config.DATA_DIR)
+    if (!found) return missing(path, sealed, config)
+    const fault = await fileFault(
+      path,
+      found,
+      config.DATABASE_URL ? config.DATA_DIR : (inspection?.path ?? config.DATA_DIR),
+    )
     if (fault) return fault
   }
   try {
@@ -34,11 +38,17 @@ export async function checkEncryptionKey(config: Config, read: Read): Promise<Fi
         : `Restore ${path} from a backup, or set ENCRYPTION_KEY if the key was there.`,
     )
   }
+  if (config.DATABASE_URL && !config.ENCRYPTION_KEY) {
+    return warn(
+      `the key is in ${path}, which other machines do not have`,
+      'Set ENCRYPTION_KEY to the first line of that file wherever a process of the service runs.',
+    )
+  }
   return ok(sealed.length > 0 ? `${place} opens what the store holds` : `${place}; the store holds nothing encrypted`)
 }
 
 /** The columns that hold any value. A store of an earlier version lacks some of them. */
-async function sealedIn({ store, schema }: Inspection): Promise<SealedColumn[]> {
+async function sealedIn({ store, schema }: StoreInspection): Promise<SealedColumn[]> {
   const found: SealedColumn[] = []
   for (const column of sealedColumns) {
     const holds = holdSealed(store.read, [column])
@@ -47,8 +57,12 @@ async function sealedIn({ store, schema }: Inspection): Promise<SealedColumn[]> 
   return found
 }
 
-function missing(path: string, sealed: readonly SealedColumn[]): Finding {
-  if (sealed.length === 0) return ok(`there is none yet; the next start makes it in ${path}`)
+function missing(path: string, sealed: readonly SealedColumn[], { DATABASE_URL }: Config): Finding {
+  if (sealed.length === 0) {
+    const found = `there is none yet; the next start makes it in ${path}`
+    if (!DATABASE_URL) return ok(found)
+    return warn(`${found}, which other machines do not have`, 'Set ENCRYPTION_KEY on all of them before that.')
+  }
   return fail(
     `${path} is missing, and the store is encrypted with the key that it held`,
     'Restore it from a backup, or set ENCRYPTION_KEY if the key was there.',

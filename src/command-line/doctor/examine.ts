@@ -1,5 +1,5 @@
 /** Makes every check, whatever becomes of those before it. */
-import { type Check, checks } from './checks.ts'
+import { type Check, checksOf } from './checks.ts'
 import { type Finding, fail, reasonOf, unchecked } from './finding.ts'
 import { type Subject, subjectOf } from './subject.ts'
 
@@ -11,7 +11,7 @@ export interface Result extends Finding {
 export async function* examine(environment: NodeJS.ProcessEnv, now?: () => number): AsyncGenerator<Result> {
   const subject = subjectOf(environment, now)
   try {
-    for (const check of checks) yield { name: check.name, ...(await findingOf(check, subject)) }
+    for (const check of checksOf(subject.config)) yield { name: check.name, ...(await findingOf(check, subject)) }
   } finally {
     await subject.close()
   }

@@ -6,7 +6,7 @@ import type { Config } from '../../config.ts'
 import { urlOf } from '../../contract/listener.ts'
 import { Workers } from '../../runs/workers.ts'
 import { countOf, type Finding, fail, ok, unchecked } from './finding.ts'
-import { portOwner } from './port-owner.ts'
+import { type PortOwner, portOwner } from './port-owner.ts'
 import type { Read } from './store.ts'
 
 /** How the management address answers: `absent` when nobody listens or it is another program, `silent` when it hangs. */
@@ -54,7 +54,7 @@ export type PortName = 'DASHBOARD_PORT' | 'EXECUTION_PORT' | 'BROWSER_CONTEXT_PO
 
 /** @param running whether the service's management address answers, for where Linux does not tell whose a port is. */
 export async function checkPort(config: Config, name: PortName, running: Running): Promise<Finding> {
-  const { HOST, DATA_DIR, [name]: port } = config
+  const { HOST, DATABASE_URL, [name]: port } = config
   if (port === 0) return ok('any that is free')
   const refused = await bind(HOST, port)
   if (!refused) return ok(`${HOST}:${port} is free`)
@@ -66,13 +66,23 @@ export async function checkPort(config: Config, name: PortName, running: Running
   if (refused !== 'EADDRINUSE') return fail(`${HOST}:${port} cannot be used (${refused})`, `${otherwise}.`)
   const owner = await portOwner(port)
   if (!owner && running === 'alive') return ok(`${HOST}:${port} is used, as it seems by the service, which runs`)
-  const store = await realpath(join(DATA_DIR, 'service.db')).catch(() => undefined)
-  if (store && owner?.files.has(store)) return ok(`${HOST}:${port} is used by the service, which runs`)
+  const isOurs = owner && (await (DATABASE_URL ? alsoManages(owner, config) : hasStore(owner, config)))
+  if (isOurs) return ok(`${HOST}:${port} is used by the service, which runs`)
   const by = owner ? `${owner.name}, process ${owner.pid}` : 'a program of another user'
   return fail(
     `${HOST}:${port} is in use by another program (${by})`,
     `Stop that program, or set ${name} to another port.`,
   )
+}
+
+async function hasStore({ files }: PortOwner, { DATA_DIR }: Config): Promise<boolean> {
+  const store = await realpath(join(DATA_DIR, 'service.db')).catch(() => undefined)
+  return store !== undefined && files.has(store)
+}
+
+/** A process on a database has no file that tells what it is, but a management address beside its other ports. */
+async function alsoManages({ pid }: PortOwner, config: Config): Promise<boolean> {
+  return (await portOwner(config.MANAGEMENT_PORT))?.pid === pid && (await runningService(config)) === 'alive'
 }
 
 /** Listens for a moment; returns the code of the error when that is refused. */

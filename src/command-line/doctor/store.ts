@@ -1,15 +1,19 @@
-/** Whether the store opens, is of this version's schema, and is whole; and how large it is. */
+/** Whether the embedded store opens, is of this version's schema, and is whole; and how large it is. */
+import type { StoreInspection } from '../../storage/inspection.ts'
 import type { Inspection } from '../../storage/sqlite/inspection.ts'
 import { countOf, type Finding, fail, ok, reasonOf, sizeOf, unchecked, warn } from './finding.ts'
 
 /** What reading the store came to: it is there, or not yet, or cannot be read. */
-export type Read = { inspection: Inspection | undefined } | { refused: string }
+export type Read<Of extends StoreInspection = StoreInspection> = { inspection: Of | undefined } | { refused: string }
 
 const quickCheckMillisecondsMax = 8000
 
 const notYet = ok('there is none yet; the first start makes it')
 
-export async function checkStore(read: Read, millisecondsMax = quickCheckMillisecondsMax): Promise<Finding> {
+export async function checkStore(
+  read: Read<Inspection>,
+  millisecondsMax = quickCheckMillisecondsMax,
+): Promise<Finding> {
   const restore = 'Stop the service, and restore the data directory from a backup.'
   if ('refused' in read) return fail(`the store does not open (${read.refused})`, restore)
   if (!read.inspection) return notYet
@@ -35,7 +39,7 @@ export async function checkStore(read: Read, millisecondsMax = quickCheckMillise
 
 const logBytesMax = 1_000_000_000
 
-export function checkStoreSize(read: Read): Finding {
+export function checkStoreSize(read: Read<Inspection>): Finding {
   if ('refused' in read) return unchecked('the store does not open', 'the store')
   if (!read.inspection) return notYet
   return storeSize(read.inspection.sizeBytes())

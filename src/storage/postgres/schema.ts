@@ -7,7 +7,7 @@ import { codeOf } from './failures.ts'
 /** A database that cannot be used as it is; the message says what is wrong, and what to do. */
 export class DatabaseRefused extends Error {}
 
-const oldestVersion = 15
+export const oldestVersion = 15
 /** Of no meaning but that every process of the service takes the same: whoever has it migrates. */
 export const migrationLock = 7_361_024_518
 const waitMillisecondsMax = 60_000
@@ -62,7 +62,7 @@ const sentences: Readonly<Record<string, (where: string, message: string) => str
 }
 
 /** Without the password, which the URL has and messages of the driver may repeat. */
-function refusalOf(error: unknown, url: string): unknown {
+export function refusalOf(error: unknown, url: string): unknown {
   if (error instanceof DatabaseRefused || !(error instanceof Error)) return error
   const where = placeOf(url)
   const code = codeOf(error)
@@ -83,7 +83,8 @@ function messageOf(error: Error): string {
   return error.message
 }
 
-function placeOf(url: string): string {
+/** For people. */
+export function placeOf(url: string): string {
   const { hostname, port, pathname, searchParams } = new URL(url)
   return `${hostname || searchParams.get('host') || 'localhost'}:${port || 5432}${pathname}`
 }

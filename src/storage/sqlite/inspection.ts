@@ -3,21 +3,14 @@ import { execFile } from 'node:child_process'
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { newestMoment, readable, type StoreInspection } from '../inspection.ts'
 import { schemaDifference } from '../migrations/migrations.ts'
-import { type Session, type Store, StoreUnavailable } from '../store.ts'
 import { connect } from './connection.ts'
 import { patiently } from './sqlite-store.ts'
 
-export interface Inspection {
-  path: string
-  /** For what takes a store to read from it; it refuses to write. */
-  store: Store
+export interface Inspection extends StoreInspection {
   /** As the file has it; the service's connections make it `wal`. */
   journalMode: 'wal' | 'delete'
-  /** Migrations that this version would make, and those that it does not know. */
-  schema: { pending: string[]; newer: string[] }
-  /** The latest moment at which anything was written, in milliseconds since 1970; `undefined` when nothing was. */
-  newestMoment(): Promise<number | undefined>
   /** What SQLite finds wrong with the file, at most some lines; `undefined` when it was not through in time. */
   quickCheck(millisecondsMax: number): Promise<string[] | undefined>
   sizeBytes(): { file: number; log: number }
@@ -65,47 +58,8 @@ function journalModeOf(path: string): 'wal' | 'delete' {
   return header[18] === 2 && header[19] === 2 ? 'wal' : 'delete'
 }
 
-function readable(session: Session, close: () => Promise<void>): Store {
-  const refuse = async () => {
-    throw new StoreUnavailable('The store was opened to be read.')
-  }
-  return {
-    read: session,
-    write: refuse,
-    scrub: refuse,
-    ring: () => {},
-    listen: () => () => {},
-    check: async () => {},
-    close,
-  }
-}
-
 function bytesOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
-}
-
-/** Of every table that grows the row that was written last, by its key; of the others all rows. */
-const moments = [
-  'SELECT at FROM run_events ORDER BY id DESC LIMIT 1',
-  'SELECT at FROM audit_log ORDER BY id DESC LIMIT 1',
-  'SELECT created_at AS at FROM artifacts ORDER BY created_at DESC LIMIT 1',
-  'SELECT max(created_at) AS at FROM accounts',
-  'SELECT max(last_used_at) AS at FROM api_keys',
-  'SELECT max(last_signed_in_at) AS at FROM users',
-  'SELECT max(created_at) AS at FROM browser_context_versions',
-  'SELECT max(started_at) AS at FROM workers',
-]
-
-async function newestMoment(session: Session): Promise<number | undefined> {
-  const found = await Promise.all(moments.map((sql) => session.all<{ at: number | null }>(sql, []).catch(notYet)))
-  const latest = Math.max(...found.flat().map(({ at }) => at ?? 0))
-  return latest > 0 ? latest : undefined
-}
-
-/** A store of an earlier version lacks some tables and columns. */
-function notYet(error: unknown): [] {
-  if (error instanceof Error && /^no such (table|column)/.test(error.message)) return []
-  throw error
 }
 
 const quickCheckModule = fileURLToPath(new URL('./quick-check.ts', import.meta.url))
