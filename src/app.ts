@@ -27,6 +27,7 @@ import { Readiness } from './management/readiness.ts'
 import { type Role, readRoles, type Surface, surfaces } from './roles.ts'
 import { RunArtifacts } from './runs/artifacts.ts'
 import { RunFeed } from './runs/feed.ts'
+import { retentionOf } from './runs/retention.ts'
 import { Runs } from './runs/runs.ts'
 import { RunStatistics } from './runs/statistics.ts'
 import { Upkeep } from './runs/upkeep.ts'
@@ -119,7 +120,8 @@ interface Foundations {
 
 function construct({ config, store, workflows, encryption, log }: Foundations) {
   const cursors = new Cursors(encryption)
-  const artifacts = new RunArtifacts(store, config.ARTIFACT_RETENTION_DAYS)
+  const retention = retentionOf(config)
+  const artifacts = new RunArtifacts(store, retention.artifacts)
   return {
     workflows,
     accounts: new Accounts(store),
@@ -137,10 +139,11 @@ function construct({ config, store, workflows, encryption, log }: Foundations) {
       accountConcurrency: config.ACCOUNT_CONCURRENCY,
     }),
     artifacts,
+    retention,
     feed: new RunFeed(store),
     statistics: new RunStatistics(store),
     workers: new Workers(store),
-    upkeep: new Upkeep(store, artifacts, (error) => log.warn({ err: error }, 'upkeep failed; it is tried again')),
+    upkeep: new Upkeep(store, retention, (error) => log.warn({ err: error }, 'upkeep failed; it is tried again')),
     browserContexts: new BrowserContexts(store, cursors),
     contextVersions: new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS),
   }

@@ -112,6 +112,8 @@ export const settings = {
   ),
   BROWSER_CONTEXT_VERSIONS: count('How many versions of a browser context are kept.', '5', 1, 100),
   ARTIFACT_RETENTION_DAYS: count('How many days the artifacts of runs are kept.', '30', 1, 3650),
+  RUN_RETENTION_DAYS: count('How many days runs are kept after they have finished.', '90', 1, 3650),
+  AUDIT_LOG_RETENTION_DAYS: count('How many days entries of the audit log are kept.', '365', 1, 3650),
   WORKER_SLOTS: count('How many runs a worker executes at the same time.', '4', 1, 64),
   ACCOUNT_CONCURRENCY: count(
     'How many runs of one account may run at the same time, over all workers; 0 for any number.',

@@ -8,7 +8,7 @@ import { type Actor, record } from '../audit-log/audit-log.ts'
 import type { Session, Store } from '../storage/store.ts'
 import type { SignInLinksTable } from '../storage/tables.ts'
 import { hashOfPassword, passwordFault } from './password.ts'
-import { endLinksTo, refuseTaken } from './store.ts'
+import { endLinksTo, forgetOldLinks, refuseTaken } from './store.ts'
 import { actorOf, checkedEmail, checkedName, type Role, type User, UserRefused, userOf } from './user.ts'
 
 const hour = 60 * 60 * 1000
@@ -209,10 +209,11 @@ export class SignInLinks {
     return this.#insert(session, link)
   }
 
-  async #insert({ query }: Session, link: NewLink): Promise<string> {
+  async #insert(session: Session, link: NewLink): Promise<string> {
     const token = randomBytes(24).toString('base64url')
     const at = this.#now()
-    await query
+    await forgetOldLinks(session, at)
+    await session.query
       .insertInto('sign_in_links')
       .values({
         id: link.id ?? uuid(),

@@ -1,4 +1,5 @@
 /** SQL that users and their links share. */
+import { dayMilliseconds } from '../storage/portion.ts'
 import type { Session } from '../storage/store.ts'
 import { UserRefused } from './user.ts'
 
@@ -32,4 +33,15 @@ export async function endLinksTo(
 export async function endLinksBy({ query }: Session, userId: string, at: number): Promise<void> {
   const links = query.updateTable('sign_in_links').set({ ended_at: at }).where('created_by', '=', userId)
   await links.where('ended_at', 'is', null).execute()
+}
+
+/** For so long an invitation's form that is sent once more finds that it was sent before. */
+const rememberedMilliseconds = 30 * dayMilliseconds
+
+/** Removes links long after they have expired, as those that were used or withdrawn do, too. */
+export async function forgetOldLinks({ query }: Session, now: number): Promise<void> {
+  await query
+    .deleteFrom('sign_in_links')
+    .where('expires_at', '<=', now - rememberedMilliseconds)
+    .execute()
 }

@@ -3,6 +3,7 @@ import { findBrowser } from '../browser/find-browser.ts'
 import { type Config, readConfig } from '../config.ts'
 import { openEncryption, openStore } from '../installation.ts'
 import { openLog } from '../log.ts'
+import { retentionOf } from '../runs/retention.ts'
 import { sealedColumns } from '../sealed-columns.ts'
 import type { Store } from '../storage/store.ts'
 import { Worker } from '../worker/worker.ts'
@@ -23,7 +24,7 @@ export async function worker({ managed = false } = {}): Promise<void> {
     memoryMegabytesMax: config.WORKFLOW_MEMORY_MB,
     browser: { path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL },
     contextVersionsKept: config.BROWSER_CONTEXT_VERSIONS,
-    artifactRetentionDays: config.ARTIFACT_RETENTION_DAYS,
+    retention: retentionOf(config),
     accountConcurrency: config.ACCOUNT_CONCURRENCY,
   }
   const onFatal = (error: unknown) => {

@@ -72,7 +72,7 @@ export function dashboardApp(parts: Parts): Express {
   pages.get('/api-keys/:id/delete', apiKeys.remove(parts))
   pages.post('/api-keys/:id/delete', apiKeys.submitDeletion(parts))
 
-  pages.get('/settings', account.show())
+  pages.get('/settings', account.show(parts))
   pages.post('/settings', ofOwners(account.submit(parts)))
   pages.get('/settings/members', members.list(parts))
   pages.get('/settings/members/invite', ofOwners(members.invite()))

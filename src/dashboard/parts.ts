@@ -11,6 +11,7 @@ import type { BrowserContexts } from '../browser-contexts/browser-contexts.ts'
 import type { ContextVersions } from '../browser-contexts/versions.ts'
 import type { RunArtifacts } from '../runs/artifacts.ts'
 import type { RunFeed } from '../runs/feed.ts'
+import type { Retention } from '../runs/retention.ts'
 import type { Runs } from '../runs/runs.ts'
 import type { RunStatistics } from '../runs/statistics.ts'
 import type { Workers } from '../runs/workers.ts'
@@ -30,6 +31,8 @@ export interface Parts {
   artifacts: RunArtifacts
   feed: RunFeed
   statistics: RunStatistics
+  /** For how many days what is finished is kept. */
+  retention: Retention
   workers: Workers
   /** Serves the docs to everyone, and lets other paths go on. */
   docs: RequestHandler

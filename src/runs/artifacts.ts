@@ -1,6 +1,6 @@
 /** Files that runs make, such as a PDF or a screenshot: kept in the store for some days. */
 import { inList } from '../storage/lists.ts'
-import { portionOf, type Unwanted } from '../storage/portion.ts'
+import { dayMilliseconds, portionOf, type Unwanted } from '../storage/portion.ts'
 import type { Session, Store } from '../storage/store.ts'
 
 /** As the document's ArtifactMediaType has them. */
@@ -66,8 +66,6 @@ const readSql = `SELECT ${columns}, content FROM artifacts WHERE run_id = ? AND 
 const oldSql = `SELECT run_id, name, size_bytes FROM artifacts WHERE created_at <= ?
   ORDER BY created_at, run_id, name LIMIT 100`
 const removeSql = 'DELETE FROM artifacts WHERE run_id = ? AND name = ?'
-
-const dayMilliseconds = 24 * 60 * 60 * 1000
 
 export class RunArtifacts {
   readonly #store: Store

@@ -9,6 +9,8 @@ import { eventsAfter } from './store.ts'
 const latestSql = 'SELECT COALESCE(MAX(id), 0) AS latest FROM run_events'
 const changedSql = 'SELECT id, run_id FROM run_events WHERE id > ? ORDER BY id LIMIT ?'
 
+const existsSql = 'SELECT 1 AS one FROM runs WHERE id = ?'
+
 const eventsPerRead = 500
 const changesPerRead = 1000
 
@@ -66,8 +68,8 @@ export class RunFeed {
   }
 
   /**
-   * The run's events after `sequence`, old ones first, then each as it happens; ends after the final one. Yields
-   * `null` each time `quietSeconds` pass without an event.
+   * The run's events after `sequence`, old ones first, then each as it happens; ends after the final one, or when the run
+   * is removed. Yields `null` each time `quietSeconds` pass without an event.
    */
   async *events(
     runId: string,
@@ -87,7 +89,9 @@ export class RunFeed {
         }
         if (events.length > 0) continue
         const changed = await changes.next(quietSeconds * 1000, signal)
-        if (!changed && !signal.aborted) yield null
+        if (changed || signal.aborted) continue
+        if ((await this.#store.read.all(existsSql, [runId])).length === 0) return
+        yield null
       }
     } finally {
       changes.end()

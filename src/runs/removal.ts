@@ -1,6 +1,6 @@
 /** Removes what is large and no longer wanted, a portion at a time and by one process at a time. */
 import type { Unwanted } from '../storage/portion.ts'
-import type { Store } from '../storage/store.ts'
+import type { Session, Store } from '../storage/store.ts'
 
 export class Removal {
   readonly #store: Store
@@ -18,16 +18,17 @@ export class Removal {
    * another at it writes nothing and leaves it to that one until it looks again.
    */
   async once(): Promise<boolean> {
-    const { next, remove } = this.#unwanted
+    const { next, remove, overlapping = false } = this.#unwanted
     const found = await next(this.#store.read)
     const isOthers = this.#left !== undefined && this.#left !== found
     this.#left = undefined
     if (found === undefined || isOthers) return false
-    const removed = await this.#store.write(async (session) => {
+    const removeNext = async (session: Session) => {
       if ((await next(session)) !== found) return false
       await remove(session)
       return true
-    })
+    }
+    const removed = await this.#store.write(removeNext, { overlapping, turn: 'upkeep' })
     if (removed) this.#left = await next(this.#store.read)
     return this.#left !== undefined
   }

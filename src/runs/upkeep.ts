@@ -1,12 +1,14 @@
 /** What time alone does: delays end, unstarted runs expire, leases of lost workers run out, the dead are forgotten. */
+import { oldEntries } from '../audit-log/retention.ts'
 import { unfinishedErasures, unfinishedVersions } from '../browser-contexts/erasure.ts'
 import type { Session, Store } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
-import type { RunArtifacts } from './artifacts.ts'
+import { RunArtifacts } from './artifacts.ts'
 import { anyFreeContextWaitedFor, passOnFreeContexts } from './context-turns.ts'
 import { type AttemptedRun, attemptedColumns, type Handout, handoutOf, type ReadyRun, readyColumns } from './handout.ts'
 import { settleRow } from './queue.ts'
 import { Removal } from './removal.ts'
+import { finishedRuns, type Retention } from './retention.ts'
 import { appendEvent } from './store.ts'
 import { anyLongDeadWorkers, forgetLongDeadWorkers } from './workers.ts'
 
@@ -28,9 +30,6 @@ const noRetry = { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 }
 /** Looks this often, and sooner when a delay ends sooner. */
 const intervalMilliseconds = 1000
 
-/** Looks again so soon while there is more to remove: as long as removing a portion takes, so that others write meanwhile. */
-const removalMilliseconds = 100
-
 export class Upkeep {
   readonly #store: Store
   readonly #handout: Handout
@@ -41,10 +40,16 @@ export class Upkeep {
   #working: Promise<void> | undefined
   #stopped = false
 
-  constructor(store: Store, artifacts: RunArtifacts, onError: (error: unknown) => void, now: () => number = Date.now) {
+  constructor(store: Store, retention: Retention, onError: (error: unknown) => void, now: () => number = Date.now) {
     this.#store = store
     this.#handout = handoutOf(store)
-    const unwanted = [artifacts.old, unfinishedVersions(now), unfinishedErasures(now)]
+    const unwanted = [
+      new RunArtifacts(store, retention.artifacts, now).old,
+      finishedRuns(retention.runs, now),
+      oldEntries(retention.auditLog, now),
+      unfinishedVersions(now),
+      unfinishedErasures(now),
+    ]
     this.#removals = unwanted.map((each) => new Removal(store, each))
     this.#onError = onError
     this.#now = now
@@ -83,18 +88,22 @@ export class Upkeep {
       this.#store.ring('runs')
       for (const run of expired) await this.#handout.withdraw(run)
     }
-    const interval = (await this.#removeSome()) ? removalMilliseconds : intervalMilliseconds
+    const interval = await this.#removeSome()
     const next = await this.#nextDelay()
     return next === null ? interval : Math.min(interval, Math.max(1, next - this.#now()))
   }
 
-  /** In transactions of its own, since they take a while; returns whether there is more. */
-  async #removeSome(): Promise<boolean> {
+  /**
+   * In transactions of its own, since they take a while; returns in how many milliseconds to look again. While there is
+   * more, others get as much time to write as this has taken.
+   */
+  async #removeSome(): Promise<number> {
+    const startedAt = performance.now()
     let more = false
     for (const removal of this.#removals) {
       if (await removal.once()) more = true
     }
-    return more
+    return more ? Math.min(intervalMilliseconds, Math.ceil(performance.now() - startedAt)) : intervalMilliseconds
   }
 
   async #anythingDue(now: number): Promise<boolean> {

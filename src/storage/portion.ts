@@ -1,4 +1,4 @@
-/** How much of what is large is removed in one transaction. */
+/** How much of what is large or much is removed in one transaction. */
 import type { Session } from './store.ts'
 
 /**
@@ -8,16 +8,23 @@ import type { Session } from './store.ts'
 export const removedBytesMax = 5 * 1024 * 1024
 
 /** The first of the rows: as many as have that much together, and one at least. */
-export function portionOf<Row extends { size_bytes: number }>(rows: readonly Row[]): Row[] {
+export function portionOf<Row extends { size_bytes: number }>(
+  rows: readonly Row[],
+  bytesMax: number = removedBytesMax,
+): Row[] {
   let bytes = 0
   return rows.filter(({ size_bytes }, index) => {
     bytes += size_bytes
-    return index === 0 || bytes <= removedBytesMax
+    return index === 0 || bytes <= bytesMax
   })
 }
 
+export const dayMilliseconds = 24 * 60 * 60 * 1000
+
 /** What is no longer wanted and is removed by and by. */
 export interface Unwanted {
+  /** Whether others may write meanwhile: nobody changes any more what is removed. */
+  overlapping?: boolean
   /** Names what is removed next; `undefined` when there is nothing. */
   next(session: Session): Promise<string | undefined>
   /** Removes a portion, from what is next on. */

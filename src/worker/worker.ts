@@ -3,9 +3,9 @@ import type { Logger } from 'pino'
 import { v7 as uuid } from 'uuid'
 import { BrowserHost, type BrowserOptions } from '../browser/browser-host.ts'
 import { ContextVersions } from '../browser-contexts/versions.ts'
-import { RunArtifacts } from '../runs/artifacts.ts'
 import type { Claim, Lease } from '../runs/claim.ts'
 import { RunQueue } from '../runs/queue.ts'
+import type { Retention } from '../runs/retention.ts'
 import { Upkeep } from '../runs/upkeep.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
@@ -29,7 +29,7 @@ export interface WorkerOptions {
   browser: BrowserOptions
   /** How many versions of a browser context are kept. */
   contextVersionsKept: number
-  artifactRetentionDays: number
+  retention: Retention
   /** How many runs of one account may run at the same time, over all workers; 0, as without it, for any number. */
   accountConcurrency?: number
   /** How long the workflows may take to load. */
@@ -78,8 +78,7 @@ export class Worker {
     this.#queue = new RunQueue(store, { accountConcurrency: options.accountConcurrency ?? 0 })
     const { slots, leaseSeconds } = options
     this.#presence = new Presence(store, { id: this.#id, slots, leaseSeconds }, this.#log)
-    const artifacts = new RunArtifacts(store, options.artifactRetentionDays)
-    this.#upkeep = new Upkeep(store, artifacts, (error) =>
+    this.#upkeep = new Upkeep(store, options.retention, (error) =>
       this.#log.warn({ err: error }, 'upkeep failed; it is tried again'),
     )
     const { workflowsDirectory: directory, memoryMegabytesMax, loadSecondsMax = defaultLoadSecondsMax } = options

@@ -77,3 +77,13 @@ test('what an address says was done is one of the pages’ own words or nothing'
     }
   }
 })
+
+test('everyone sees for how long runs and the audit log are kept', async () => {
+  const ada = await signIn(served)
+  const bo = await signIn(served, { accountId: ada.accountId, role: 'member' })
+  for (const { visitor } of [ada, bo]) {
+    const shown = textOf(await visitor.get('/settings'))
+    expect(shown).toContain('Finished runs are kept for 90 days, their artifacts for 30 days')
+    expect(shown).toContain('Audit log entries are kept for 365 days')
+  }
+})

@@ -24,6 +24,7 @@ import { FixedKeys } from '../../src/storage/keys/key-ring.ts'
 import { Worker } from '../../src/worker/worker.ts'
 import { describeWorkflows, Workflows } from '../../src/workflows/workflows.ts'
 import { newStorage } from '../support/storage.ts'
+import { retention } from '../support/store.ts'
 
 const workflowsDirectory = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
 const workflows = await describeWorkflows(workflowsDirectory)
@@ -44,7 +45,7 @@ async function openPlace() {
   const startWorker = async (): Promise<Worker> => {
     const limits = { slots: 2, leaseSeconds: 15, abortGraceSeconds: 10, memoryMegabytesMax: 256 }
     const browser = { path: process.env.BROWSER_PATH, cdpUrl: undefined }
-    const options = { workflowsDirectory, ...limits, browser, contextVersionsKept: 5, artifactRetentionDays: 30 }
+    const options = { workflowsDirectory, ...limits, browser, contextVersionsKept: 5, retention }
     const failed = (error: unknown) => {
       throw error
     }

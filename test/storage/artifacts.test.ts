@@ -119,14 +119,14 @@ describe.each(stores)('artifacts ($name)', (kind) => {
         ({ name }) => name,
       )
     // Looks again soon while there is more.
-    expect(await domain.upkeep.once()).toBe(100)
+    expect(await domain.upkeep.once()).toBeLessThan(1000)
     expect(await kept()).toEqual(['2', '3', '4'])
-    expect(await other.upkeep.once()).toBe(100)
+    expect(await other.upkeep.once()).toBeLessThan(1000)
     expect(await kept()).toEqual(['3', '4'])
     write.mockClear()
     expect(await domain.upkeep.once()).toBe(1000)
     expect(write).not.toHaveBeenCalled()
-    expect(await other.upkeep.once()).toBe(100)
+    expect(await other.upkeep.once()).toBeLessThan(1000)
     expect(await other.upkeep.once()).toBe(1000)
     expect(await kept()).toEqual([])
   })

@@ -193,4 +193,20 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       expect(await links.use(signIn)).toMatchObject({ id: user.id })
     })
   })
+
+  test('are forgotten a month after they have expired, when another one is made', async (test) => {
+    let at = Date.now()
+    const { store, accounts, links } = await openLinks(test, kind, { now: () => at })
+    const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
+    const invite = (label: string) => links.invite(id, { label, role: 'member' }, operator)
+    const kept = async () => (await store.read.query.selectFrom('sign_in_links').select('label').execute()).length
+    await invite('Ada')
+    await links.accept(await invite('Bo'), { ...ada, name: 'Bo', email: 'bo-then@example.com' })
+    at += linkMilliseconds.invitation + 30 * 24 * 60 * 60 * 1000 - 1
+    await invite('Cy')
+    expect(await kept()).toBe(3)
+    at += 1
+    await invite('Di')
+    expect(await kept()).toBe(2)
+  })
 })

@@ -1,10 +1,9 @@
 /** What time alone does to runs: delays end, runs that did not start expire; and nothing happens twice or too early. */
 import { describe, expect, test, vi } from 'vitest'
-import { RunArtifacts } from '../../src/runs/artifacts.ts'
 import { eventsAfter } from '../../src/runs/store.ts'
 import { Upkeep } from '../../src/runs/upkeep.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
-import { type Domain, newAccount, newPlace, openDomain, queueRun, type Test } from '../support/store.ts'
+import { type Domain, newAccount, newPlace, openDomain, queueRun, retention, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
 /** A domain whose clock stands still until it is set. */
@@ -142,7 +141,7 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     const place = await newPlace(test, kind)
     const store = await kind.open(place)
     const failed = vi.fn()
-    const upkeep = new Upkeep(store, new RunArtifacts(store, 30), failed)
+    const upkeep = new Upkeep(store, retention, failed)
     await store.close()
     upkeep.start()
     test.onTestFinished(() => upkeep.stop())

@@ -9,10 +9,12 @@ import { ApiKeys } from '../../src/api-keys/api-keys.ts'
 import { operator } from '../../src/audit-log/audit-log.ts'
 import { BrowserContexts } from '../../src/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from '../../src/browser-contexts/versions.ts'
+import { readConfig } from '../../src/config.ts'
 import { knownScopes } from '../../src/documents.ts'
 import { RunArtifacts } from '../../src/runs/artifacts.ts'
 import { RunQueue } from '../../src/runs/queue.ts'
 import type { QueueRequest } from '../../src/runs/queueing.ts'
+import { type Retention, retentionOf } from '../../src/runs/retention.ts'
 import { Runs } from '../../src/runs/runs.ts'
 import { Upkeep } from '../../src/runs/upkeep.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
@@ -61,6 +63,9 @@ export function workflow(changes: Partial<Workflow> = {}): Workflow {
   }
 }
 
+/** What a new installation has. */
+export const retention: Retention = retentionOf(readConfig({}))
+
 export interface DomainOptions {
   kind?: StoreKind
   /** Where the store is; a new place unless one is given. */
@@ -70,6 +75,7 @@ export interface DomainOptions {
   /** How many versions of a browser context are kept. */
   versionsKept?: number
   accountConcurrency?: number
+  retention?: Retention
 }
 
 export type Domain = Awaited<ReturnType<typeof openDomain>>
@@ -82,7 +88,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
   const workflows = new Workflows(options.workflows ?? [workflow()])
   const encryption = new Encryption(new FixedKeys([hash('sha256', place, 'buffer')]))
   const cursors = new Cursors(encryption)
-  const artifacts = new RunArtifacts(store, 30, now)
+  const artifacts = new RunArtifacts(store, retention.artifacts, now)
   const apiKeys = new ApiKeys(store, knownScopes(), now)
   test.onTestFinished(() => apiKeys.close())
   const fail = (error: unknown) => {
@@ -98,7 +104,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
     runs: new Runs({ store, workflows, encryption, cursors, artifacts, accountConcurrency }, now),
     artifacts,
     queue: new RunQueue(store, { now, accountConcurrency }),
-    upkeep: new Upkeep(store, artifacts, fail, now),
+    upkeep: new Upkeep(store, options.retention ?? retention, fail, now),
     browserContexts: new BrowserContexts(store, cursors),
     contextVersions: new ContextVersions(store, encryption, options.versionsKept ?? 5),
   }

@@ -12,7 +12,7 @@ import { eventsAfter } from '../../src/runs/store.ts'
 import { Worker, type WorkerOptions } from '../../src/worker/worker.ts'
 import type { Workflow } from '../../src/workflows/workflow.ts'
 import { describeWorkflows } from '../../src/workflows/workflows.ts'
-import { type Domain, newAccount, newPlace, openDomain, type Test } from './store.ts'
+import { type Domain, newAccount, newPlace, openDomain, retention, type Test } from './store.ts'
 import { type StoreKind, sqlite } from './stores.ts'
 
 const directory = fileURLToPath(new URL('../worker/workflows', import.meta.url))
@@ -55,7 +55,7 @@ export async function startWorker(
     memoryMegabytesMax: 64,
     browser: { path: process.env.BROWSER_PATH, cdpUrl: undefined },
     contextVersionsKept: 5,
-    artifactRetentionDays: 30,
+    retention,
     ...changes,
   }
   // No mock: those of all tests are cleared whenever one begins, and tests of workers run at the same time.

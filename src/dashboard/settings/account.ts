@@ -1,20 +1,21 @@
 /** Settings of the account: its name, and whether its keys may be limited to scopes. */
 import { checkedName, UserRefused } from '../../accounts/user.ts'
+import type { Retention } from '../../runs/retention.ts'
 import { facts, inputField, moment, notice } from '../elements.ts'
 import { attributes, type Html, html, nothing } from '../html.ts'
 import type { Parts } from '../parts.ts'
 import type { Handler, Visit } from '../visit.ts'
 import { settingsPage } from './tabs.ts'
 
-export function show(): Handler {
+export function show({ retention }: Parts): Handler {
   return async (visit) => {
     const { account, user } = visit
-    const content = user.role === 'owner' ? form(visit, account) : facts(factsOf(visit))
+    const content = user.role === 'owner' ? form(visit, account, retention) : facts(factsOf(visit, retention))
     return settingsPage(visit, '/settings', content)
   }
 }
 
-export function submit({ accounts }: Parts): Handler {
+export function submit({ accounts, retention }: Parts): Handler {
   return async (visit) => {
     const to = { name: visit.form.get('name') ?? '', scopesEnabled: visit.form.get('scopesEnabled') === 'on' }
     try {
@@ -22,12 +23,17 @@ export function submit({ accounts }: Parts): Handler {
       return { location: '/settings?done=saved' }
     } catch (error) {
       if (!(error instanceof UserRefused)) throw error
-      return settingsPage(visit, '/settings', form(visit, to, error.message), 400)
+      return settingsPage(visit, '/settings', form(visit, to, retention, error.message), 400)
     }
   }
 }
 
-function form(visit: Visit, shown: { name: string; scopesEnabled: boolean }, error?: string): Html {
+function form(
+  visit: Visit,
+  shown: { name: string; scopesEnabled: boolean },
+  retention: Retention,
+  error?: string,
+): Html {
   return html`${visit.query.get('done') === 'saved' ? notice('good', 'Saved.') : nothing}
     <form method="post" action="/settings" class="card">
       ${inputField({ name: 'name', label: 'Account name', value: shown.name, error, required: true, maxlength: 100 })}
@@ -41,21 +47,27 @@ function form(visit: Visit, shown: { name: string; scopesEnabled: boolean }, err
       </fieldset>
       <div class="buttons"><button>Save</button></div>
     </form>
-    ${facts(fixedFactsOf(visit))}`
+    ${facts(fixedFactsOf(visit, retention))}`
 }
 
-function factsOf(visit: Visit): Facts {
+function factsOf(visit: Visit, retention: Retention): Facts {
   const { name, scopesEnabled } = visit.account
   const scopes = scopesEnabled ? 'API keys may be limited to scopes' : 'off'
-  return [['Account', name], ['Scopes', scopes], ...fixedFactsOf(visit)]
+  return [['Account', name], ['Scopes', scopes], ...fixedFactsOf(visit, retention)]
 }
 
-/** What nobody can change. */
-function fixedFactsOf({ account }: Visit): Facts {
+/** What nobody can change here. */
+function fixedFactsOf({ account }: Visit, { runs, artifacts, auditLog }: Retention): Facts {
   return [
     ['Account id', html`<code>${account.id}</code>`],
     ['Created', moment(account.createdAt, 'exact')],
+    ['Finished runs', `are kept for ${days(runs)}, their artifacts for ${days(artifacts)}`],
+    ['Audit log', `entries are kept for ${days(auditLog)}`],
   ]
+}
+
+function days(count: number): string {
+  return count === 1 ? 'a day' : `${count} days`
 }
 
 type Facts = [term: string, value: Html | string][]

@@ -1,0 +1,124 @@
+/**
+ * How long what is finished is kept, and the removal of runs after it: with everything that belongs to them, a portion
+ * in each transaction.
+ */
+import type { Config } from '../config.ts'
+import { dayMilliseconds, portionOf, type Unwanted } from '../storage/portion.ts'
+import type { Session } from '../storage/store.ts'
+
+/** In days. */
+export interface Retention {
+  runs: number
+  artifacts: number
+  auditLog: number
+}
+
+type Days = 'RUN_RETENTION_DAYS' | 'ARTIFACT_RETENTION_DAYS' | 'AUDIT_LOG_RETENTION_DAYS'
+
+export function retentionOf(config: Pick<Config, Days>): Retention {
+  const { RUN_RETENTION_DAYS: runs, ARTIFACT_RETENTION_DAYS, AUDIT_LOG_RETENTION_DAYS: auditLog } = config
+  // An artifact goes with its run at the latest, and tells its caller so.
+  return { runs, artifacts: Math.min(ARTIFACT_RETENTION_DAYS, runs), auditLog }
+}
+
+/** Bound how long the write lock is held: runs, events and artifacts together, and what is in them. */
+const rowsMax = 500
+const bytesMax = 1024 * 1024
+
+/** Few enough that looking at them is nothing, and as many as have `rowsMax` rows with an event each. */
+const candidatesMax = rowsMax / 2
+
+/** The oldest first. Sequence numbers have no gaps, so that two look-ups tell how many events a run has. */
+const oldestSql = `SELECT id,
+    octet_length(variables) + octet_length(COALESCE(output, '')) + octet_length(COALESCE(error, '')) AS bytes,
+    (SELECT MIN(sequence) FROM run_events WHERE run_id = runs.id) AS first_event,
+    (SELECT MAX(sequence) FROM run_events WHERE run_id = runs.id) AS last_event,
+    (SELECT COUNT(*) FROM artifacts WHERE run_id = runs.id) AS artifacts
+  FROM runs WHERE finished_at <= ? ORDER BY finished_at, id LIMIT ?`
+const artifactsSql = 'SELECT name, size_bytes FROM artifacts WHERE run_id = ? ORDER BY name'
+const removeArtifactSql = 'DELETE FROM artifacts WHERE run_id = ? AND name = ?'
+const eventsSql = `SELECT sequence, octet_length(data) AS size_bytes FROM run_events
+  WHERE run_id = ? ORDER BY sequence LIMIT ?`
+const removeEventsSql = 'DELETE FROM run_events WHERE run_id = ? AND sequence <= ?'
+
+interface Old {
+  id: string
+  bytes: number
+  first_event: number | null
+  last_event: number | null
+  artifacts: number
+}
+
+/**
+ * An idempotency key is remembered for a day from when its run was queued, and must find it: an hour more for clocks that
+ * differ.
+ */
+const keptMillisecondsMin = dayMilliseconds + 60 * 60 * 1000
+
+export function finishedRuns(retentionDays: number, now: () => number): Unwanted {
+  const kept = Math.max(retentionDays * dayMilliseconds, keptMillisecondsMin)
+  const oldest = (session: Session, limit: number) => session.all<Old>(oldestSql, [now() - kept, limit])
+  return {
+    overlapping: true,
+    next: async (session) => {
+      const [first] = await oldest(session, 1)
+      return first && `${first.id}/${first.artifacts}/${first.first_event}`
+    },
+    remove: async (session) => {
+      const runs = await oldest(session, candidatesMax)
+      const [first] = runs
+      if (!first) return
+      if (first.artifacts > 0) return removeArtifacts(session, first.id)
+      const small = await portionOfRuns(session, runs)
+      if (small.length > 0) return removeRuns(session, small)
+      return removeEvents(session, first)
+    },
+  }
+}
+
+/** The first of the runs: as many as may go in one transaction, none where the first alone is too much. */
+async function portionOfRuns({ query }: Session, runs: readonly Old[]): Promise<string[]> {
+  let rows = 0
+  const few = runs.filter((run) => {
+    rows += 1 + eventsOf(run)
+    return rows <= rowsMax && run.artifacts === 0
+  })
+  if (few.length === 0) return []
+  const events = await query
+    .selectFrom('run_events')
+    .select(({ fn, ref }) => ['run_id', fn.sum<number>(fn('octet_length', [ref('data')])).as('bytes')])
+    .where(
+      'run_id',
+      'in',
+      few.map(({ id }) => id),
+    )
+    .groupBy('run_id')
+    .execute()
+  const eventBytes = new Map(events.map(({ run_id, bytes }) => [run_id, Number(bytes)]))
+  const sized = few.map((run) => ({ ...run, size_bytes: run.bytes + (eventBytes.get(run.id) ?? 0) }))
+  const [first] = sized
+  if (first && first.size_bytes > bytesMax && eventsOf(first) > 0) return []
+  return portionOf(sized, bytesMax).map(({ id }) => id)
+}
+
+function eventsOf({ first_event, last_event }: Old): number {
+  return first_event === null || last_event === null ? 0 : last_event - first_event + 1
+}
+
+async function removeRuns({ query }: Session, ids: readonly string[]): Promise<void> {
+  await query.deleteFrom('run_events').where('run_id', 'in', ids).execute()
+  await query.deleteFrom('run_steps').where('run_id', 'in', ids).execute()
+  await query.deleteFrom('runs').where('id', 'in', ids).execute()
+}
+
+async function removeArtifacts(session: Session, runId: string): Promise<void> {
+  const artifacts = await session.all<{ name: string; size_bytes: number }>(artifactsSql, [runId])
+  for (const { name } of portionOf(artifacts)) await session.all(removeArtifactSql, [runId, name])
+}
+
+/** From the first on: what is left of the run's events, the final one among them, is whole until the last portion. */
+async function removeEvents(session: Session, { id }: Old): Promise<void> {
+  const events = await session.all<{ sequence: number; size_bytes: number }>(eventsSql, [id, rowsMax])
+  const last = portionOf(events, bytesMax).at(-1)
+  if (last) await session.all(removeEventsSql, [id, last.sequence])
+}

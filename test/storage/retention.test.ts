@@ -1,0 +1,208 @@
+/** Finished runs and the audit log are removed after their time with all that belongs to them, in small portions. */
+import { describe, expect, test, vi } from 'vitest'
+import { AuditLog, operator, record } from '../../src/audit-log/audit-log.ts'
+import { RunFeed } from '../../src/runs/feed.ts'
+import { retentionOf } from '../../src/runs/retention.ts'
+import { RunStatistics } from '../../src/runs/statistics.ts'
+import { appendEvent } from '../../src/runs/store.ts'
+import { claimOne, noRetry, stoppedClock } from '../support/claims.ts'
+import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
+import { type StoreKind, stores } from '../support/stores.ts'
+
+const daySeconds = 24 * 60 * 60
+const millisecond = 0.001
+
+async function openRetention(test: Test, kind: StoreKind) {
+  const clock = stoppedClock()
+  const domain = await openDomain(test, { kind, now: clock.now })
+  const { accountId, principal } = await newAccount(domain)
+  /** A run that has just succeeded. */
+  const finish = async () => {
+    const run = await queueRun(domain, principal)
+    await domain.queue.settle(await claimOne(domain), { kind: 'succeeded', output: 'done' }, noRetry)
+    return run
+  }
+  const exists = async (id: string) => (await domain.runs.get(accountId, id)) !== undefined
+  return { clock, domain, accountId, principal, finish, exists }
+}
+
+const tables = ['runs', 'run_events', 'run_steps', 'artifacts', 'idempotency_keys'] as const
+
+async function rowsIn({ store }: Domain): Promise<Record<string, number>> {
+  const counted = await Promise.all(
+    tables.map(async (table) => [table, (await store.read.all(`SELECT 1 AS one FROM ${table}`, [])).length]),
+  )
+  return Object.fromEntries(counted)
+}
+
+/** Does what is due until nothing is; returns how often that was. */
+async function removeAll({ upkeep }: Domain): Promise<number> {
+  for (let rounds = 1; ; rounds += 1) if ((await upkeep.once()) === 1000) return rounds
+}
+
+async function addEvents({ store }: Domain, runId: string, count: number, message: string): Promise<void> {
+  await store.write(async (session) => {
+    for (let index = 0; index < count; index += 1) {
+      await appendEvent(session, runId, { at: 0, type: 'log', data: { attempt: 1, level: 'info', message } })
+    }
+  })
+}
+
+describe.each(stores)('retention ($name)', (kind) => {
+  test('keeps a run for its days from when it has finished, then removes it with all that belongs to it', async (test) => {
+    const { clock, domain, principal, exists } = await openRetention(test, kind)
+    const run = await queueRun(domain, principal, { idempotencyKey: 'once' })
+    clock.advance(daySeconds)
+    const claim = await claimOne(domain)
+    await domain.queue.keepArtifact(claim, { name: 'a', mediaType: 'text/plain', content: Buffer.from('a') }, [])
+    await domain.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry)
+    clock.advance(90 * daySeconds - millisecond)
+    await removeAll(domain)
+    expect(await exists(run.id)).toBe(true)
+    clock.advance(millisecond)
+    await removeAll(domain)
+    expect(await exists(run.id)).toBe(false)
+    expect(await rowsIn(domain)).toEqual({ runs: 0, run_events: 0, run_steps: 0, artifacts: 0, idempotency_keys: 0 })
+  })
+
+  test('removes no run that has not finished, however old it is', async (test) => {
+    const { clock, domain, principal, exists } = await openRetention(test, kind)
+    const waiting = await queueRun(domain, principal)
+    const running = await queueRun(domain, principal, { priority: 10 })
+    const delayed = await queueRun(domain, principal, { delaySeconds: 365 * daySeconds })
+    const claim = await claimOne(domain)
+    expect(claim.runId).toBe(running.id)
+    await domain.queue.settle(claim, { kind: 'workerStopped' }, noRetry)
+    await claimOne(domain)
+    const cancelled = await queueRun(domain, principal)
+    await domain.runs.cancel(principal.accountId, cancelled.id)
+    clock.advance(200 * daySeconds)
+    await removeAll(domain)
+    for (const { id } of [waiting, running, delayed]) expect(await exists(id)).toBe(true)
+    expect(await exists(cancelled.id)).toBe(false)
+  })
+
+  test('removes a run with very many events in portions, the final one last', async (test) => {
+    const { clock, domain, accountId, principal, finish } = await openRetention(test, kind)
+    const run = await queueRun(domain, principal)
+    const claim = await claimOne(domain)
+    await addEvents(domain, run.id, 1200, 'a line')
+    await domain.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry)
+    const other = await finish()
+    clock.advance(90 * daySeconds)
+    const left = async () => (await domain.runs.history(accountId, run.id, { logsMax: 10 })) ?? { events: [] }
+    await domain.upkeep.once()
+    expect((await rowsIn(domain)).run_events).toBe(703 + 3)
+    // What is left is told as it is: older lines are not among them, and the end is.
+    expect(await left()).toMatchObject({ logsOmitted: 1203 - 11 })
+    expect((await left()).events.at(-1)).toMatchObject({ data: { status: 'succeeded' } })
+    await domain.upkeep.once()
+    expect((await rowsIn(domain)).run_events).toBe(203 + 3)
+    await domain.upkeep.once()
+    expect(await rowsIn(domain)).toMatchObject({ runs: 0, run_events: 0 })
+    expect(await domain.runs.get(accountId, other.id)).toBeUndefined()
+  })
+
+  test('bounds a portion by what is in it, too', async (test) => {
+    const { clock, domain, finish } = await openRetention(test, kind)
+    const runs = [await finish(), await finish(), await finish()]
+    for (const { id } of runs) await addEvents(domain, id, 10, 'x'.repeat(60_000))
+    await addEvents(domain, runs[2]?.id ?? '', 10, 'x'.repeat(60_000))
+    clock.advance(90 * daySeconds)
+    const counts: unknown[] = []
+    for (;;) {
+      const wait = await domain.upkeep.once()
+      const { runs, run_events } = await rowsIn(domain)
+      counts.push([runs, run_events])
+      if (wait === 1000) break
+    }
+    // The last one has more than a megabyte, and goes in two.
+    expect(counts).toEqual([
+      [2, 13 + 23],
+      [1, 23],
+      [1, 3],
+      [0, 0],
+    ])
+  })
+
+  test('is done by one process at a time', async (test) => {
+    const { clock, domain, finish } = await openRetention(test, kind)
+    for (let index = 0; index < 3; index += 1) await addEvents(domain, (await finish()).id, 400, 'a line')
+    clock.advance(90 * daySeconds)
+    const other = await openDomain(test, { kind, place: domain.place, now: clock.now })
+    const write = vi.spyOn(domain.store, 'write')
+    expect(await domain.upkeep.once()).toBeLessThan(1000)
+    expect(await other.upkeep.once()).toBeLessThan(1000)
+    write.mockClear()
+    expect(await domain.upkeep.once()).toBe(1000)
+    expect(write).not.toHaveBeenCalled()
+    await removeAll(other)
+    expect(await rowsIn(domain)).toMatchObject({ runs: 0, run_events: 0 })
+  })
+
+  test('removes a run no sooner than its idempotency key is forgotten', async (test) => {
+    const { clock, domain, principal } = await openRetention(test, kind)
+    const days = { ...retentionOf({ RUN_RETENTION_DAYS: 1, ARTIFACT_RETENTION_DAYS: 9, AUDIT_LOG_RETENTION_DAYS: 1 }) }
+    expect(days).toEqual({ runs: 1, artifacts: 1, auditLog: 1 })
+    const brief = await openDomain(test, { kind, place: domain.place, now: clock.now, retention: days })
+    const run = await queueRun(brief, principal, { idempotencyKey: 'daily' })
+    await brief.runs.cancel(principal.accountId, run.id)
+    clock.advance(daySeconds - millisecond)
+    await removeAll(brief)
+    expect(await queueRun(brief, principal, { idempotencyKey: 'daily' })).toMatchObject({ id: run.id })
+    clock.advance(2 * 60 * 60)
+    await removeAll(brief)
+    const next = await queueRun(brief, principal, { idempotencyKey: 'daily' })
+    expect(next.id).not.toBe(run.id)
+    expect(await brief.runs.get(principal.accountId, run.id)).toBeUndefined()
+  })
+
+  test('leaves lists, pages and counts right', async (test) => {
+    const { clock, domain, accountId, principal, finish } = await openRetention(test, kind)
+    for (let index = 0; index < 3; index += 1) await finish()
+    const first = await domain.runs.list(accountId, { limit: 2 })
+    const cursor = first?.nextCursor ?? ''
+    clock.advance(90 * daySeconds)
+    await removeAll(domain)
+    expect(await domain.runs.list(accountId, { limit: 2, cursor })).toEqual({ runs: [], nextCursor: null })
+    const run = await queueRun(domain, principal)
+    expect((await domain.runs.list(accountId, { limit: 2 }))?.runs.map(({ id }) => id)).toEqual([run.id])
+    expect(await new RunStatistics(domain.store).of(accountId)).toMatchObject({ ready: 1, running: 0 })
+  })
+
+  test('ends a stream of events whose run is removed meanwhile', async (test) => {
+    const { clock, domain, finish } = await openRetention(test, kind)
+    const run = await finish()
+    const feed = new RunFeed(domain.store)
+    test.onTestFinished(() => feed.close())
+    const events = feed.events(run.id, 0, 0.01, new AbortController().signal)
+    expect((await events.next()).value).toMatchObject({ sequence: 1 })
+    clock.advance(90 * daySeconds)
+    await removeAll(domain)
+    const rest: unknown[] = []
+    for await (const event of events) rest.push(event)
+    // Those that were read together with the first one.
+    expect(rest.at(-1)).toMatchObject({ data: { status: 'succeeded' } })
+    const again = feed.events(run.id, 3, 0.01, new AbortController().signal)
+    expect(await again.next()).toEqual({ value: undefined, done: true })
+  })
+
+  test('keeps entries of the audit log for their own time', async (test) => {
+    const { clock, domain, accountId } = await openRetention(test, kind)
+    const at = clock.now()
+    const entry = { action: 'account.renamed', by: operator } as const
+    await domain.store.write(async (session) => {
+      for (let index = 0; index < 1100; index += 1) await record(session, accountId, { ...entry, at })
+    })
+    const log = new AuditLog(domain.store)
+    const count = async () => (await log.list(accountId, { action: 'account.renamed', limit: 10_000 })).length
+    clock.advance(365 * daySeconds - millisecond)
+    await removeAll(domain)
+    expect(await count()).toBe(1100)
+    clock.advance(millisecond)
+    await domain.upkeep.once()
+    expect(await count()).toBe(600)
+    await removeAll(domain)
+    expect(await count()).toBe(0)
+  })
+})
