@@ -97,5 +97,20 @@ program
   .description('encrypt everything that is stored encrypted with a new key; works while the service runs')
   .action(async () => (await import('./command-line/rotate-encryption-key.ts')).rotateEncryptionKey())
 
+program
+  .command('backup')
+  .description('write the store and its encryption key to one file, as they are now; works while the service runs')
+  .argument('<file>', 'the file to make')
+  .option('--without-key', 'leave the encryption key out of it')
+  .option('--overwrite', 'put it in the place of a file that is there')
+  .action(async (file, options) => (await import('./command-line/backup.ts')).backup(file, options))
+
+program
+  .command('restore')
+  .description('put a backup into the data directory; nothing may run on that meanwhile')
+  .argument('<file>', 'what `backup` has made')
+  .option('--replace', 'put it in the place of the store that is there, which is kept beside it')
+  .action(async (file, options) => (await import('./command-line/restore.ts')).restore(file, options))
+
 const { explained } = await import('./command-line/explained.ts')
 await explained(() => program.parseAsync())

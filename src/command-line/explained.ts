@@ -3,12 +3,21 @@ import { ApiKeyRefused } from '../api-keys/api-key.ts'
 import { ConfigRefused } from '../config.ts'
 import { ListenRefused } from '../contract/listener.ts'
 import { RoleRefused } from '../roles.ts'
+import { BackupRefused } from '../storage/sqlite/backup.ts'
 import { WorkflowRefused } from '../workflows/workflow.ts'
 
 /** A call that cannot be carried out as it was made; the message says how to call instead. */
 export class CallRefused extends Error {}
 
-const forPeople = [CallRefused, ConfigRefused, WorkflowRefused, ApiKeyRefused, ListenRefused, RoleRefused]
+const forPeople = [
+  BackupRefused,
+  CallRefused,
+  ConfigRefused,
+  WorkflowRefused,
+  ApiKeyRefused,
+  ListenRefused,
+  RoleRefused,
+]
 
 export async function explained(command: () => Promise<unknown>): Promise<void> {
   try {

@@ -7,13 +7,14 @@ import { Encryption } from '../../storage/encryption.ts'
 import type { StoreInspection } from '../../storage/inspection.ts'
 import { keyFilePath } from '../../storage/keys/key-file.ts'
 import { holdSealed, openLatest, type SealedColumn } from '../../storage/sealed-columns.ts'
+import type { Store } from '../../storage/store.ts'
 import { type Finding, fail, ok, reasonOf, unchecked, warn } from './finding.ts'
 import type { Read } from './store.ts'
 
 export async function checkEncryptionKey(config: Config, read: Read): Promise<Finding> {
   if ('refused' in read) return unchecked('the store does not open', 'the store')
   const { inspection } = read
-  const sealed = inspection ? await sealedIn(inspection) : []
+  const sealed = inspection ? await sealedIn({ read: inspection.store.read, schema: inspection.schema }) : []
   const path = keyFilePath(config.DATA_DIR)
   const place = config.ENCRYPTION_KEY ? 'ENCRYPTION_KEY' : path
   if (!config.ENCRYPTION_KEY) {
@@ -48,10 +49,13 @@ export async function checkEncryptionKey(config: Config, read: Read): Promise<Fi
 }
 
 /** The columns that hold any value. A store of an earlier version lacks some of them. */
-async function sealedIn({ store, schema }: StoreInspection): Promise<SealedColumn[]> {
+export async function sealedIn({
+  read,
+  schema,
+}: Pick<Store, 'read'> & Pick<StoreInspection, 'schema'>): Promise<SealedColumn[]> {
   const found: SealedColumn[] = []
   for (const column of sealedColumns) {
-    const holds = holdSealed(store.read, [column])
+    const holds = holdSealed(read, [column])
     if (await (schema.pending.length > 0 ? holds.catch(() => false) : holds)) found.push(column)
   }
   return found

@@ -154,7 +154,7 @@ function write(path: string, keys: readonly Buffer[]): void {
 }
 
 /** A file's name is in its directory, which is to reach the disk as well. */
-function syncDirectory(path: string): void {
+export function syncDirectory(path: string): void {
   const directory = openSync(dirname(path), 'r')
   try {
     fsyncSync(directory)

@@ -14,6 +14,11 @@ export interface Inspection extends StoreInspection {
   /** What SQLite finds wrong with the file, at most some lines; `undefined` when it was not through in time. */
   quickCheck(millisecondsMax: number): Promise<string[] | undefined>
   sizeBytes(): { file: number; log: number }
+  /**
+   * Writes what is committed at this moment to a file that is empty or not there yet. Others read and write meanwhile;
+   * the write-ahead log grows by what they write. Blocks the thread.
+   */
+  copyTo(file: string): void
   close(): void
 }
 
@@ -38,6 +43,7 @@ export async function inspectSqliteStore(directory: string): Promise<Inspection 
       newestMoment: () => newestMoment(session),
       quickCheck: (millisecondsMax) => quickCheck(path, millisecondsMax),
       sizeBytes: () => ({ file: bytesOf(path), log: bytesOf(`${path}-wal`) }),
+      copyTo: (file) => void database.prepare('VACUUM INTO ?').run(file),
       close,
     }
   } catch (error) {

@@ -1,0 +1,186 @@
+/** What `backup` writes and `restore` accepts, and the one sentence with which either refuses. */
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { expect, type TestContext, test, vi } from 'vitest'
+import { Accounts } from '../../src/accounts/accounts.ts'
+import { type BackupCall, backup } from '../../src/command-line/backup.ts'
+import { restore } from '../../src/command-line/restore.ts'
+import { readConfig } from '../../src/config.ts'
+import { openEncryption, openStore } from '../../src/installation.ts'
+import { sealedColumns } from '../../src/sealed-columns.ts'
+import { emptyDirectory } from '../support/restored.ts'
+
+type Settings = { DATA_DIR: string; ENCRYPTION_KEY?: string; DATABASE_URL?: string }
+
+const newKey = () => randomBytes(32).toString('base64')
+
+/** Makes what a start makes, and the account; returns the names of all. */
+async function accountsIn(settings: Settings, name?: string): Promise<string[]> {
+  const config = readConfig(settings)
+  const store = await openStore(config)
+  try {
+    await openEncryption(config, store, sealedColumns)
+    const accounts = new Accounts(store)
+    if (name !== undefined) await accounts.create({ name, scopesEnabled: false })
+    return (await accounts.list()).map((account) => account.name)
+  } finally {
+    await store.close()
+  }
+}
+
+/** An installation with an account, and a place for backups of it. */
+async function openInstallation(context: TestContext, changes: Partial<Settings> = {}) {
+  const print = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
+  context.onTestFinished(() => print.mockRestore())
+  const settings: Settings = { DATA_DIR: emptyDirectory(context), ...changes }
+  await accountsIn(settings, 'Backed up')
+  const place = emptyDirectory(context)
+  const file = join(place, 'backup.db')
+  const printed = () => print.mock.calls.map(([text]) => text).join('')
+  const backUp = (options: BackupCall = {}, to = file) => backup(to, options, settings)
+  return { settings, place, file, backUp, printed }
+}
+
+const emptySettings = (context: TestContext): Settings => ({ DATA_DIR: emptyDirectory(context) })
+
+/** The sentence with which `file` is refused; nothing but what was there is left. */
+async function refusal(file: string, settings: Settings, replace = false): Promise<string> {
+  const before = readdirSync(settings.DATA_DIR)
+  const sentence = await restore(file, { replace }, settings).then(
+    () => 'accepted',
+    (error: Error) => error.message,
+  )
+  expect(readdirSync(settings.DATA_DIR)).toEqual(before)
+  return sentence.replaceAll(file, 'FILE').replaceAll(settings.DATA_DIR, 'DATA_DIR')
+}
+
+test('a backup is one file for its owner alone, with nothing beside it, that makes a data directory', async (context) => {
+  const { file, place, backUp, printed } = await openInstallation(context)
+  await backUp()
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(readdirSync(place)).toEqual(['backup.db'])
+  expect(printed()).toContain('The encryption key is in it: whoever reads this file reads everything.')
+  const DATA_DIR = join(emptyDirectory(context), 'new')
+  await restore(file, {}, { DATA_DIR })
+  expect(readdirSync(DATA_DIR).sort()).toEqual(['encryption.key', 'service.db'])
+  for (const name of readdirSync(DATA_DIR)) expect(statSync(join(DATA_DIR, name)).mode & 0o777).toBe(0o600)
+  const key = readFileSync(join(DATA_DIR, 'encryption.key'), 'utf8').trim()
+  expect(readFileSync(file).includes(key)).toBe(true)
+  expect(readFileSync(join(DATA_DIR, 'service.db')).includes(key)).toBe(false)
+  expect(await accountsIn({ DATA_DIR })).toEqual(['Backed up'])
+})
+
+test('a backup is not put in the place of a file unless told', async (context) => {
+  const { file, backUp } = await openInstallation(context)
+  await backUp()
+  const first = readFileSync(file)
+  await expect(backUp()).rejects.toThrow(`${file} exists: name another file, or call this with --overwrite.`)
+  expect(readFileSync(file)).toEqual(first)
+  await backUp({ overwrite: true })
+  expect(readFileSync(file)).not.toEqual(first)
+})
+
+test('a backup without the key opens where the key is', async (context) => {
+  const { settings, file, backUp, printed } = await openInstallation(context)
+  await backUp({ withoutKey: true })
+  expect(printed()).toContain('is not in it; without it, secrets and browser contexts are lost.')
+  const key = readFileSync(join(settings.DATA_DIR, 'encryption.key'), 'utf8')
+  expect(readFileSync(file).includes(key.trim())).toBe(false)
+  const target = emptySettings(context)
+  expect(await refusal(file, target)).toBe(
+    'FILE was made without the encryption key: put the key file at DATA_DIR/encryption.key, or set ENCRYPTION_KEY, and call this again.',
+  )
+  const wrong = 'does not open what FILE holds: put the key there that the store had when it was backed up.'
+  expect(await refusal(file, { ...target, ENCRYPTION_KEY: newKey() })).toBe(`ENCRYPTION_KEY ${wrong}`)
+  writeFileSync(join(target.DATA_DIR, 'encryption.key'), newKey(), { mode: 0o600 })
+  expect(await refusal(file, target)).toBe(`DATA_DIR/encryption.key ${wrong}`)
+  writeFileSync(join(target.DATA_DIR, 'encryption.key'), key)
+  await restore(file, {}, target)
+  expect(await accountsIn(target)).toEqual(['Backed up'])
+})
+
+test('a key of the environment is never in a backup', async (context) => {
+  const ENCRYPTION_KEY = newKey()
+  const { file, backUp, printed } = await openInstallation(context, { ENCRYPTION_KEY })
+  await backUp()
+  expect(printed()).toContain('The encryption key, which ENCRYPTION_KEY holds, is not in it')
+  expect(readFileSync(file).includes(ENCRYPTION_KEY)).toBe(false)
+  expect(readFileSync(file).includes(Buffer.from(ENCRYPTION_KEY, 'base64'))).toBe(false)
+  const target = { ...emptySettings(context), ENCRYPTION_KEY }
+  await restore(file, {}, target)
+  expect(await accountsIn(target)).toEqual(['Backed up'])
+})
+
+test('a backup that cannot be made says why, and leaves nothing', async (context) => {
+  const { settings, place, file, backUp } = await openInstallation(context)
+  await expect(backUp({}, join(place, 'none', 'backup.db'))).rejects.toThrow(
+    `${join(place, 'none')} does not exist: make it`,
+  )
+  await expect(backUp({ overwrite: true }, place)).rejects.toThrow(`${place} is a directory: name a file in it.`)
+  const empty = emptySettings(context)
+  await expect(backup(file, {}, empty)).rejects.toThrow(`There is no store in ${empty.DATA_DIR}: set DATA_DIR to`)
+  writeFileSync(join(settings.DATA_DIR, 'encryption.key'), newKey())
+  await expect(backUp()).rejects.toThrow("The installation's key does not open what")
+  for (const command of [backup, restore]) {
+    const refused = command(file, {}, { ...settings, DATABASE_URL: 'postgres://127.0.0.1:1/none' })
+    await expect(refused).rejects.toThrow(/^DATABASE_URL is set: this command is for the embedded store\. /)
+  }
+  expect(readdirSync(place)).toEqual([])
+})
+
+test('what is no backup is refused, and one that was cut short or is of a newer version', async (context) => {
+  const { file, place, backUp } = await openInstallation(context)
+  const target = emptySettings(context)
+  const noBackup = 'FILE is no backup: name a file that `backup` has made.'
+  writeFileSync(join(place, 'text'), 'SQLite, but not really')
+  mkdirSync(join(place, 'directory'))
+  new DatabaseSync(join(place, 'other.db')).exec('CREATE TABLE backups (name TEXT)')
+  for (const name of ['none', 'text', 'directory', 'other.db']) {
+    expect(await refusal(join(place, name), target)).toBe(noBackup)
+  }
+  await backUp()
+  const whole = readFileSync(file)
+  for (const bytes of [whole.length - 1, whole.length - 4096, 4096, 100, 99]) {
+    truncateSync(file, bytes)
+    expect(await refusal(file, target)).toMatch(/^FILE is not whole \(it has \d+ of \d+ bytes\): use another backup\.$/)
+  }
+  writeFileSync(file, Buffer.concat([whole.subarray(0, 8192), Buffer.alloc(whole.length - 8192, 7)]))
+  expect(await refusal(file, target)).toMatch(/^FILE is not whole \(.+\): use another backup\.$/)
+  writeFileSync(file, whole)
+  const newer = new DatabaseSync(file)
+  newer.exec("INSERT INTO kysely_migration VALUES ('9999-newer', '')")
+  newer.close()
+  const sentence = 'FILE was made by a newer version of this service: restore it with that version.'
+  expect(await refusal(file, target)).toBe(sentence)
+})
+
+test('a store that is there is replaced when told, and when nobody has it open; the old one is kept', async (context) => {
+  const { file, backUp } = await openInstallation(context)
+  await backUp()
+  const target = emptySettings(context)
+  await accountsIn(target, 'Old')
+  expect(await refusal(file, target)).toBe(
+    'There is a store in DATA_DIR: set DATA_DIR to another directory, or call this with --replace, which keeps the old store beside the new one.',
+  )
+  const other = await openStore(readConfig(target))
+  const inUse = 'DATA_DIR/service.db is in use: stop the service, its workers and commands, and call this again.'
+  expect(await refusal(file, target, true)).toBe(inUse)
+  await other.close()
+  await restore(file, { replace: true }, target)
+  expect(await accountsIn(target)).toEqual(['Backed up'])
+  const kept = readdirSync(target.DATA_DIR).filter((name) => name.startsWith('replaced-'))
+  expect(kept).toHaveLength(1)
+  expect(await accountsIn({ DATA_DIR: join(target.DATA_DIR, kept[0] ?? '') })).toEqual(['Old'])
+})
+
+test('a damaged store is replaced, and its log is not taken for that of the new one', async (context) => {
+  const { file, backUp } = await openInstallation(context)
+  await backUp()
+  const target = emptySettings(context)
+  for (const name of ['service.db', 'service.db-wal']) writeFileSync(join(target.DATA_DIR, name), randomBytes(20_000))
+  await restore(file, { replace: true }, target)
+  expect(readdirSync(target.DATA_DIR)).not.toContain('service.db-wal')
+  expect(await accountsIn(target)).toEqual(['Backed up'])
+})
