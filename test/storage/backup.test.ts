@@ -10,7 +10,9 @@ import { restore } from '../../src/command-line/restore.ts'
 import { readConfig } from '../../src/config.ts'
 import { openEncryption, openStore } from '../../src/installation.ts'
 import { sealedColumns } from '../../src/sealed-columns.ts'
+import { command } from '../support/installation.ts'
 import { emptyDirectory } from '../support/restored.ts'
+import { until } from '../support/service.ts'
 
 type Settings = { DATA_DIR: string; ENCRYPTION_KEY?: string; DATABASE_URL?: string }
 
@@ -70,6 +72,34 @@ test('a backup is one file for its owner alone, with nothing beside it, that mak
   expect(readFileSync(file).includes(key)).toBe(true)
   expect(readFileSync(join(DATA_DIR, 'service.db')).includes(key)).toBe(false)
   expect(await accountsIn({ DATA_DIR })).toEqual(['Backed up'])
+})
+
+test('a backup beside processes that write has all that was durable before it began, and keeps nobody from writing', async (context) => {
+  const { settings, file } = await openInstallation(context)
+  const store = await openStore(readConfig(settings))
+  context.onTestFinished(() => store.close())
+  const accounts = new Accounts(store)
+  const durable: string[] = []
+  let writing = true
+  const write = async () => {
+    while (writing) durable.push((await accounts.create({ name: 'Durable', scopesEnabled: false })).id)
+  }
+  const writers = [write(), write()]
+  await until('some are durable', () => durable.length > 50)
+  const before = [...durable]
+  const { code, stderr } = await command(['backup', file], settings)
+  writing = false
+  await Promise.all(writers)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(durable.length).toBeGreaterThan(before.length + 50)
+  const target = emptySettings(context)
+  await restore(file, {}, target)
+  const database = new DatabaseSync(join(target.DATA_DIR, 'service.db'))
+  const found = database.prepare("SELECT id FROM accounts WHERE name = 'Durable' ORDER BY id").all()
+  database.close()
+  // One moment's: no later one without those before it.
+  expect(found.map(({ id }) => id)).toEqual(durable.toSorted().slice(0, found.length))
+  expect(found.length).toBeGreaterThanOrEqual(before.length)
 })
 
 test('a backup is not put in the place of a file unless told', async (context) => {

@@ -1,4 +1,4 @@
-/** `backup` and `restore`: beside a service under load. */
+/** `backup` and `restore` beside a service under load: what was acknowledged is there, and what is encrypted opens. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createBrowserContextClient, unwrap } from '../../src/client/index.ts'
@@ -8,7 +8,7 @@ import { until } from '../support/service.ts'
 
 const state = { cookies: [], origins: [{ origin: 'https://shop.example', localStorage: [{ name: 'a', value: 'b' }] }] }
 
-test('a backupbeside a service under load has every run that was acknowledged before it began, and what is encrypted', async (context) => {
+test('a backup beside a service under load has every run that was acknowledged before it began, and what is encrypted', async (context) => {
   const own = await ownInstallation(context)
   const service = await own.start()
   const { account, client } = await callerOf(own, service)
@@ -24,7 +24,7 @@ test('a backupbeside a service under load has every run that was acknowledged be
     }
   }
   const callers = [call(), call(), call(), call()]
-  await until('runs are queued', () => acknowledged.length > 100)
+  await until('runs are queued', () => acknowledged.length > 300)
   const before = [...acknowledged]
   const file = join(emptyDirectory(context), 'backup.db')
   expect(await own.command('backup', file)).toMatchObject({ code: 0, stderr: '' })
