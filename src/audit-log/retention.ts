@@ -1,4 +1,5 @@
 /** Removes entries of the audit log after their time, a portion in each transaction. */
+import { inList } from '../storage/lists.ts'
 import { dayMilliseconds, type Unwanted } from '../storage/portion.ts'
 import type { Session } from '../storage/store.ts'
 
@@ -15,7 +16,9 @@ export function oldEntries(retentionDays: number, now: () => number): Unwanted {
     next: async (session) => (await oldest(session, 1))[0]?.id,
     remove: async (session) => {
       const ids = (await oldest(session, rowsMax)).map(({ id }) => id)
-      if (ids.length > 0) await session.query.deleteFrom('audit_log').where('id', 'in', ids).execute()
+      if (ids.length === 0) return
+      const { marks, values } = inList(ids)
+      await session.all(`DELETE FROM audit_log WHERE id IN (${marks})`, values)
     },
   }
 }

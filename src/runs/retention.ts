@@ -3,6 +3,7 @@
  * in each transaction.
  */
 import type { Config } from '../config.ts'
+import { inList } from '../storage/lists.ts'
 import { dayMilliseconds, portionOf, type Unwanted } from '../storage/portion.ts'
 import type { Session } from '../storage/store.ts'
 
@@ -77,24 +78,19 @@ export function finishedRuns(retentionDays: number, now: () => number): Unwanted
 }
 
 /** The first of the runs: as many as may go in one transaction, none where the first alone is too much. */
-async function portionOfRuns({ query }: Session, runs: readonly Old[]): Promise<string[]> {
+async function portionOfRuns(session: Session, runs: readonly Old[]): Promise<string[]> {
   let rows = 0
   const few = runs.filter((run) => {
     rows += 1 + eventsOf(run)
     return rows <= rowsMax && run.artifacts === 0
   })
   if (few.length === 0) return []
-  const events = await query
-    .selectFrom('run_events')
-    .select(({ fn, ref }) => ['run_id', fn.sum<number>(fn('octet_length', [ref('data')])).as('bytes')])
-    .where(
-      'run_id',
-      'in',
-      few.map(({ id }) => id),
-    )
-    .groupBy('run_id')
-    .execute()
-  const eventBytes = new Map(events.map(({ run_id, bytes }) => [run_id, Number(bytes)]))
+  const { marks, values } = inList(few.map(({ id }) => id))
+  const events = await session.all<{ run_id: string; bytes: number }>(
+    `SELECT run_id, SUM(octet_length(data)) AS bytes FROM run_events WHERE run_id IN (${marks}) GROUP BY run_id`,
+    values,
+  )
+  const eventBytes = new Map(events.map(({ run_id, bytes }) => [run_id, bytes]))
   const sized = few.map((run) => ({ ...run, size_bytes: run.bytes + (eventBytes.get(run.id) ?? 0) }))
   const [first] = sized
   if (first && first.size_bytes > bytesMax && eventsOf(first) > 0) return []
@@ -105,10 +101,11 @@ function eventsOf({ first_event, last_event }: Old): number {
   return first_event === null || last_event === null ? 0 : last_event - first_event + 1
 }
 
-async function removeRuns({ query }: Session, ids: readonly string[]): Promise<void> {
-  await query.deleteFrom('run_events').where('run_id', 'in', ids).execute()
-  await query.deleteFrom('run_steps').where('run_id', 'in', ids).execute()
-  await query.deleteFrom('runs').where('id', 'in', ids).execute()
+async function removeRuns(session: Session, ids: readonly string[]): Promise<void> {
+  const { marks, values } = inList(ids)
+  await session.all(`DELETE FROM run_events WHERE run_id IN (${marks})`, values)
+  await session.all(`DELETE FROM run_steps WHERE run_id IN (${marks})`, values)
+  await session.all(`DELETE FROM runs WHERE id IN (${marks})`, values)
 }
 
 async function removeArtifacts(session: Session, runId: string): Promise<void> {
