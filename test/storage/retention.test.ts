@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { AuditLog, operator, record } from '../../src/audit-log/audit-log.ts'
 import { RunFeed } from '../../src/runs/feed.ts'
-import { retentionOf } from '../../src/runs/retention.ts'
+import { finishedRuns, retentionOf } from '../../src/runs/retention.ts'
 import { RunStatistics } from '../../src/runs/statistics.ts'
 import { appendEvent } from '../../src/runs/store.ts'
 import { claimOne, noRetry, stoppedClock } from '../support/claims.ts'
@@ -147,8 +147,12 @@ describe.each(stores)('retention ($name)', (kind) => {
     const brief = await openDomain(test, { kind, place: domain.place, now: clock.now, retention: days })
     const run = await queueRun(brief, principal, { idempotencyKey: 'daily' })
     await brief.runs.cancel(principal.accountId, run.id)
+    // The other process's clock is ahead.
+    const ahead = () => clock.now() + 30 * 60 * 1000
+    const other = await openDomain(test, { kind, place: domain.place, now: ahead, retention: days })
     clock.advance(daySeconds - millisecond)
     await removeAll(brief)
+    await other.store.write(async (session) => finishedRuns(days.runs, ahead).remove(session))
     expect(await queueRun(brief, principal, { idempotencyKey: 'daily' })).toMatchObject({ id: run.id })
     clock.advance(2 * 60 * 60)
     await removeAll(brief)
