@@ -36,11 +36,11 @@ export async function newInstallation(changes: Environment = {}): Promise<Instal
   const storage = await newStorage()
   const settings = { ...settingsOf(storage.settings), ...changes }
   const administration = await openAdministration(readConfig(settings))
-  const services: ServiceProcess[] = []
-  const spawned = async (...call: Parameters<typeof spawnService>) => {
-    const service = await spawnService(...call)
-    services.push(service)
-    return service
+  const starts: Promise<ServiceProcess>[] = []
+  const spawned = (...call: Parameters<typeof spawnService>) => {
+    const start = spawnService(...call)
+    starts.push(start)
+    return start
   }
   return {
     dataDirectory: storage.dataDirectory,
@@ -55,7 +55,9 @@ export async function newInstallation(changes: Environment = {}): Promise<Instal
     command: (...args) => command(args, settings),
     async remove() {
       await administration.close()
-      await Promise.all(services.map((service) => service.killAll()))
+      // Also of those that are still starting, where another did not.
+      for (const start of await Promise.allSettled(starts))
+        if (start.status === 'fulfilled') await start.value.killAll()
       await storage.remove()
     },
   }
