@@ -76,7 +76,8 @@ export async function startService(
   const readiness = new Readiness(store)
   const metrics = new Metrics(store.read)
   const perMinute = config.RATE_LIMIT_PER_MINUTE
-  const rateLimit = perMinute > 0 ? new RateLimit(perMinute) : undefined
+  const countedHere = (error: unknown) => log.warn({ err: error }, 'requests are counted in this process alone')
+  const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, countedHere) : undefined
 
   const addresses: Addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
   const served = await surfaceApps(only, { ...foundations, domain, metrics, rateLimit, addresses })
@@ -102,7 +103,6 @@ export async function startService(
       domain.feed.close()
       const stopped = serving.map((listener) => listener.stop(config.SHUTDOWN_SECONDS))
       await Promise.all([...stopped, workerEnded, domain.upkeep.stop()])
-      rateLimit?.close()
       await domain.apiKeys.close()
       await listeners.management.stop(0)
       await store.close()

@@ -20,6 +20,7 @@ export function readable(session: Session, close: () => Promise<void>): Store {
   return {
     read: session,
     write: refuse,
+    counters: { add: refuse },
     scrub: refuse,
     ring: () => {},
     listen: () => () => {},

@@ -1,5 +1,6 @@
 /** What the service asks of a store. Every implementation passes the tests in test/storage. */
 import type { Kysely } from 'kysely'
+import type { Counters } from './counters.ts'
 import type { Tables } from './tables.ts'
 
 export type Value = string | number | null | Uint8Array
@@ -47,6 +48,8 @@ export interface Store {
    * was lost in the moment of its commit: whether it was kept cannot be known.
    */
   write<Result>(work: (session: Session) => Promise<Result>, options?: WriteOptions): Promise<Result>
+  /** For what processes count together and no crash has to outlast. */
+  counters: Counters
   /** Wakes whoever listens to `bell`, in this process and all others, after the write that is to be seen. */
   ring(bell: Bell): void
   /** Calls `listener` soon after each ring (rings may be merged); returns what ends it. */

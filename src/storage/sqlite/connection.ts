@@ -1,5 +1,6 @@
 /** A connection to the SQLite file: durability settings, prepared statements, and Kysely over it. */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Kysely, SqliteDialect } from 'kysely'
 import { type Session, StoreUnavailable, type Value } from '../store.ts'
 import type { Tables } from '../tables.ts'
@@ -79,4 +80,25 @@ function asUnavailable(error: unknown): unknown {
 export function isBusy(error: unknown): boolean {
   const cause = error instanceof StoreUnavailable ? error.cause : error
   return (((cause as { errcode?: number })?.errcode ?? 0) & 0xff) === 5
+}
+
+/**
+ * Does it again for as long as another process that opens, migrates or closes the file has it locked. SQLite's own
+ * way of waiting does not do: it refuses at once to wait for some of these locks.
+ */
+export async function patiently<Result>(
+  path: string,
+  milliseconds: number,
+  open: () => Promise<Result>,
+): Promise<Result> {
+  const deadline = performance.now() + milliseconds
+  for (;;) {
+    try {
+      return await open()
+    } catch (error) {
+      if (!isBusy(error)) throw error
+      if (performance.now() > deadline) throw new Error(`${path} is locked by another program.`, { cause: error })
+      await delay(5)
+    }
+  }
 }

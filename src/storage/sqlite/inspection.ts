@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { newestMoment, readable, type StoreInspection } from '../inspection.ts'
 import { schemaDifference } from '../migrations/migrations.ts'
-import { connect } from './connection.ts'
-import { patiently } from './sqlite-store.ts'
+import { connect, patiently } from './connection.ts'
 
 export interface Inspection extends StoreInspection {
   /** As the file has it; the service's connections make it `wal`. */

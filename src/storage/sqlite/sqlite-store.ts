@@ -7,7 +7,8 @@ import { migrate } from '../migrations/migrations.ts'
 import { type Store, StoreUnavailable } from '../store.ts'
 import { Bells } from './bells.ts'
 import { Commits } from './commits.ts'
-import { answering, connect, isBusy } from './connection.ts'
+import { answering, connect, patiently } from './connection.ts'
+import { SqliteCounters } from './counters.ts'
 
 export interface SqliteOptions {
   /** How long opening the store waits for another process that opens, migrates or closes it. */
@@ -43,8 +44,10 @@ export async function openSqliteStore(directory: string, options: Partial<Sqlite
   const reader = connect(path, { readOnly: true })
   const commits = new Commits(writer, lockWaitMillisecondsMax)
   const bells = new Bells(join(directory, 'bells'), fallbackRingMilliseconds)
+  const counters = new SqliteCounters(directory)
   return {
     read: reader.session,
+    counters,
     write: (work) => commits.write(work),
     ring: (bell) => bells.ring(bell),
     listen: (bell, listener) => bells.listen(bell, listener),
@@ -56,6 +59,7 @@ export async function openSqliteStore(directory: string, options: Partial<Sqlite
     close: async () => {
       await commits.idle()
       bells.close()
+      counters.close()
       reader.database.close()
       writer.database.close()
     },
@@ -91,26 +95,5 @@ async function migrateFile(path: string): Promise<void> {
     throw error
   } finally {
     database.close()
-  }
-}
-
-/**
- * Does it again for as long as another process that opens, migrates or closes the file has it locked. SQLite's own
- * way of waiting does not do: it refuses at once to wait for some of these locks.
- */
-export async function patiently<Result>(
-  path: string,
-  milliseconds: number,
-  open: () => Promise<Result>,
-): Promise<Result> {
-  const deadline = performance.now() + milliseconds
-  for (;;) {
-    try {
-      return await open()
-    } catch (error) {
-      if (!isBusy(error)) throw error
-      if (performance.now() > deadline) throw new Error(`${path} is locked by another program.`, { cause: error })
-      await delay(5)
-    }
   }
 }
