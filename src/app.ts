@@ -137,6 +137,7 @@ function construct({ config, store, workflows, encryption, log }: Foundations) {
       cursors,
       artifacts,
       accountConcurrency: config.ACCOUNT_CONCURRENCY,
+      queuedRunsMax: config.QUEUED_RUNS_MAX,
     }),
     artifacts,
     retention,

@@ -110,6 +110,12 @@ export const settings = {
     0,
     1_000_000,
   ),
+  QUEUED_RUNS_MAX: count(
+    'How many runs of an account may be queued at the same time; 0 for any number.',
+    '10000',
+    0,
+    100_000,
+  ),
   BROWSER_CONTEXT_VERSIONS: count('How many versions of a browser context are kept.', '5', 1, 100),
   ARTIFACT_RETENTION_DAYS: count('How many days the artifacts of runs are kept.', '30', 1, 3650),
   RUN_RETENTION_DAYS: count('How many days runs are kept after they have finished.', '90', 1, 3650),

@@ -232,6 +232,8 @@ export interface components {
              */
             errors?: components["schemas"]["ProblemMember"][];
         };
+        RateLimit: string;
+        RateLimitPolicy: string;
     };
     responses: {
         /** @description The account has a browser context of this name already. Nothing was stored. */
@@ -434,12 +436,12 @@ export interface components {
                  *     by the IETF's draft of RateLimit header fields.
                  * @example "api-key";r=0;t=42
                  */
-                RateLimit: string;
+                RateLimit: components["schemas"]["RateLimit"];
                 /**
                  * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
                  * @example "api-key";q=6000;w=60
                  */
-                "RateLimit-Policy": string;
+                "RateLimit-Policy": components["schemas"]["RateLimitPolicy"];
                 [name: string]: unknown;
             };
             content: {
@@ -646,12 +648,12 @@ export interface components {
          *     by the IETF's draft of RateLimit header fields.
          * @example "api-key";r=0;t=42
          */
-        RateLimit: string;
+        RateLimit: components["schemas"]["RateLimit"];
         /**
          * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
          * @example "api-key";q=6000;w=60
          */
-        RateLimitPolicy: string;
+        RateLimitPolicy: components["schemas"]["RateLimitPolicy"];
         /**
          * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
          * @example 1

@@ -3,9 +3,9 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** What a service that follows the same document sends as `X-Document-Hash`. */
-export const documentHash = 'accb9e73f71da831'
+export const documentHash = 'f5e80c78832ae9ee'
 
-/** Every operation of Execution API 1.1.0 as a function. */
+/** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
   /**
    * Queue a remote run of a workflow.
@@ -81,7 +81,7 @@ export interface ExecutionV1Operations {
   getWorkflow: Operation<operations, 'getWorkflow'>
 }
 
-/** How the operations of Execution API 1.1.0 are called. */
+/** How the operations of Execution API 1.2.0 are called. */
 export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = {
   document: 'execution.v1',
   documentHash,

@@ -2,7 +2,7 @@
 import type { Handler } from '../../src/contract/handler.ts'
 import type { operations } from './types.ts'
 
-/** What a server of Execution API 1.1.0 implements. Query parameters with a default are always there. */
+/** What a server of Execution API 1.2.0 implements. Query parameters with a default are always there. */
 export interface ExecutionV1Handlers<Principal> {
   /**
    * Queue a remote run of a workflow.

@@ -254,8 +254,9 @@ export interface components {
             status: components["schemas"]["RunStatus"];
             reason: components["schemas"]["RunReason"];
             /**
-             * @description What a queued run waits for; `null` in every other status. `browserContext`: another run holds the browser
-             *     context that this one would change too.
+             * @description What a queued run waits for; `null` in every other status. `concurrencyLimit`: as many runs of its workflow,
+             *     or of its account, are running as may. `browserContext`: another run holds the browser context that this one
+             *     would change too.
              */
             waitingFor: ("worker" | "delay" | "concurrencyLimit" | "browserContext") | null;
             /** @description Whether a caller has cancelled the run. A running one may take a moment to end. */
@@ -475,6 +476,8 @@ export interface components {
              */
             errors?: components["schemas"]["ProblemMember"][];
         };
+        RateLimit: string;
+        RateLimitPolicy: string;
         /** @description Opaque. Taken from `nextCursor` of the page before, with the same filters; a changed one is refused. */
         Cursor: string;
         /** @description Send it as `cursor` to get the next page; `null` on the last one. */
@@ -651,51 +654,6 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The API key has made as many requests as it may for now. Nothing was stored. */
-        TooManyRequests: {
-            headers: {
-                /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
-                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
-                 */
-                "X-Request-Id": string;
-                /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
-                 * @example 5f9a1c0e7b2d4836
-                 */
-                "X-Document-Hash": string;
-                /**
-                 * @description Seconds after which the API key may go on (RFC 9110, section 10.2.3).
-                 * @example 42
-                 */
-                "Retry-After": string;
-                /**
-                 * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
-                 *     by the IETF's draft of RateLimit header fields.
-                 * @example "api-key";r=0;t=42
-                 */
-                RateLimit: string;
-                /**
-                 * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
-                 * @example "api-key";q=6000;w=60
-                 */
-                "RateLimit-Policy": string;
-                [name: string]: unknown;
-            };
-            content: {
-                /**
-                 * @example {
-                 *       "type": "/docs/errors#rate-limited",
-                 *       "title": "Too many requests",
-                 *       "status": 429,
-                 *       "detail": "This API key may make 6000 requests in 60 seconds. Try again in 42 seconds.",
-                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
-                 *     }
-                 */
-                "application/problem+json": components["schemas"]["Problem"];
-            };
-        };
         /** @description A fault of the service. Nothing of its inside is told; the request id finds it in the logs. */
         InternalError: {
             headers: {
@@ -759,6 +717,51 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The API key has made as many requests as it may for now. Nothing was stored. */
+        TooManyRequests: {
+            headers: {
+                /**
+                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                /**
+                 * @description Seconds after which the API key may go on (RFC 9110, section 10.2.3).
+                 * @example 42
+                 */
+                "Retry-After": string;
+                /**
+                 * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
+                 *     by the IETF's draft of RateLimit header fields.
+                 * @example "api-key";r=0;t=42
+                 */
+                RateLimit: components["schemas"]["RateLimit"];
+                /**
+                 * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy": components["schemas"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#rate-limited",
+                 *       "title": "Too many requests",
+                 *       "status": 429,
+                 *       "detail": "This API key may make 6000 requests in 60 seconds. Try again in 42 seconds.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description No such resource in this account. */
         NotFound: {
             headers: {
@@ -810,7 +813,10 @@ export interface components {
         DelaySeconds: number;
         /** @description A run that has not started after this many seconds becomes `expired`. It must be longer than the delay. */
         ExpiresInSeconds: number;
-        /** @description Of the runs that are ready, the one with the highest priority starts first; among equals, the oldest. */
+        /**
+         * @description Of the account's runs that are ready, the one with the highest priority starts first; among equals, the oldest.
+         *     Accounts take turns, whatever the priority of their runs.
+         */
         Priority: number;
         /**
          * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it
@@ -885,21 +891,21 @@ export interface components {
          */
         WwwAuthenticate: string;
         /**
-         * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
-         *     by the IETF's draft of RateLimit header fields.
-         * @example "api-key";r=0;t=42
-         */
-        RateLimit: string;
-        /**
-         * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
-         * @example "api-key";q=6000;w=60
-         */
-        RateLimitPolicy: string;
-        /**
          * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
          * @example 1
          */
         RetryAfter: string;
+        /**
+         * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
+         *     by the IETF's draft of RateLimit header fields.
+         * @example "api-key";r=0;t=42
+         */
+        RateLimit: components["schemas"]["RateLimit"];
+        /**
+         * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
+         * @example "api-key";q=6000;w=60
+         */
+        RateLimitPolicy: components["schemas"]["RateLimitPolicy"];
     };
     pathItems: never;
 }
@@ -912,7 +918,10 @@ export interface operations {
                 delaySeconds?: components["parameters"]["DelaySeconds"];
                 /** @description A run that has not started after this many seconds becomes `expired`. It must be longer than the delay. */
                 expiresInSeconds?: components["parameters"]["ExpiresInSeconds"];
-                /** @description Of the runs that are ready, the one with the highest priority starts first; among equals, the oldest. */
+                /**
+                 * @description Of the account's runs that are ready, the one with the highest priority starts first; among equals, the oldest.
+                 *     Accounts take turns, whatever the priority of their runs.
+                 */
                 priority?: components["parameters"]["Priority"];
                 /**
                  * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it
@@ -1085,7 +1094,45 @@ export interface operations {
             };
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
-            429: components["responses"]["TooManyRequests"];
+            /**
+             * @description The API key has made as many requests as it may for now, or the account has as many queued runs as it may.
+             *     Nothing was stored.
+             */
+            429: {
+                headers: {
+                    /**
+                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
+                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
+                     * @example 42
+                     */
+                    "Retry-After": string;
+                    /**
+                     * @description Of the API key, when it has made as many requests as it may: how many it may still make (`r`), and after
+                     *     how many seconds it may make all of them again (`t`), by the IETF's draft of RateLimit header fields.
+                     * @example "api-key";r=0;t=42
+                     */
+                    RateLimit?: components["schemas"]["RateLimit"];
+                    /**
+                     * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: components["schemas"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
         };

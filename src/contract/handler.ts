@@ -41,7 +41,7 @@ type BodyOf<Operation> = Operation extends { requestBody: infer Body }
     : undefined
 
 /** Headers that the machinery itself sends. */
-type SentByMachinery = 'X-Request-Id' | 'X-Document-Hash' | 'WWW-Authenticate' | 'Retry-After' | 'Cache-Control'
+type SentByMachinery = 'X-Request-Id' | 'X-Document-Hash' | 'WWW-Authenticate' | 'Cache-Control'
 
 type KnownHeaders<Headers> = {
   [Name in keyof Headers as string extends Name ? never : Name extends SentByMachinery ? never : Name]: Headers[Name]

@@ -21,6 +21,7 @@ export const problemKinds = {
   'content-too-large': { status: 413, title: 'Content too large' },
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
   'rate-limited': { status: 429, title: 'Too many requests' },
+  'too-many-queued-runs': { status: 429, title: 'Too many queued runs' },
   'header-fields-too-large': { status: 431, title: 'Header fields too large' },
   'internal-error': { status: 500, title: 'Internal error' },
   unavailable: { status: 503, title: 'Unavailable' },

@@ -5,13 +5,15 @@
 import { findContext } from '../browser-contexts/store.ts'
 import type { Session, Store } from '../storage/store.ts'
 import type { Handout } from './handout.ts'
+import type { QueuedCap } from './queued-cap.ts'
+import type { Queued } from './queueing.ts'
 import {
   claimIdempotencyKey,
   type EnteredRun,
-  forgetIdempotencyKey,
   type IdempotencyKey,
   insertRuns,
   type NewRun,
+  releaseIdempotencyKey,
 } from './store.ts'
 
 export interface Entry {
@@ -21,9 +23,16 @@ export interface Entry {
 
 export type Entered =
   | { kind: 'entered'; waitsForContext: boolean }
-  | { kind: 'noSuchBrowserContext' }
+  | Refusal
   /** The key was used before, for this run. */
   | { kind: 'usedBefore'; runId: string; fingerprint: Uint8Array }
+
+type Refusal = Extract<Queued, { kind: 'noSuchBrowserContext' | 'tooManyQueuedRuns' }>
+
+/** For how many runs of an account there is room. */
+interface Room {
+  runs: number
+}
 
 interface Waiting {
   entry: Entry
@@ -37,13 +46,15 @@ const batchMax = 256
 export class Admission {
   readonly #store: Store
   readonly #handout: Handout
+  readonly #queuedCap: QueuedCap
   readonly #now: () => number
   #waiting: Waiting[] = []
   #draining: Promise<void> | undefined
 
-  constructor(store: Store, handout: Handout, now: () => number) {
+  constructor(store: Store, handout: Handout, queuedCap: QueuedCap, now: () => number) {
     this.#store = store
     this.#handout = handout
+    this.#queuedCap = queuedCap
     this.#now = now
   }
 
@@ -81,10 +92,11 @@ export class Admission {
   }
 
   async #enterAll(session: Session, entries: readonly Entry[]): Promise<Entered[]> {
+    const rooms = await this.#rooms(session, entries)
     const runs: EnteredRun[] = []
     const entered = new Map<Entry, Entered>()
     for (const entry of inOneOrder(entries)) {
-      const found = await this.#found(session, entry)
+      const found = await this.#found(session, entry, rooms.get(entry.run.accountId) as Room)
       entered.set(entry, found)
       if (found.kind !== 'entered') continue
       const { run } = entry
@@ -97,17 +109,33 @@ export class Admission {
     return entries.map((entry) => entered.get(entry) as Entered)
   }
 
-  async #found(session: Session, { run, idempotencyKey }: Entry): Promise<Entered> {
+  /** Before anything is written, and in one order, as the cap wants it. */
+  async #rooms(session: Session, entries: readonly Entry[]): Promise<Map<string, Room>> {
+    const rooms = new Map<string, Room>()
+    const byAccount = Map.groupBy(entries, ({ run }) => run.accountId)
+    for (const accountId of [...byAccount.keys()].sort()) {
+      const wanted = byAccount.get(accountId)?.length ?? 0
+      rooms.set(accountId, { runs: await this.#queuedCap.room(session, accountId, wanted) })
+    }
+    return rooms
+  }
+
+  async #found(session: Session, { run, idempotencyKey }: Entry, room: Room): Promise<Entered> {
     if (idempotencyKey) {
       const earlier = await claimIdempotencyKey(session, idempotencyKey, this.#now())
       if (earlier) return { kind: 'usedBefore', runId: earlier.run_id, fingerprint: earlier.fingerprint }
     }
+    const admitted = await this.#admitted(session, run, room)
+    if (admitted.kind === 'entered') room.runs -= 1
+    else if (idempotencyKey) await releaseIdempotencyKey(session, idempotencyKey)
+    return admitted
+  }
+
+  async #admitted(session: Session, run: NewRun, room: Room): Promise<Extract<Entered, { kind: 'entered' }> | Refusal> {
+    if (room.runs === 0) return { kind: 'tooManyQueuedRuns', queuedMax: this.#queuedCap.max }
     if (run.browserContextId === null) return { kind: 'entered', waitsForContext: false }
     const context = await findContext(session, run.accountId, run.browserContextId)
-    if (!context) {
-      if (idempotencyKey) await forgetIdempotencyKey(session, idempotencyKey)
-      return { kind: 'noSuchBrowserContext' }
-    }
+    if (!context) return { kind: 'noSuchBrowserContext' }
     // One that is delayed is looked at again when its time has come.
     const isHeld = context.held_by_run_id !== null
     return { kind: 'entered', waitsForContext: isHeld && run.persistContext !== 'never' && run.availableAt === null }

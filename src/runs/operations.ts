@@ -47,6 +47,7 @@ export function runOperations({ runs, artifacts, feed }: RunParts): Operations {
       if (queued.kind === 'noSuchBrowserContext') return noSuchBrowserContext
       if (queued.kind === 'usesNoBrowser') return usesNoBrowser
       if (queued.kind === 'idempotencyConflict') return idempotencyConflict
+      if (queued.kind === 'tooManyQueuedRuns') return tooManyQueuedRuns(queued)
       if (queued.kind === 'variablesMisfit') {
         const below = (pointer: string) => `/variableData${pointer}`
         return invalidRequest(queued.misfits.map(({ pointer, detail }) => ({ pointer: below(pointer), detail })))
@@ -120,6 +121,18 @@ const idempotencyConflict = {
     errors: [{ header: 'Idempotency-Key', detail: 'was used with another request' }],
   },
 } as const
+
+/** Seconds after which some of the runs may have started; nobody knows. */
+const retryAfterSeconds = '5'
+
+function tooManyQueuedRuns({ queuedMax }: { queuedMax: number }) {
+  const detail = `This account has ${queuedMax} queued runs, and may have no more. Try again when some of them have started, or cancel some.`
+  return {
+    status: 429 as const,
+    headers: { 'Retry-After': retryAfterSeconds },
+    problem: { kind: 'too-many-queued-runs' as const, detail },
+  }
+}
 
 /** Ends the stream when its API key is deleted or expires: before the next event, and within a second of silence. */
 async function* whileAuthenticated(

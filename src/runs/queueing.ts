@@ -34,6 +34,7 @@ export type Queued =
   | { kind: 'usesNoBrowser' }
   | { kind: 'variablesMisfit'; misfits: Misfit[] }
   | { kind: 'idempotencyConflict' }
+  | { kind: 'tooManyQueuedRuns'; queuedMax: number }
 
 /**
  * What tells a request from another one with the same idempotency key. To be taken before defaults and earlier secrets

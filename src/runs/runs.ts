@@ -10,6 +10,7 @@ import { Admission } from './admission.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { type Handout, handoutOf } from './handout.ts'
 import { type History, historyOf } from './history.ts'
+import { QueuedCap } from './queued-cap.ts'
 import {
   fingerprintOf,
   identityOf,
@@ -46,6 +47,8 @@ export interface RunsParts {
   artifacts: RunArtifacts
   /** How many runs of one account may run at the same time; 0, as without it, for any number. */
   accountConcurrency?: number
+  /** How many runs an account may have queued; 0, as without it, for any number. */
+  queuedRunsMax?: number
 }
 
 export class Runs {
@@ -61,7 +64,7 @@ export class Runs {
 
   constructor(parts: RunsParts, now = Date.now) {
     this.#handout = handoutOf(parts.store)
-    this.#admission = new Admission(parts.store, this.#handout, now)
+    this.#admission = new Admission(parts.store, this.#handout, new QueuedCap(parts.queuedRunsMax ?? 0), now)
     this.#accountConcurrency = parts.accountConcurrency ?? 0
     this.#store = parts.store
     this.#workflows = parts.workflows
@@ -105,7 +108,7 @@ export class Runs {
     // Read before the write: nothing may fail between the commit and the answer.
     const atLimit = await this.#limits([{ status: 'queued', account_id: accountId, workflow_id: workflow.id }])
     const entered = await this.#admission.enter({ run, idempotencyKey: this.#keyOf(run, request, identity) })
-    if (entered.kind === 'noSuchBrowserContext') return entered
+    if (entered.kind === 'noSuchBrowserContext' || entered.kind === 'tooManyQueuedRuns') return entered
     if (entered.kind === 'entered') {
       this.#store.ring('queue')
       const waits = entered.waitsForContext ? 'context' : atLimit(run) ? 'limit' : undefined

@@ -221,11 +221,14 @@ export async function claimIdempotencyKey(
   return earlier
 }
 
-const forgetKeySql = 'DELETE FROM idempotency_keys WHERE account_id = ? AND key = ? AND run_id = ?'
+const releaseKeySql = 'DELETE FROM idempotency_keys WHERE account_id = ? AND key = ? AND run_id = ?'
 
-/** Undoes that the key was claimed for the run. */
-export async function forgetIdempotencyKey(session: Session, { accountId, key, runId }: IdempotencyKey): Promise<void> {
-  await session.all(forgetKeySql, [accountId, key, runId])
+/** For a run that is not queued after all: the request may be sent again under its key. */
+export async function releaseIdempotencyKey(
+  session: Session,
+  { accountId, key, runId }: IdempotencyKey,
+): Promise<void> {
+  await session.all(releaseKeySql, [accountId, key, runId])
 }
 
 const eventsAfterSql = `SELECT sequence, at, type, data FROM run_events

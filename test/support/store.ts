@@ -76,13 +76,15 @@ export interface DomainOptions {
   versionsKept?: number
   accountConcurrency?: number
   retention?: Retention
+  /** How many runs an account may have queued; any number unless given. */
+  queuedRunsMax?: number
 }
 
 export type Domain = Awaited<ReturnType<typeof openDomain>>
 
 /** The domain's parts over a store. Opened twice on one place, they are like two processes of one installation. */
 export async function openDomain(test: Test, options: DomainOptions = {}) {
-  const { kind = sqlite, now = Date.now, accountConcurrency = 0 } = options
+  const { kind = sqlite, now = Date.now, accountConcurrency = 0, queuedRunsMax = 0 } = options
   const place = options.place ?? (await newPlace(test, kind))
   const store = await openStore(test, place, kind)
   const workflows = new Workflows(options.workflows ?? [workflow()])
@@ -101,7 +103,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
     encryption,
     apiKeys,
     accounts: new Accounts(store),
-    runs: new Runs({ store, workflows, encryption, cursors, artifacts, accountConcurrency }, now),
+    runs: new Runs({ store, workflows, encryption, cursors, artifacts, accountConcurrency, queuedRunsMax }, now),
     artifacts,
     queue: new RunQueue(store, { now, accountConcurrency }),
     upkeep: new Upkeep(store, options.retention ?? retention, fail, now),

@@ -37,6 +37,8 @@ export function queue(parts: Parts): Handler {
         return refused(parts, visit, misfitForm(form, from ? queued.misfits.map(toBePutInAgain) : queued.misfits))
       case 'idempotencyConflict':
         return repeated(parts, visit, form)
+      case 'tooManyQueuedRuns':
+        return tooMany(parts, visit, form, queued.queuedMax)
       case 'noSuchBrowserContext':
         // The field says so by itself, as it does when the context was deleted before the form was opened.
         return refused(parts, visit, form)
@@ -77,6 +79,11 @@ function repeated(parts: Parts, visit: Visit, form: QueueForm): Promise<Page> {
   const refusal = 'This form has queued a run already, with other values. Send it again to queue another one.'
   const { key } = newForm(form.workflow, form.from, false)
   return workflowPage(parts, visit, { ...formAgain(form), key }, { status: 409, refusal })
+}
+
+function tooMany(parts: Parts, visit: Visit, form: QueueForm, queuedMax: number): Promise<Page> {
+  const refusal = `Nothing was queued: this account has ${queuedMax} queued runs, and may have no more. Send this again when some of them have started, or cancel some.`
+  return workflowPage(parts, visit, formAgain(form), { status: 429, refusal })
 }
 
 async function workflowPage(parts: Parts, visit: Visit, form: QueueForm, { status = 200, refusal = '' } = {}) {

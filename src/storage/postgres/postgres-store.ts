@@ -3,6 +3,7 @@ import type { Pool, PoolClient } from 'pg'
 import { type Session, type Store, StoreUnavailable, type WriteOptions } from '../store.ts'
 import { PostgresBells } from './bells.ts'
 import { anyOf, connectionOf, openPool, sessionOn } from './connections.ts'
+import { PostgresCounters } from './counters.ts'
 import { asUnavailable, isWorthRunningAgain } from './failures.ts'
 import { jobRunners, PostgresJobs } from './jobs.ts'
 import { prepareDatabase } from './schema.ts'
@@ -30,11 +31,15 @@ export async function openPostgresStore(url: string, options: Partial<PostgresOp
   const { connectionsMax, fallbackRingMilliseconds } = { ...defaults, ...options }
   const pool = openPool(url, connectionsMax)
   const jobs = new PostgresJobs(pool)
+  const counters = new PostgresCounters(pool)
   try {
-    await prepareDatabase(url, () => jobs.start())
+    await prepareDatabase(url, async () => {
+      await jobs.start()
+      await counters.prepare()
+    })
     const bells = new PostgresBells(url, pool, fallbackRingMilliseconds)
     await bells.open()
-    return storeOn(pool, bells, jobs)
+    return storeOn(pool, bells, jobs, counters)
   } catch (error) {
     await jobs.stop()
     await pool.end()
@@ -42,12 +47,13 @@ export async function openPostgresStore(url: string, options: Partial<PostgresOp
   }
 }
 
-function storeOn(pool: Pool, bells: PostgresBells, jobs: PostgresJobs): Store {
+function storeOn(pool: Pool, bells: PostgresBells, jobs: PostgresJobs, counters: PostgresCounters): Store {
   /** Those under way, for whoever closes the store. */
   const writing = new Set<Promise<unknown>>()
   let closed = false
   return {
     read: sessionOn(anyOf(pool)),
+    counters,
     write(work, options) {
       if (closed) return Promise.reject(new StoreUnavailable('The store is closed.'))
       const written = inTransaction(pool, work, options)

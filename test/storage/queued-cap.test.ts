@@ -1,0 +1,115 @@
+/** How many queued runs an account may have: never more, whichever processes queue them, and as soon as one is gone again one. */
+import { v7 as uuid } from 'uuid'
+import { describe, expect, test } from 'vitest'
+import { QueuedCap } from '../../src/runs/queued-cap.ts'
+import { insertRuns } from '../../src/runs/store.ts'
+import type { Session } from '../../src/storage/store.ts'
+import { type Domain, newAccount, openDomain, queueRun, request, type Test } from '../support/store.ts'
+import { type StoreKind, stores } from '../support/stores.ts'
+
+type Account = Awaited<ReturnType<typeof newAccount>>
+
+/** Two processes of one installation, and an account. */
+async function installation(test: Test, kind: StoreKind, queuedRunsMax: number) {
+  const domain = await openDomain(test, { kind, queuedRunsMax })
+  const other = await openDomain(test, { kind, queuedRunsMax, place: domain.place })
+  return { domain, other, account: await newAccount(domain) }
+}
+
+async function countQueued({ store }: Domain, { accountId }: Account): Promise<number> {
+  const sql = "SELECT COUNT(*) AS count FROM runs WHERE account_id = ? AND status = 'queued'"
+  const [row] = await store.read.all<{ count: number }>(sql, [accountId])
+  return row?.count ?? 0
+}
+
+async function insert(session: Session, { accountId }: Account, count: number): Promise<void> {
+  const newRun = () => ({
+    ...{ id: uuid(), accountId, apiKeyId: null, workflowId: 'anything', workflowVersion: '1.0.0', priority: 0 },
+    ...{ variables: '{}', secrets: null, createdAt: Date.now(), availableAt: null, expiresAt: null },
+    ...{ browserContextId: null, persistContext: null, waitsForContext: false, jobId: null },
+  })
+  await insertRuns(session, Array.from({ length: count }, newRun))
+}
+
+async function queueAtOnce(domains: Domain[], { principal }: Account, count: number): Promise<string[]> {
+  const queueing = Array.from({ length: count }, (_, index) =>
+    domains[index % domains.length]?.runs.queue(principal, request),
+  )
+  return (await Promise.all(queueing)).map((queued) => queued?.kind ?? 'none')
+}
+
+describe.each(stores)('the cap on queued runs ($name)', (kind) => {
+  test('is reached exactly by a hundred runs that two processes are to queue at the same time', async (test) => {
+    const { domain, other, account } = await installation(test, kind, 40)
+    const kinds = await queueAtOnce([domain, other], account, 100)
+    expect(kinds.filter((each) => each === 'queued')).toHaveLength(40)
+    expect(kinds.filter((each) => each === 'tooManyQueuedRuns')).toHaveLength(60)
+    expect(await countQueued(domain, account)).toBe(40)
+    const refused = await other.runs.queue(account.principal, request)
+    expect(refused).toEqual({ kind: 'tooManyQueuedRuns', queuedMax: 40 })
+  })
+
+  test('is reached exactly, too, where most of the way nobody counts', async (test) => {
+    const { domain, other, account } = await installation(test, kind, 5100)
+    await domain.store.write(async (session) => {
+      await insert(session, account, 5080)
+    })
+    await queueAtOnce([domain, other], account, 60)
+    expect(await countQueued(domain, account)).toBe(5100)
+  })
+
+  test('is reached exactly by transactions that overlap', async (test) => {
+    const { domain, other, account } = await installation(test, kind, 30)
+    const writing = Array.from({ length: 60 }, (_, index) => {
+      const cap = new QueuedCap(30)
+      const work = async (session: Session) => {
+        const room = await cap.room(session, account.accountId, 2)
+        await insert(session, account, room)
+      }
+      return (index % 2 ? domain : other).store.write(work, { overlapping: true })
+    })
+    await Promise.all(writing)
+    expect(await countQueued(domain, account)).toBe(30)
+  })
+
+  test('leaves room again at once for as many as have left the queue, and other accounts alone', async (test) => {
+    const { domain, other, account } = await installation(test, kind, 2)
+    const [first] = [await queueRun(domain, account.principal), await queueRun(other, account.principal)]
+    expect(await queueAtOnce([domain, other], account, 2)).toEqual(['tooManyQueuedRuns', 'tooManyQueuedRuns'])
+    await other.runs.cancel(account.accountId, first.id)
+    expect((await queueAtOnce([domain, other], account, 2)).sort()).toEqual(['queued', 'tooManyQueuedRuns'])
+    expect(await queueAtOnce([domain], await newAccount(domain), 3)).toEqual(['queued', 'queued', 'tooManyQueuedRuns'])
+  })
+
+  test('refuses no replay, and uses up no idempotency key', async (test) => {
+    const { domain, account } = await installation(test, kind, 1)
+    const once = { ...request, idempotencyKey: 'once' }
+    const first = await domain.runs.queue(account.principal, once)
+    expect(await domain.runs.queue(account.principal, once)).toEqual({ ...first, replayed: true })
+    const another = { ...request, idempotencyKey: 'another' }
+    expect(await domain.runs.queue(account.principal, another)).toMatchObject({ kind: 'tooManyQueuedRuns' })
+    if (first.kind === 'queued') await domain.runs.cancel(account.accountId, first.run.id)
+    expect(await domain.runs.queue(account.principal, another)).toMatchObject({ kind: 'queued', replayed: false })
+  })
+
+  test('is not counted with every run while it is far away', async (test) => {
+    const { domain, account } = await installation(test, kind, 0)
+    const [far, near] = [new QueuedCap(10_000), new QueuedCap(1000)]
+    const statements = { far: 0, near: 0 }
+    await domain.store.write(async (session) => {
+      const counting = (cap: 'far' | 'near'): Session => ({
+        ...session,
+        all: (sql, values) => {
+          statements[cap] += 1
+          return session.all(sql, values)
+        },
+      })
+      for (let count = 0; count < 20; count += 1) {
+        expect(await far.room(counting('far'), account.accountId, 1)).toBe(1)
+        expect(await near.room(counting('near'), account.accountId, 1)).toBe(1)
+      }
+    })
+    expect(statements.far).toBeLessThan(20)
+    expect(statements.near).toBe(40)
+  })
+})
