@@ -195,10 +195,15 @@ function apiOptions({ config, domain, metrics, rateLimit, log }: SurfaceParts, d
   })
 }
 
-function dashboardOf({ config, domain, encryption, addresses, log }: SurfaceParts, docs: RequestHandler): Express {
+function dashboardOf(parts: SurfaceParts, docs: RequestHandler): Express {
+  const { config, store, domain, encryption, addresses, log } = parts
   return dashboardApp({
     ...domain,
     docs,
+    attempts: {
+      counters: store.counters,
+      pseudonym: (text) => encryption.sign('attempts', text).toString('base64url'),
+    },
     sessionSecrets: encryption.signatures('dashboard', 'sessions').map((each) => each.toString('base64url')),
     publicUrl: config.DASHBOARD_URL,
     port: config.DASHBOARD_PORT,

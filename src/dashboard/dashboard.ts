@@ -30,10 +30,10 @@ export function dashboardApp(parts: Parts): Express {
 
   const open = openPages(app)
   open.get('/sign-in', signIn.show())
-  open.post('/sign-in', ...signIn.limits(), signIn.submit(parts))
+  open.post('/sign-in', ...signIn.limits(parts), signIn.submit(parts))
   open.post('/sign-out', signIn.leave())
   open.get('/links/:token', links.show(parts))
-  open.post('/links/:token', linkLimit(), links.submit(parts))
+  open.post('/links/:token', linkLimit(parts.attempts), links.submit(parts))
 
   const pages = signedInPages(app, parts)
   pages.get('/', overview.show(parts))
@@ -86,7 +86,7 @@ export function dashboardApp(parts: Parts): Express {
   pages.stream('/settings/audit-log.jsonl', ofOwners(auditLog.download(parts)))
 
   pages.get('/profile', profile.show())
-  const guesses = passwordLimit()
+  const guesses = passwordLimit(parts.attempts)
   pages.post('/profile', profile.submit(parts), guesses)
   pages.post('/profile/password', profile.submitPassword(parts), guesses)
 

@@ -16,6 +16,7 @@ import type { Runs } from '../runs/runs.ts'
 import type { RunStatistics } from '../runs/statistics.ts'
 import type { Workers } from '../runs/workers.ts'
 import type { Workflows } from '../workflows/workflows.ts'
+import type { AttemptCounts } from './shared-attempts.ts'
 
 export interface Parts {
   accounts: Accounts
@@ -34,6 +35,8 @@ export interface Parts {
   /** For how many days what is finished is kept. */
   retention: Retention
   workers: Workers
+  /** Counts failed attempts at passwords and links. */
+  attempts: AttemptCounts
   /** Serves the docs to everyone, and lets other paths go on. */
   docs: RequestHandler
   /** The first signs the cookies of sessions; those that the others have signed are taken as well. */

@@ -1,6 +1,12 @@
 /** Describes one operation by a block for each status that its document has: a missing or a foreign one does not compile. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { requestsPerMinute, startTestService, type TestAccount, type TestService } from '../support/service.ts'
+import {
+  queuedRunsMax,
+  requestsPerMinute,
+  startTestService,
+  type TestAccount,
+  type TestService,
+} from '../support/service.ts'
 import {
   type Answer,
   type DocumentedOperation,
@@ -40,7 +46,8 @@ export function describeOperation<Id extends OperationId>(
   const operation = operationOf(id)
   let service: TestService | undefined
   beforeAll(async () => {
-    service = await startTestService({ worker, settings: { RATE_LIMIT_PER_MINUTE: String(requestsPerMinute) } })
+    const settings = { RATE_LIMIT_PER_MINUTE: String(requestsPerMinute), QUEUED_RUNS_MAX: String(queuedRunsMax) }
+    service = await startTestService({ worker, settings })
   })
   afterAll(() => service?.stop())
 

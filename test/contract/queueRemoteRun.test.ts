@@ -1,5 +1,6 @@
 /** queueRemoteRun: every status that its document has. */
 import { expect, test } from 'vitest'
+import { queuedRunsMax } from '../support/service.ts'
 import { refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
 import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
 import { limitsRequests } from './alike-limits.ts'
@@ -242,7 +243,32 @@ describeOperation(
     },
     413: refusesLargeBodies,
     415: refusesOtherBodies,
-    429: limitsRequests,
+    429(subject) {
+      limitsRequests(subject)
+
+      test('refuses a run of an account that has as many in the queue as it may, but for a replay', async () => {
+        const { key } = await subject.service.createAccount()
+        const queue = (headers = {}) =>
+          send(subject.service, 'queueRemoteRun', key, { path, body, query: later, headers })
+        const headers = { 'Idempotency-Key': 'once' }
+        const first = await queue(headers).expect(202)
+        const queued = await Promise.all(Array.from({ length: queuedRunsMax + 9 }, () => queue()))
+        expect(queued.filter(({ status }) => status === 202)).toHaveLength(queuedRunsMax - 1)
+        const refused = await subject.called(key, { path, body, query: later })
+        expectProblem(subject.operation, refused, {
+          kind: 'too-many-queued-runs',
+          title: 'Too many queued runs',
+          status: 429,
+          detail: `This account has ${queuedRunsMax} queued runs, and may have ${queuedRunsMax}. Try again when some of them have started, or cancel some.`,
+        })
+        expect(refused.headers).toMatchObject({ 'retry-after': '5' })
+        expect(refused.headers.ratelimit).toBeUndefined()
+        const again = await queue(headers).expect(202)
+        expect([again.body.id, again.headers['idempotent-replayed']]).toEqual([first.body.id, 'true'])
+        await send(subject.service, 'cancelRun', key, { path: { runId: first.body.id } }).expect(200)
+        await queue().expect(202)
+      })
+    },
     500: saysNothingOfFaults,
     503(subject) {
       asksToTryAgain(subject)

@@ -1,5 +1,7 @@
 /** Signing in: nobody tells users from strangers, nobody tries many passwords, and nobody is led to another site. */
 import { randomInt } from 'node:crypto'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { inputOf, type Person, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
 
@@ -175,6 +177,32 @@ describe('with a wrong password', () => {
       expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]))
     }
     expect((await guess()).status).toBe(429)
+  })
+
+  test('is counted over all processes of an installation', async () => {
+    const other = await serve({ DATA_DIR: served.dataDirectory, PROXY_HOPS: '1' })
+    try {
+      const ada = await signIn(served)
+      const from = { 'X-Forwarded-For': '10.0.0.0' }
+      const visitors = [new Visitor(served.url, from), new Visitor(other.url, from)] as const
+      const statuses: number[] = []
+      for (let tries = 0; tries < 6; tries += 1) {
+        statuses.push((await enter(visitors[tries % 2 ? 1 : 0], { ...ada, password: wrong })).status)
+      }
+      expect(statuses).toEqual([401, 401, 401, 401, 401, 429])
+    } finally {
+      await other.stop()
+    }
+  })
+
+  test('leaves nothing in the store that tells whose attempt it was', async () => {
+    const email = `${crypto.randomUUID()}@example.com`
+    expect((await enter(stranger(), { email, password: wrong })).status).toBe(401)
+    const database = new DatabaseSync(join(served.dataDirectory, 'counters.db'), { readOnly: true })
+    const kept = JSON.stringify(database.prepare('SELECT * FROM counters').all())
+    database.close()
+    expect(kept).toContain('attempts-user:')
+    expect(kept).not.toContain(email)
   })
 
   test('is not got around by what an address that is no proxy says of itself', async () => {

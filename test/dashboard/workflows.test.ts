@@ -4,15 +4,17 @@ import bundled from '../../generated/execution.v1/document.json' with { type: 'j
 import { optionBounds } from '../../src/dashboard/workflows/options.ts'
 import { errorOf, inputOf, textOf } from '../support/dashboard.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { newSender, runsOf, type StoredRun, secretsOf, send } from './queueing.ts'
+import { newSender, runsOf, type StoredRun, secretsOf, send, sendJson } from './queueing.ts'
 
 let service: TestService
 
 beforeAll(async () => {
-  service = await startTestService()
+  service = await startTestService({ settings: { QUEUED_RUNS_MAX: String(queuedRunsMax) } })
 })
 
 afterAll(() => service.stop())
+
+const queuedRunsMax = 20
 
 const greeting = { name: 'Ada', style: '"formal"' }
 const secret = 'hunter2hunter2'
@@ -52,6 +54,22 @@ describe('a workflow', () => {
 })
 
 describe('the form', () => {
+  test('says so when the account has as many queued runs as it may, and keeps what was put in', async () => {
+    const person = await newSender(service)
+    const later = { delaySeconds: '3600' }
+    const queued = Array.from({ length: queuedRunsMax }, () =>
+      sendJson(person, 'greet', JSON.stringify({ name: 'Ada' }), later),
+    )
+    expect(new Set((await Promise.all(queued)).map(({ status }) => status))).toEqual(new Set([303]))
+    const refused = await send(person, 'greet', greeting, later)
+    expect(refused.status).toBe(429)
+    expect(textOf(refused)).toContain(
+      'Nothing was queued: this account has 20 queued runs, and may have 20. Send this again when some of them have started, or cancel some.',
+    )
+    expect(inputOf(refused, 'variable-name')).toBe('Ada')
+    expect(runsOf(person)).toHaveLength(queuedRunsMax)
+  })
+
   test('queues a run for its user with what was put in, and leads to it', async () => {
     const person = await newSender(service)
     const given = {

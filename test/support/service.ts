@@ -88,6 +88,8 @@ export async function startTestService({
 
 /** How many requests a key may make where a test reaches the limit. */
 export const requestsPerMinute = 100
+/** How many runs an account may have queued where a test reaches the cap. */
+export const queuedRunsMax = 50
 
 /** On ports that the system chooses, so that any number of services run at the same time. */
 export function settingsOf(storage: Environment): Environment {

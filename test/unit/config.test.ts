@@ -18,6 +18,7 @@ test('nothing needs to be set', () => {
     DATA_DIR: resolve('data'),
     WORKFLOWS_DIR: resolve('examples/workflows'),
     RATE_LIMIT_PER_MINUTE: 6000,
+    QUEUED_RUNS_MAX: 10000,
     BROWSER_CONTEXT_VERSIONS: 5,
     ARTIFACT_RETENTION_DAYS: 30,
     RUN_RETENTION_DAYS: 90,

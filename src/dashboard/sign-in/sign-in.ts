@@ -9,8 +9,8 @@ import { redirect, sendDocument } from '../serve.ts'
 import { signIn, signOut } from '../session.ts'
 import { plainDocument } from '../shell.ts'
 
-export function limits(): RequestHandler[] {
-  return signInLimits(async (response) => {
+export function limits({ attempts }: Parts): RequestHandler[] {
+  return signInLimits(attempts, async (response) => {
     const form = formOf(response)
     await sendForm(response, 429, { email: form.get('email') ?? '', next: form.get('next') ?? '', refusal: tooMany })
   })
