@@ -48,7 +48,7 @@ export interface Store {
    * was lost in the moment of its commit: whether it was kept cannot be known.
    */
   write<Result>(work: (session: Session) => Promise<Result>, options?: WriteOptions): Promise<Result>
-  /** For what processes count together and no crash has to outlast. */
+  /** For what processes count together, and what need not outlast a crash. */
   counters: Counters
   /** Wakes whoever listens to `bell`, in this process and all others, after the write that is to be seen. */
   ring(bell: Bell): void

@@ -64,10 +64,10 @@ describe('the form', () => {
     const refused = await send(person, 'greet', greeting, later)
     expect(refused.status).toBe(429)
     expect(textOf(refused)).toContain(
-      'Nothing was queued: this account has 20 queued runs, and may have 20. Send this again when some of them have started, or cancel some.',
+      'Nothing was queued: this account has 20 queued runs, and may have no more. Send this again when some of them have started, or cancel some.',
     )
     expect(inputOf(refused, 'variable-name')).toBe('Ada')
-    expect(runsOf(person)).toHaveLength(queuedRunsMax)
+    expect(await runsOf(person)).toHaveLength(queuedRunsMax)
   })
 
   test('queues a run for its user with what was put in, and leads to it', async () => {
