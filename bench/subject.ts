@@ -100,7 +100,7 @@ async function service(document: Document, more: object): Promise<RequestListene
   const encryption = new Encryption(new KeyFile(keyFilePath(directory)))
   const workflows = new Workflows(await describeWorkflows(new URL('./workflows', import.meta.url).pathname))
   const artifacts = new RunArtifacts(store, 30)
-  const runs = new Runs({ store, workflows, encryption, cursors: new Cursors(encryption), artifacts, queuedRunsMax: 0 })
+  const runs = new Runs({ store, workflows, encryption, cursors: new Cursors(encryption), artifacts })
   return mountDocument({
     name: 'execution',
     document,

@@ -65,14 +65,7 @@ async function newAccount({ store, encryption, directory }: Place) {
   const account = await new Accounts(store).create({ name: 'Test', scopesEnabled: false })
   const artifacts = new RunArtifacts(store, 30)
   const cursors = new Cursors(encryption)
-  const runs = new Runs({
-    store,
-    encryption,
-    cursors,
-    artifacts,
-    queuedRunsMax: 0,
-    workflows: new Workflows(workflows),
-  })
+  const runs = new Runs({ store, encryption, cursors, artifacts, workflows: new Workflows(workflows) })
   const feed = new RunFeed(store)
   onTestFinished(() => feed.close())
 

@@ -105,6 +105,13 @@ test('the two headers of 429 that say when to go on say the same', async () => {
   expect(headers.ratelimit).toContain(`;t=${headers['retry-after']}`)
 })
 
+test('both kinds of 429 that queueing a run has can be asked for', async () => {
+  const typeOf = async (preference: string) =>
+    JSON.parse((await call(operationOf('queueRemoteRun'), prefer(preference))).text).type
+  expect(await typeOf('code=429')).toBe('/docs/errors#rate-limited')
+  expect(await typeOf('example=tooManyQueuedRuns')).toBe('/docs/errors#too-many-queued-runs')
+})
+
 test('what was made is where Location says', async () => {
   const made = await call(operationOf('createBrowserContext'))
   expect(made.headers.location).toBe(`/alpha/browser-contexts/${JSON.parse(made.text).id}`)

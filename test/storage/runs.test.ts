@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { QueueRequest } from '../../src/runs/queueing.ts'
 import { eventsAfter } from '../../src/runs/store.ts'
-import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
+import { type Domain, newAccount, openDomain, queueRun, request, workflow } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
 
 const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
@@ -50,6 +50,15 @@ describe.each(stores)('runs ($name)', (kind) => {
 
   describe('an idempotency key', () => {
     const idempotencyKey = 'the same key'
+
+    test('is not used up by a request that is refused for a browser context that does not exist', async (test) => {
+      const domain = await openDomain(test, { kind, workflows: [workflow({ usesBrowser: true })] })
+      const { principal } = await newAccount(domain)
+      const mended = { ...request, idempotencyKey }
+      const wrong = { ...mended, browserContext: { id: crypto.randomUUID(), persist: 'never' as const } }
+      expect(await domain.runs.queue(principal, wrong)).toEqual({ kind: 'noSuchBrowserContext' })
+      expect(await domain.runs.queue(principal, mended)).toMatchObject({ kind: 'queued', replayed: false })
+    })
 
     test('makes one run of a hundred requests that come at the same time to two processes', async (test) => {
       const domain = await openDomain(test, { kind })
