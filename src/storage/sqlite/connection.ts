@@ -10,8 +10,14 @@ export interface Connection {
   database: DatabaseSync
 }
 
-const settings =
-  'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA foreign_keys = ON'
+/**
+ * A log of 16 MB before it is moved into the file, four times SQLite's own measure: pages that change again and again are
+ * moved less often. With 2 million runs in the store, what a run writes took 10 % less CPU and 16 % less time. More than
+ * that gains nothing, nor does a larger page cache or `mmap_size`.
+ */
+const logPagesMax = 4000
+const settings = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;
+  PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = ${logPagesMax}`
 
 /** Readers wait for nothing in WAL but the moment in which another process recovers or removes the log. */
 const readWaitMilliseconds = 1000
