@@ -1,0 +1,96 @@
+/** What callers, workers and time do with a store, each as the service itself does it. */
+import { randomUUID } from 'node:crypto'
+import { ApiKeys } from '../src/api-keys/api-keys.ts'
+import { knownScopes } from '../src/documents.ts'
+import { Metrics } from '../src/management/metrics.ts'
+import { RunArtifacts } from '../src/runs/artifacts.ts'
+import { RunFeed } from '../src/runs/feed.ts'
+import { RunQueue } from '../src/runs/queue.ts'
+import { Runs } from '../src/runs/runs.ts'
+import { RunStatistics } from '../src/runs/statistics.ts'
+import { Upkeep } from '../src/runs/upkeep.ts'
+import { Cursors } from '../src/storage/cursors.ts'
+import { Encryption } from '../src/storage/encryption.ts'
+import { FixedKeys } from '../src/storage/keys/key-ring.ts'
+import type { Store } from '../src/storage/store.ts'
+import { describeWorkflows, Workflows } from '../src/workflows/workflows.ts'
+
+export type Actions = Record<string, () => Promise<unknown>>
+
+const dayMilliseconds = 24 * 60 * 60 * 1000
+const retry = { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 }
+const together = 4
+
+/** Of the account that most of the runs are of. */
+export async function actionsOn(store: Store, apiKey: string): Promise<Actions> {
+  const { accountId } = (await new ApiKeys(store, knownScopes()).authenticate(apiKey, undefined))?.principal ?? {}
+  if (accountId === undefined) throw new Error('The store does not know the API key.')
+  const encryption = new Encryption(new FixedKeys([Buffer.alloc(32, 1)]))
+  const workflows = new Workflows(await describeWorkflows(new URL('./workflows', import.meta.url).pathname))
+  const artifacts = new RunArtifacts(store, 30)
+  const runs = new Runs({ store, workflows, encryption, cursors: new Cursors(encryption), artifacts })
+  return {
+    ...(await callersActions(store, runs, { accountId, apiKey })),
+    ...workersActions(store, runs, workflows, accountId),
+    'what time does, when nothing is due': () => new Upkeep(store, artifacts, fail).once(),
+    'scrape the count of runs': async () =>
+      new Metrics(store.read).registry.getSingleMetricAsString('execution_service_runs'),
+  }
+}
+
+function fail(error: unknown): never {
+  throw error
+}
+
+const request = { workflowId: 'first-line', variables: { note: 'x' }, idempotencyKey: undefined, priority: 0 }
+const plain = { ...request, delaySeconds: 0, expiresInSeconds: undefined }
+
+async function callersActions(store: Store, runs: Runs, { accountId, apiKey }: { accountId: string; apiKey: string }) {
+  const apiKeys = new ApiKeys(store, knownScopes())
+  const statistics = new RunStatistics(store)
+  const by = { accountId, apiKeyId: null }
+  const list = (filter: object) => () => runs.list(accountId, { limit: 50, ...filter })
+  const longAgo = Date.now() - 20 * dayMilliseconds
+  const day = { createdAfter: longAgo, createdBefore: longAgo + dayMilliseconds }
+  const first = (await runs.list(accountId, { limit: 1, ...day }))?.runs[0]?.id ?? randomUUID()
+  return {
+    'look up an API key': () => apiKeys.authenticate(apiKey, undefined),
+    'queue a run': () => runs.queue(by, plain),
+    'queue a run with an idempotency key': () => runs.queue(by, { ...plain, idempotencyKey: randomUUID() }),
+    'queue 64 runs at the same time': () => Promise.all(Array.from({ length: 64 }, () => runs.queue(by, plain))),
+    'get a run': () => runs.get(accountId, first),
+    'the events of a run': () => runs.history(accountId, first, { logsMax: 100 }),
+    'list runs': list({}),
+    'list runs of a day long ago': list(day),
+    'list runs of a status': list({ status: 'failed' }),
+    'list runs of three statuses': list({ status: ['failed', 'timedOut', 'cancelled'] }),
+    'list runs of a workflow': list({ workflowId: 'export-orders' }),
+    'list runs of a workflow and a status': list({ workflowId: 'export-orders', status: 'failed' }),
+    'list runs of a workflow that has none and a status': list({ workflowId: 'none', status: 'succeeded' }),
+    'statistics of an account': () => statistics.of(accountId),
+  }
+}
+
+function workersActions(store: Store, runs: Runs, workflows: Workflows, accountId: string): Actions {
+  const queue = new RunQueue(store)
+  const feed = new RunFeed(store)
+  const workerId = randomUUID()
+  const report = { at: Date.now(), type: 'log' as const, data: { level: 'info', message: 'A line of the workflow.' } }
+  return {
+    'claim, report on and settle 4 runs': async () => {
+      const claims = await queue.claim(workerId, workflows.list(), together, 15)
+      if (claims.length < together) throw new Error('There was nothing to claim.')
+      await Promise.all(claims.map((claim) => queue.report(claim, [report])))
+      await queue.renew(workerId, 15)
+      await queue.cancelRequested(workerId)
+      await Promise.all(claims.map((claim) => queue.settle(claim, { kind: 'succeeded', output: 1 }, retry)))
+    },
+    'follow a run until it is cancelled': async () => {
+      const queued = await runs.queue({ accountId, apiKeyId: null }, plain)
+      if (queued.kind !== 'queued') throw new Error(`The run was not queued: ${queued.kind}.`)
+      const finished = feed.waitUntilFinished(runs, queued.run, 5, new AbortController().signal)
+      await runs.cancel(accountId, queued.run.id)
+      await finished
+    },
+  }
+}

@@ -1,0 +1,36 @@
+/** What of `scaling` and `statements` is measured: by options, since all of it takes long. */
+import { type StoreKind, storeKinds } from './filled-store.ts'
+import type { Shape } from './processes.ts'
+
+export interface Choice {
+  stores: StoreKind[]
+  finished: number[]
+  shapes: Shape[]
+  rounds: number
+  seconds: number
+}
+
+export const options = {
+  stores: { type: 'string', default: storeKinds.join(',') },
+  finished: { type: 'string', default: '0,100000,2000000' },
+  shapes: { type: 'string', default: '1x1,2x1,4x1,1x2,1x4' },
+  rounds: { type: 'string', default: '3' },
+  seconds: { type: 'string', default: '3' },
+} as const
+
+export function choiceOf(values: Record<keyof typeof options, string>): Choice {
+  const stores = values.stores.split(',') as StoreKind[]
+  const unknown = stores.find((kind) => !storeKinds.includes(kind))
+  if (unknown) throw new Error(`--stores has "${unknown}": name some of ${storeKinds.join(', ')}.`)
+  const shapes = values.shapes.split(',').map((shape) => {
+    const [apis = 0, workers = 0] = shape.split('x').map(Number)
+    if (apis > 0 && workers > 0) return { apis, workers }
+    throw new Error(`--shapes has "${shape}": say how many API processes and workers, as in 2x1.`)
+  })
+  const finished = values.finished.split(',').map(Number)
+  const [rounds = 0, seconds = 0] = [values.rounds, values.seconds].map(Number)
+  if (![rounds, seconds, ...finished].every((each) => each >= 0)) {
+    throw new Error('--rounds, --seconds and --finished want numbers; of finished runs several, with commas.')
+  }
+  return { stores, shapes, rounds, seconds, finished }
+}

@@ -1,0 +1,119 @@
+/** Fills a store with runs that have finished, as a service has them after months: with events, of several accounts. */
+import { type RawBuilder, sql } from 'kysely'
+import { Accounts } from '../src/accounts/accounts.ts'
+import { ApiKeys } from '../src/api-keys/api-keys.ts'
+import { operator } from '../src/audit-log/audit-log.ts'
+import { knownScopes } from '../src/documents.ts'
+import type { Session, Store } from '../src/storage/store.ts'
+
+/** The first account has half of the runs. Each has an API key, whose values are returned in this order. */
+export const accountCount = 20
+/** The first one is what the benchmark queues; the others are not there any more. */
+const workflowIds = [
+  ...['first-line', 'export-orders', 'sync-prices', 'send-invoices', 'renew-session'],
+  ...['import-products', 'count-visits', 'take-pictures', 'compare-offers', 'close-month'],
+]
+const days = 30
+const dayMilliseconds = 24 * 60 * 60 * 1000
+/** A statement of PostgreSQL may take 30 seconds, on a busy machine too. */
+const runsPerTransaction = 25_000
+
+/** Digits of a number in base 16, which each store says in its own words. */
+export type Hexadecimal = (value: RawBuilder<unknown>, digits: number) => RawBuilder<unknown>
+
+export const hexadecimal: Record<'embedded' | 'postgres', Hexadecimal> = {
+  embedded: (value, digits) => sql`printf(${sql.lit(`%0${digits}x`)}, ${value})`,
+  postgres: (value, digits) => sql`lpad(to_hex(CAST(${value} AS BIGINT)), ${sql.lit(digits)}, '0')`,
+}
+
+export async function makeAccounts(store: Store): Promise<string[]> {
+  const accounts = new Accounts(store)
+  const apiKeys = new ApiKeys(store, knownScopes())
+  const values: string[] = []
+  for (let number = 1; number <= accountCount; number += 1) {
+    const { id: accountId } = await accounts.create({ name: `Account ${number}`, scopesEnabled: false })
+    const userId = await accounts.ownerOf(accountId)
+    const key = await apiKeys.create({ accountId, userId, name: 'bench', scopes: null, expiresAt: null }, operator)
+    values.push(key.value)
+  }
+  await apiKeys.close()
+  return values
+}
+
+/** Spread over the days until an hour ago, old ones first, as their ids are. */
+export async function addFinishedRuns(store: Store, count: number, hex: Hexadecimal): Promise<void> {
+  const first = Date.now() - days * dayMilliseconds
+  const stepMilliseconds = Math.floor((days * dayMilliseconds - dayMilliseconds / 24) / Math.max(1, count))
+  for (let from = 0; from < count; from += runsPerTransaction) {
+    const upTo = Math.min(count, from + runsPerTransaction)
+    await store.write(async (session) => {
+      await insertPortion(session, hex, { from, upTo, first, stepMilliseconds })
+    })
+  }
+}
+
+interface Portion {
+  from: number
+  upTo: number
+  first: number
+  stepMilliseconds: number
+}
+
+async function insertPortion({ query }: Session, hex: Hexadecimal, portion: Portion): Promise<void> {
+  const runs = finishedRuns(hex, portion)
+  await sql`INSERT INTO runs (id, account_id, api_key_id, workflow_id, workflow_version, status, reason, priority,
+      attempts, failures, variables, output, error, progress, created_at, started_at, finished_at)
+    ${runs} SELECT id, account_id, api_key_id, workflow_id, '1.0.0', status, reason, 0, 1, failures,
+      ${sql.lit(JSON.stringify({ note: 'a run of the benchmark', orderId: 'A-2041', retries: 3 }))},
+      output, error, progress, created_at, created_at + 3, created_at + 1200 FROM finished ORDER BY n`.execute(query)
+  await sql`INSERT INTO run_events (run_id, sequence, at, type, data)
+    ${runs} SELECT id, sequence, created_at + after_milliseconds, type, COALESCE(data, final_event)
+    FROM finished CROSS JOIN (${eventsOfEach}) AS events ORDER BY n, sequence`.execute(query)
+}
+
+const status = (status: string, attempt: number) => sql.lit(JSON.stringify({ status, attempt, reason: null }))
+const step = sql.lit(JSON.stringify({ attempt: 1, name: 'fetch', status: 'finished', milliseconds: 310 }))
+const log = sql.lit(
+  JSON.stringify({ attempt: 1, level: 'info', message: 'Fetched 20 orders, 3 of them new', line: 12 }),
+)
+
+const eventsOfEach = sql`
+  SELECT 1 AS sequence, 0 AS after_milliseconds, 'status' AS type, ${status('queued', 0)} AS data
+  UNION ALL SELECT 2, 3, 'status', ${status('running', 1)}
+  UNION ALL SELECT 3, 320, 'step', ${step}
+  UNION ALL SELECT 4, 330, 'log', ${log}
+  UNION ALL SELECT 5, 1200, 'status', CAST(NULL AS TEXT)`
+
+/** The same numbers always make the same runs. `shuffled` has no order, and chooses what is to be spread. */
+function finishedRuns(hex: Hexadecimal, { from, upTo, first, stepMilliseconds }: Portion): RawBuilder<unknown> {
+  const big = (value: number) => sql`CAST(${sql.lit(value)} AS BIGINT)`
+  const at = sql`(${big(first)} + n * ${sql.lit(stepMilliseconds)})`
+  const time = hex(at, 12)
+  const id = sql`substr(${time}, 1, 8) || '-' || substr(${time}, 9, 4) || '-7' || ${hex(sql`shuffled % 4096`, 3)}
+    || '-8' || ${hex(sql`(shuffled / 4096) % 4096`, 3)} || '-' || ${hex(sql`n % 65536`, 4)}
+    || ${hex(sql`shuffled`, 8)}`
+  const workflow = sql.join(
+    workflowIds.map((name, index) => sql`WHEN ${sql.lit(index)} THEN ${sql.lit(name)}`),
+    sql` `,
+  )
+  return sql`WITH RECURSIVE numbers (n) AS (
+      SELECT ${big(from)} UNION ALL SELECT n + 1 FROM numbers WHERE n < ${big(upTo - 1)}),
+    shuffled_numbers AS (SELECT n, (n * 2654435761) % 4294967296 AS shuffled FROM numbers),
+    holders AS (SELECT account_id, id AS api_key_id, ROW_NUMBER() OVER (ORDER BY account_id) - 1 AS place FROM api_keys),
+    drawn AS (SELECT n, ${id} AS id, ${at} AS created_at, (shuffled / 256) % 100 AS fate,
+      CASE (shuffled / 1024) % ${sql.lit(workflowIds.length)} ${workflow} END AS workflow_id,
+      CASE WHEN shuffled % 2 = 0 THEN 0 ELSE (shuffled / 2) % ${sql.lit(accountCount)} END AS place
+      FROM shuffled_numbers),
+    finished AS (SELECT n, drawn.id, account_id, api_key_id, workflow_id, created_at,
+      CASE WHEN fate < 92 THEN 'succeeded' WHEN fate < 97 THEN 'failed' WHEN fate < 99 THEN 'cancelled' ELSE 'timedOut' END
+        AS status,
+      CASE WHEN fate BETWEEN 92 AND 96 THEN 'error' WHEN fate IN (97, 98) THEN 'cancelRequested' WHEN fate = 99 THEN 'timeLimit' END AS reason,
+      CASE WHEN fate BETWEEN 92 AND 96 THEN 1 ELSE 0 END AS failures,
+      CASE WHEN fate < 92 THEN ${sql.lit(JSON.stringify({ orders: 20, total: 1834.5 }))} END AS output,
+      CASE WHEN fate BETWEEN 92 AND 96 THEN ${sql.lit(JSON.stringify({ name: 'Error', message: 'The shop said 503' }))} END
+        AS error,
+      CASE WHEN fate < 50 THEN ${sql.lit(JSON.stringify({ percent: 100, message: 'done' }))} END AS progress,
+      CASE WHEN fate < 92 THEN ${status('succeeded', 1)} WHEN fate < 97 THEN ${status('failed', 1)}
+        WHEN fate < 99 THEN ${status('cancelled', 1)} ELSE ${status('timedOut', 1)} END AS final_event
+      FROM drawn JOIN holders ON holders.place = drawn.place)`
+}

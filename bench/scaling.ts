@@ -1,0 +1,216 @@
+/** How many runs are acknowledged, started and finished with more processes, and with more finished runs in the store. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import type { Store } from '../src/storage/store.ts'
+import type { Choice } from './choice.ts'
+import { median, percentile, print, table } from './figures.ts'
+import { type FilledStore, FilledStores, type StoreKind } from './filled-store.ts'
+import type { LoadResult, Task } from './load-client.ts'
+import { cpuSeconds, type Installation, type Shape, startInstallation } from './processes.ts'
+
+const connectionCount = 64
+/** As many accounts call at the same time. */
+const callers = 4
+const paced = { count: 100, intervalMilliseconds: 20 }
+/** Own rates fall by so much at most, from an empty to a full store. */
+const fallPercentMax = 10
+/** Between the ratios of two rounds; beyond it, the machine has too much else to do. */
+const spreadMax = 0.3
+
+interface Sample {
+  acceptedPerSecond: number
+  /** Of the API processes for each run that they accepted. */
+  apiMicroseconds: number
+  /** Of the database for each run that was accepted, with what workers ask of it meanwhile. */
+  databaseMicroseconds: number
+  answerMilliseconds: number
+  latencies: number[]
+  finishedPerSecond: number
+  /** Of the workers for each run that they executed. */
+  workerMicroseconds: number
+}
+
+type Samples = Map<string, Sample[]>
+
+const keyOf = (kind: StoreKind, { apis, workers }: Shape, finished: number) => `${kind} ${apis}x${workers} ${finished}`
+
+export async function scaling(choice: Choice): Promise<void> {
+  const stores = new FilledStores()
+  const samples: Samples = new Map()
+  try {
+    for (const kind of choice.stores) for (const finished of choice.finished) await stores.get(kind, finished)
+    // Those that are compared with each other follow each other.
+    for (let round = 0; round < choice.rounds; round += 1) {
+      for (const kind of choice.stores) {
+        for (const shape of choice.shapes) {
+          // In the other order every second time: what changes steadily meanwhile hits all alike.
+          for (const finished of round % 2 === 0 ? choice.finished : choice.finished.toReversed()) {
+            const key = keyOf(kind, shape, finished)
+            const sample = await measure(await stores.get(kind, finished), shape, choice.seconds)
+            samples.set(key, [...(samples.get(key) ?? []), sample])
+            process.stderr.write(`round ${round + 1}, ${key}: ${Math.round(sample.acceptedPerSecond)}/s\n`)
+          }
+        }
+      }
+    }
+  } finally {
+    await stores.close()
+  }
+  for (const kind of choice.stores) {
+    print(tableOf(kind, choice, samples))
+    for (const shape of choice.shapes) print(verdictOf(kind, shape, choice, samples))
+    print('')
+  }
+}
+
+async function measure(filled: FilledStore, shape: Shape, seconds: number): Promise<Sample> {
+  const installation = await startInstallation(filled.env, shape)
+  const clients = installation.executionUrls.map(() => fork(new URL('./load-client.ts', import.meta.url).pathname))
+  const store = await filled.open()
+  try {
+    return await measured({ filled, installation, clients, store, seconds })
+  } finally {
+    await store.close()
+    for (const client of clients) client.kill()
+    await installation.stop()
+    await filled.restore()
+  }
+}
+
+interface Subject {
+  filled: FilledStore
+  installation: Installation
+  clients: ChildProcess[]
+  store: Store
+  seconds: number
+}
+
+async function measured({ filled, installation, clients, store, seconds }: Subject): Promise<Sample> {
+  const apiKeys = filled.apiKeys.slice(0, callers)
+  const { executionUrls: urls, apiPids, workerPids } = installation
+  const database = filled.databasePid === undefined ? [] : [filled.databasePid]
+  const [first] = clients
+  if (!first) throw new Error('There is no client.')
+  // Half a second that is not counted, and then nothing to do for the workers.
+  await askAll(clients, urls, { apiKeys, seconds: 0.5 })
+  await untilNothingWaits(store)
+  const latencies = await ask<number[]>(first, { task: 'pace', urls, apiKeys, ...paced })
+
+  const [apiBefore, databaseBefore] = [cpuSeconds(apiPids), cpuSeconds(database)]
+  const loads = await askAll(clients, urls, { apiKeys, seconds })
+  const accepted = loads.reduce((sum, load) => sum + load.accepted, 0)
+  const [apiCpu, databaseCpu] = [cpuSeconds(apiPids) - apiBefore, cpuSeconds(database) - databaseBefore]
+
+  const [from, workersBefore] = [await finishedCount(store), cpuSeconds(workerPids)]
+  const begun = performance.now()
+  await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
+  const done = (await finishedCount(store)) - from
+  const workersCpu = cpuSeconds(workerPids) - workersBefore
+  return {
+    acceptedPerSecond: accepted / seconds,
+    apiMicroseconds: (apiCpu * 1e6) / accepted,
+    databaseMicroseconds: (databaseCpu * 1e6) / accepted,
+    answerMilliseconds: Math.max(...loads.map(({ p99 }) => p99)),
+    latencies,
+    finishedPerSecond: (done * 1000) / (performance.now() - begun),
+    workerMicroseconds: (workersCpu * 1e6) / done,
+  }
+}
+
+function askAll(clients: ChildProcess[], urls: string[], task: { apiKeys: string[]; seconds: number }) {
+  const connections = connectionCount / clients.length
+  return Promise.all(
+    clients.map((client, index) =>
+      ask<LoadResult>(client, { task: 'load', url: urls[index] ?? '', connections, ...task }),
+    ),
+  )
+}
+
+async function ask<Result>(client: ChildProcess, task: Task): Promise<Result> {
+  const ended = once(client, 'exit').then(() => {
+    throw new Error('A client ended.')
+  })
+  ended.catch(() => {})
+  client.send(task)
+  const [result] = await Promise.race([once(client, 'message'), ended])
+  return result
+}
+
+const openedAt = Date.now()
+
+async function finishedCount(store: Store): Promise<number> {
+  const sql = 'SELECT COUNT(*) AS count FROM runs WHERE finished_at > ?'
+  const [row] = await store.read.all<{ count: number }>(sql, [openedAt])
+  return row?.count ?? 0
+}
+
+async function untilNothingWaits(store: Store): Promise<void> {
+  const sql = `SELECT 1 AS one FROM runs WHERE status = 'queued' AND delayed = 0 AND waits_for_context = 0
+    UNION ALL SELECT 1 FROM runs WHERE status = 'running' LIMIT 1`
+  while ((await store.read.all(sql, [])).length > 0) await new Promise((resolve) => setTimeout(resolve, 50))
+}
+
+function tableOf(kind: StoreKind, { shapes, finished }: Choice, samples: Samples): string {
+  const head = [
+    'APIs, workers',
+    'finished',
+    '202/s',
+    'p99',
+    'API CPU',
+    'start p50',
+    'start p99',
+    'done/s',
+    'worker CPU',
+  ]
+  const rows = shapes.flatMap((shape) =>
+    finished.map((count) => {
+      const of = samples.get(keyOf(kind, shape, count)) ?? []
+      const figure = (member: Exclude<keyof Sample, 'latencies'>) => median(of.map((sample) => sample[member]))
+      const latencies = of.flatMap((sample) => sample.latencies)
+      return [
+        `${shape.apis}, ${shape.workers}`,
+        count.toLocaleString('en'),
+        Math.round(figure('acceptedPerSecond')),
+        `${figure('answerMilliseconds').toFixed(0)} ms`,
+        `${Math.round(figure('apiMicroseconds'))} µs`,
+        `${median(latencies).toFixed(1)} ms`,
+        `${percentile(latencies, 99).toFixed(1)} ms`,
+        Math.round(figure('finishedPerSecond')),
+        `${Math.round(figure('workerMicroseconds'))} µs`,
+        ...(kind === 'postgres' ? [`${Math.round(figure('databaseMicroseconds'))} µs`] : []),
+      ]
+    }),
+  )
+  return table([
+    [
+      ...head.map((name, column) => (column === 0 ? `${kind}: ${name}` : name)),
+      ...(kind === 'postgres' ? ['database CPU'] : []),
+    ],
+    ...rows,
+  ])
+}
+
+/** By pairs of one round, which follow each other: what else the machine does hits both alike. */
+function verdictOf(kind: StoreKind, shape: Shape, { finished }: Choice, samples: Samples): string {
+  const [least, most] = [Math.min(...finished), Math.max(...finished)]
+  const [empty = [], full = []] = [least, most].map((count) => samples.get(keyOf(kind, shape, count)))
+  const ratios = (member: Exclude<keyof Sample, 'latencies'>) =>
+    full.map((sample, round) => sample[member] / (empty[round]?.[member] ?? Number.NaN))
+  const rates = [ratios('acceptedPerSecond'), ratios('finishedPerSecond')]
+  const told = (each: number[]) =>
+    `${median(each).toFixed(2)} (${Math.min(...each).toFixed(2)} to ${Math.max(...each).toFixed(2)})`
+  const [accepted = '', done = ''] = rates.map(told)
+  const counts = `${most.toLocaleString('en')} finished runs ÷ ${least.toLocaleString('en')}`
+  const cpu = `CPU of APIs ${told(ratios('apiMicroseconds'))}, of workers ${told(ratios('workerMicroseconds'))}`
+  const figures = `202/s ${accepted}, done/s ${done}, ${cpu}`
+  const what = `${kind}, APIs ${shape.apis}, workers ${shape.workers}, ${counts}: ${figures}`
+  return `- ${what}; own rates fall by at most ${fallPercentMax} %: ${rates.map(verdict).sort().at(0)}`
+}
+
+const unclear = 'cannot be told, since rounds are too few or differ too much'
+
+/** In the order of the alphabet, the worst first. */
+function verdict(ratios: number[]): 'does not hold' | 'holds' | typeof unclear {
+  if (ratios.length < 2 || Math.max(...ratios) - Math.min(...ratios) > spreadMax) return unclear
+  return median(ratios) >= 1 - fallPercentMax / 100 ? 'holds' : 'does not hold'
+}
