@@ -21,12 +21,14 @@ import { docsHandler, isDocsPath } from './docs/handler.ts'
 import { browserContextContract, executionContract, knownScopes } from './documents.ts'
 import { executionApi } from './execution-api.ts'
 import { openEncryption, openStore } from './installation.ts'
+import { build } from './management/build.ts'
 import { managementApp } from './management/management.ts'
-import { Metrics } from './management/metrics.ts'
+import { Metrics, type SurfaceMetrics } from './management/metrics.ts'
 import { Readiness } from './management/readiness.ts'
 import { type Role, readRoles, type Surface, surfaces } from './roles.ts'
 import { RunArtifacts } from './runs/artifacts.ts'
 import { RunFeed } from './runs/feed.ts'
+import type { RunObserver } from './runs/observer.ts'
 import { retentionOf } from './runs/retention.ts'
 import { Runs } from './runs/runs.ts'
 import { RunStatistics } from './runs/statistics.ts'
@@ -36,6 +38,8 @@ import { sealedColumns } from './sealed-columns.ts'
 import { Cursors } from './storage/cursors.ts'
 import type { Encryption } from './storage/encryption.ts'
 import { type Store, StoreUnavailable } from './storage/store.ts'
+import { tracedStore } from './tracing/traced-store.ts'
+import { openTracing, type TraceHandlers, traceHandlers } from './tracing/tracing.ts'
 import { WorkerProcess } from './worker/worker-process.ts'
 import { describeWorkflows, Workflows } from './workflows/workflows.ts'
 
@@ -66,22 +70,33 @@ export async function startService(
   command: string,
   only: ReadonlySet<Role> = readRoles([]),
 ): Promise<Service> {
-  const [workflows, store] = await Promise.all([describeWorkflows(config.WORKFLOWS_DIR), openStore(config)])
+  const [workflows, opened, tracing] = await Promise.all([
+    describeWorkflows(config.WORKFLOWS_DIR),
+    openStore(config),
+    openTracing(config, log),
+  ])
+  const store = tracing ? tracedStore(opened) : opened
+  const metrics = new Metrics('service', opened)
   const encryption = await openEncryption(config, store, sealedColumns)
-  const foundations = { config, store, workflows: new Workflows(workflows), encryption, log }
+  const foundations = { config, store, workflows: new Workflows(workflows), encryption, observer: metrics.runs, log }
   const domain = construct(foundations)
   const firstAccount = await domain.accounts.createFirst()
   const welcomeToken = only.has('dashboard') ? await domain.links.first() : undefined
   const worker = only.has('worker') ? new WorkerProcess(command, log) : undefined
   const readiness = new Readiness(store)
-  const metrics = new Metrics(store.read)
+  const ready = () => readiness.check()
+  const { read: session } = store
+  const { ACCOUNT_CONCURRENCY: accountConcurrency } = config
+  metrics.ofAddress({ ready, build, session, workers: domain.workers, workflows: () => workflows, accountConcurrency })
+  const measured = metrics.ofSurfaces(() => domain.feed.followers)
+  const traces = await traceHandlers(tracing)
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   const countedHere = (error: unknown) => log.warn({ err: error }, 'requests are counted in this process alone')
   const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, countedHere) : undefined
 
   const addresses: Addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
-  const served = await surfaceApps(only, { ...foundations, domain, metrics, rateLimit, addresses })
-  const management = managementApp({ registry: metrics.registry, ready: () => readiness.check() })
+  const served = await surfaceApps(only, { ...foundations, domain, measured, traces, rateLimit, addresses })
+  const management = managementApp({ metrics: async () => metrics.text(await worker?.measured()), ready })
   const listeners = await listenOnAll(config, served, management)
   Object.assign(addresses, addressesOf(config, listeners.surfaces))
   domain.upkeep.start()
@@ -105,6 +120,7 @@ export async function startService(
       await Promise.all([...stopped, workerEnded, domain.upkeep.stop()])
       await domain.apiKeys.close()
       await listeners.management.stop(0)
+      await tracing?.close()
       await store.close()
     },
   }
@@ -115,10 +131,11 @@ interface Foundations {
   store: Store
   workflows: Workflows
   encryption: Encryption
+  observer: RunObserver
   log: Logger
 }
 
-function construct({ config, store, workflows, encryption, log }: Foundations) {
+function construct({ config, store, workflows, encryption, observer, log }: Foundations) {
   const cursors = new Cursors(encryption)
   const retention = retentionOf(config)
   const artifacts = new RunArtifacts(store, retention.artifacts)
@@ -138,13 +155,20 @@ function construct({ config, store, workflows, encryption, log }: Foundations) {
       artifacts,
       accountConcurrency: config.ACCOUNT_CONCURRENCY,
       queuedRunsMax: config.QUEUED_RUNS_MAX,
+      observer,
     }),
     artifacts,
     retention,
     feed: new RunFeed(store),
     statistics: new RunStatistics(store),
     workers: new Workers(store),
-    upkeep: new Upkeep(store, retention, (error) => log.warn({ err: error }, 'upkeep failed; it is tried again')),
+    upkeep: new Upkeep(
+      store,
+      retention,
+      (error) => log.warn({ err: error }, 'upkeep failed; it is tried again'),
+      Date.now,
+      observer,
+    ),
     browserContexts: new BrowserContexts(store, cursors),
     contextVersions: new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS),
   }
@@ -154,7 +178,8 @@ type Domain = ReturnType<typeof construct>
 
 interface SurfaceParts extends Foundations {
   domain: Domain
-  metrics: Metrics
+  measured: SurfaceMetrics
+  traces: TraceHandlers | undefined
   rateLimit: RateLimit | undefined
   /** Known once all of them are listened on. */
   addresses: Addresses
@@ -181,24 +206,26 @@ async function surfaceApps(only: ReadonlySet<Role>, parts: SurfaceParts): Promis
 }
 
 /** What both APIs are mounted with. */
-function apiOptions({ config, domain, metrics, rateLimit, log }: SurfaceParts, docs: RequestHandler) {
+function apiOptions({ config, domain, measured, traces, rateLimit, log }: SurfaceParts, docs: RequestHandler) {
   return (name: Surface) => ({
     name,
     elsewhere: (path: string) => (isDocsPath(path) ? docs : undefined),
     authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
-    ...(rateLimit && { admit: (principal: Principal) => rateLimit.admit(principal) }),
+    ...(rateLimit && { admit: measured.admit(name, (principal: Principal) => rateLimit.admit(principal)) }),
     proxyHops: config.PROXY_HOPS,
     isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
-    observe: metrics.observe(name),
+    observe: measured.observe(name),
+    before: traces?.ofDocument(name),
     log,
   })
 }
 
 function dashboardOf(parts: SurfaceParts, docs: RequestHandler): Express {
-  const { config, store, domain, encryption, addresses, log } = parts
+  const { config, store, domain, encryption, traces, addresses, log } = parts
   return dashboardApp({
     ...domain,
+    before: traces?.ofDashboard(),
     docs,
     attempts: {
       counters: store.counters,

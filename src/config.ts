@@ -76,6 +76,16 @@ const databaseUrl: Setting<string | undefined> = {
   },
 }
 
+const collectorUrl: Setting<string | undefined> = {
+  meaning: 'The collector that traces are sent to, by OTLP over HTTP. Without it there are no traces.',
+  fallback: undefined,
+  read: (text, name) => {
+    if (URL.canParse(text) && /^https?:\/\//.test(text)) return text
+    // Not with the value, which may hold a password.
+    throw new ConfigRefused(`${name} is no URL: set it to one that starts with http:// or https://.`)
+  },
+}
+
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
 /** Every environment variable that the service reads. */
@@ -168,6 +178,12 @@ export const settings = {
         )
       }),
   },
+  OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl,
+  OTEL_SERVICE_NAME: {
+    meaning: 'What the service is called in traces.',
+    fallback: 'execution-service',
+    read: (text: string) => text,
+  },
   LOG_LEVEL: {
     meaning: `The least level that is logged: ${logLevels.join(', ')}.`,
     fallback: 'info',
@@ -208,8 +224,12 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
 /** Variables of the service that no process may have which runs what others wrote: workflows, and pages of the web. */
 const secretVariables = ['BROWSER_CDP_URL', 'DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS']
 
+/** Of an exporter of OpenTelemetry: headers hold what it signs in with. */
+const exporterVariable = /^OTEL_EXPORTER_/
+
 export function environmentWithoutSecrets(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => !secretVariables.includes(name)))
+  const isSecret = (name: string) => secretVariables.includes(name) || exporterVariable.test(name)
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !isSecret(name)))
 }
 
 function refuseSamePorts(config: Config): void {

@@ -3,10 +3,16 @@ import { findBrowser } from '../browser/find-browser.ts'
 import { type Config, readConfig } from '../config.ts'
 import { openEncryption, openStore } from '../installation.ts'
 import { openLog } from '../log.ts'
+import { Metrics } from '../management/metrics.ts'
 import { retentionOf } from '../runs/retention.ts'
+import { Workers } from '../runs/workers.ts'
 import { sealedColumns } from '../sealed-columns.ts'
 import type { Store } from '../storage/store.ts'
+import { openTracing } from '../tracing/tracing.ts'
+import { attemptSpans } from '../worker/attempt-spans.ts'
+import { tellParent } from '../worker/parent-channel.ts'
 import { Worker } from '../worker/worker.ts'
+import type { Workflow } from '../workflows/workflow.ts'
 import { onStopSignal } from './stop-signal.ts'
 
 /**
@@ -16,6 +22,9 @@ export async function worker({ managed = false } = {}): Promise<void> {
   const config = readConfig(process.env)
   const log = openLog(config)
   const store = await openStore(config)
+  const tracing = await openTracing(config, log)
+  const metrics = new Metrics('worker', store)
+  tellParent(() => metrics.registry.getMetricsAsJSON())
   const options = {
     workflowsDirectory: config.WORKFLOWS_DIR,
     slots: config.WORKER_SLOTS,
@@ -26,6 +35,8 @@ export async function worker({ managed = false } = {}): Promise<void> {
     contextVersionsKept: config.BROWSER_CONTEXT_VERSIONS,
     retention: retentionOf(config),
     accountConcurrency: config.ACCOUNT_CONCURRENCY,
+    observer: metrics.runs,
+    watches: [metrics.ofWorker(), ...(tracing ? [attemptSpans(tracing)] : [])],
   }
   const onFatal = (error: unknown) => {
     log.fatal({ err: error }, 'the worker cannot execute runs any more')
@@ -36,7 +47,7 @@ export async function worker({ managed = false } = {}): Promise<void> {
   if (config.BROWSER_PATH) findBrowser(config.BROWSER_PATH).catch((error: Error) => log.warn(error.message))
   const running = new Worker(store, await openEncryption(config, store, sealedColumns), options, log, onFatal)
   const started = running.start()
-  const management = managed ? startManagement(config, store) : undefined
+  const management = managed ? startManagement({ config, store, metrics, started }) : undefined
   onStopSignal(async () => {
     const managing = await management
     managing?.readiness.stop()
@@ -44,6 +55,7 @@ export async function worker({ managed = false } = {}): Promise<void> {
     await running.stop(config.SHUTDOWN_SECONDS)
     await managing?.listener.stop(0)
     await store.close()
+    await tracing?.close()
     log.flush()
   })
   await started
@@ -54,17 +66,41 @@ export async function worker({ managed = false } = {}): Promise<void> {
   process.stderr.write(`Management           ${managing.listener.url}/readyz\n`)
 }
 
+interface Managed {
+  config: Config
+  store: Store
+  metrics: Metrics
+  /** The worker's start. */
+  started: Promise<readonly Workflow[]>
+}
+
 /** Loaded where it is wanted alone: it takes a worker some megabytes. */
-async function startManagement(config: Config, store: Store) {
-  const [{ listen }, { managementApp }, { Metrics }, { Readiness }] = await Promise.all([
+async function startManagement({ config, store, metrics, started }: Managed) {
+  const [{ listen }, { build }, { managementApp }, { Readiness }] = await Promise.all([
     import('../contract/listener.ts'),
+    import('../management/build.ts'),
     import('../management/management.ts'),
-    import('../management/metrics.ts'),
     import('../management/readiness.ts'),
   ])
   const readiness = new Readiness(store)
-  const { registry } = new Metrics(store.read)
-  const app = managementApp({ registry, ready: () => readiness.check() })
-  const { HOST: host, MANAGEMENT_PORT: port } = config
+  const ready = () => readiness.check()
+  let workflows: readonly Workflow[] = []
+  void started.then(
+    (loaded) => {
+      workflows = loaded
+    },
+    () => {},
+  )
+  const { HOST: host, MANAGEMENT_PORT: port, ACCOUNT_CONCURRENCY: accountConcurrency } = config
+  const { read: session } = store
+  metrics.ofAddress({
+    ready,
+    build,
+    session,
+    workers: new Workers(store),
+    workflows: () => workflows,
+    accountConcurrency,
+  })
+  const app = managementApp({ metrics: () => metrics.text(), ready })
   return { readiness, listener: await listen(app, { host, port, name: 'MANAGEMENT_PORT' }) }
 }

@@ -1,5 +1,5 @@
 /** Mounts an OpenAPI document on Express: looks up, authenticates, validates, handles and answers its operations. */
-import express, { type Express } from 'express'
+import express, { type Express, type RequestHandler } from 'express'
 import { internalError, problemAnswer, unavailable } from './answer.ts'
 import { answerValidation, schemaCompiler } from './answer-validation.ts'
 import { credentialReader } from './credential.ts'
@@ -45,6 +45,8 @@ export interface Surface<P, H> extends Reporting<P> {
   admit?: Admit<P>
   /** How many proxies stand in front; callers' addresses are read from what they add to `X-Forwarded-For`. */
   proxyHops?: number
+  /** Stands before all stages: a trace. */
+  before?: RequestHandler | undefined
   /** Asked for paths that the document does not have. Without it, and where it knows of nothing, they are a 404. */
   elsewhere?: Elsewhere
   /** Whether the error means that the store cannot be reached or written: 503, not 500. */
@@ -64,6 +66,7 @@ export async function mountDocument<P, H extends object>(surface: Surface<P, H>)
     const app = express().disable('x-powered-by').disable('etag')
     app.set('trust proxy', surface.proxyHops ?? false)
     app.locals[documentHashLocal] = surface.documentHash
+    if (surface.before) app.use(surface.before)
     app.use(requestId(surface))
     app.use(lookUp(find, served, surface.elsewhere))
     app.use(authenticate(surface.authenticate, surface.admit, surface.proxyHops ?? 0))

@@ -24,6 +24,7 @@ import * as workflows from './workflows/workflows.ts'
 export function dashboardApp(parts: Parts): Express {
   const app = express().disable('x-powered-by').disable('etag').enable('strict routing')
   app.set('trust proxy', parts.proxyHops)
+  if (parts.before) app.use(parts.before)
   app.use(assetRouter())
   app.use(requestId(), parts.docs)
   app.use(...protect(parts))

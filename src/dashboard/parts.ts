@@ -37,6 +37,8 @@ export interface Parts {
   workers: Workers
   /** Counts failed attempts at passwords and links. */
   attempts: AttemptCounts
+  /** Stands before everything else: a trace. */
+  before?: RequestHandler | undefined
   /** Serves the docs to everyone, and lets other paths go on. */
   docs: RequestHandler
   /** The first signs the cookies of sessions; those that the others have signed are taken as well. */

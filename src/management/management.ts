@@ -1,14 +1,15 @@
 /** The management address: is the process alive, may it be sent requests, and its metrics. No credential is asked. */
 import express, { type Express } from 'express'
-import type { Registry } from 'prom-client'
+import { Registry } from 'prom-client'
 
 export interface Management {
-  registry: Registry
+  /** For Prometheus, as text. */
+  metrics(): Promise<string>
   /** @throws when the service cannot serve; the reason is not told. */
   ready(): Promise<void>
 }
 
-export function managementApp({ registry, ready }: Management): Express {
+export function managementApp({ metrics, ready }: Management): Express {
   const app = express().disable('x-powered-by').disable('etag')
   app.enable('case sensitive routing').enable('strict routing')
   app.get('/livez', (_request, response) => void response.type('text/plain').send('alive\n'))
@@ -23,7 +24,7 @@ export function managementApp({ registry, ready }: Management): Express {
       .send(refused ? 'not ready\n' : 'ready\n')
   })
   app.get('/metrics', async (_request, response) => {
-    response.type(registry.contentType).send(await registry.metrics())
+    response.type(Registry.PROMETHEUS_CONTENT_TYPE).send(await metrics())
   })
   app.use((_request, response) => void response.status(404).type('text/plain').send('not found\n'))
   return app

@@ -4,6 +4,7 @@
  */
 import { findContext } from '../browser-contexts/store.ts'
 import type { Session, Store } from '../storage/store.ts'
+import { untraced } from '../tracing/tracing.ts'
 import type { Handout } from './handout.ts'
 import type { QueuedCap } from './queued-cap.ts'
 import type { Queued } from './queueing.ts'
@@ -62,7 +63,8 @@ export class Admission {
   enter(entry: Entry): Promise<Entered> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ entry, resolve, reject })
-      this.#draining ??= this.#drain()
+      // It writes for others, too: no part of the trace of whoever came first.
+      this.#draining ??= untraced(() => this.#drain())
     })
   }
 
@@ -81,7 +83,10 @@ export class Admission {
     try {
       const entries = batch.map(({ entry }) => entry)
       await this.#handout.open(entries.map(({ run }) => ({ account_id: run.accountId, workflow_id: run.workflowId })))
-      const entered = await this.#store.write((session) => this.#enterAll(session, entries), { overlapping: true })
+      const entered = await this.#store.write((session) => this.#enterAll(session, entries), {
+        overlapping: true,
+        parts: entries.length,
+      })
       for (const [index, { resolve }] of batch.entries()) resolve(entered[index] as Entered)
     } catch (error) {
       const [only, ...others] = batch

@@ -34,6 +34,10 @@ export interface Claim extends Lease {
   persistContext: PersistContext
   /** What the run may change its browser context under; `null` when it may not. */
   hold: Hold | null
+  /** When it could have started first. */
+  availableAt: number
+  /** The `traceparent` of whoever queued it. */
+  traceContext: string | null
 }
 
 const claimSql = `UPDATE runs SET status = 'running', reason = NULL, attempts = attempts + 1, workflow_version = ?,
@@ -77,6 +81,8 @@ export async function take(
     browserContextId: row.browser_context_id,
     persistContext: (row.persist_context as PersistContext | null) ?? 'never',
     hold,
+    availableAt: row.available_at ?? row.created_at,
+    traceContext: row.trace_context,
   }
 }
 

@@ -115,6 +115,13 @@ export class RunFeed {
     }
   }
 
+  /** How many follow a run, and all runs of an account. */
+  get followers(): { run: number; account: number } {
+    const count = (followers: Map<string, Set<unknown>>) =>
+      [...followers.values()].reduce((sum, { size }) => sum + size, 0)
+    return { run: count(this.#followers.run), account: count(this.#followers.account) }
+  }
+
   get #followed(): boolean {
     return this.#followers.run.size > 0 || this.#followers.account.size > 0
   }

@@ -8,6 +8,7 @@ import { type NewArtifact, putArtifact } from './artifacts.ts'
 import { type Claim, type Claimable, findClaimable, type Lease, take } from './claim.ts'
 import { holdFor, passOnContext } from './context-turns.ts'
 import { type AttemptedRun, attemptedBy, attemptedColumns, type Handout, handoutOf } from './handout.ts'
+import { type FinishedRun, finishedRun, type RunObserver } from './observer.ts'
 import type { RunEvent } from './run.ts'
 import { type Next, nextAfter, type Outcome, type RunStatus } from './state.ts'
 import { appendEvent, forgetSteps } from './store.ts'
@@ -18,6 +19,8 @@ export type Report = Omit<RunEvent, 'sequence'>
 export interface QueueOptions {
   accountConcurrency?: number
   now?: () => number
+  /** Told of the runs that finish here. */
+  observer?: RunObserver
 }
 
 const renewSql = `UPDATE runs SET lease_expires_at = ? WHERE status = 'running' AND worker_id = ?
@@ -47,15 +50,17 @@ export class RunQueue {
   readonly #handout: Handout
   readonly #accountConcurrency: number
   readonly #now: () => number
+  readonly #observer: RunObserver | undefined
   /** The account that had the last turn here. */
   #lastAccount = ''
 
   /** @param accountConcurrency how many runs of one account may run at the same time, anywhere; 0 for any number. */
-  constructor(store: Store, { accountConcurrency = 0, now = Date.now }: QueueOptions = {}) {
+  constructor(store: Store, { accountConcurrency = 0, now = Date.now, observer }: QueueOptions = {}) {
     this.#store = store
     this.#handout = handoutOf(store)
     this.#accountConcurrency = accountConcurrency
     this.#now = now
+    this.#observer = observer
   }
 
   /**
@@ -192,11 +197,13 @@ export class RunQueue {
     reports: readonly Report[] = [],
     alongside: (session: Session, next: RunStatus) => Promise<readonly Report[]> = async () => [],
   ): Promise<boolean> {
+    let finished: FinishedRun | undefined
     const held = await this.#whileHeld(lease, async (session, row) => {
       const more = await alongside(session, nextOf(row, outcome, retry).status)
       await record(session, lease, [...reports, ...more])
-      await settleRow(session, this.#handout, row, outcome, retry, this.#now())
+      finished = await settleRow(session, this.#handout, row, outcome, retry, this.#now())
     })
+    if (held && finished) this.#observer?.finished(finished)
     if (held) this.#store.ring('queue')
     return held
   }
@@ -228,7 +235,7 @@ function nextOf({ cancel_requested, failures, losses }: RunsTable, outcome: Outc
   return nextAfter(outcome, { cancelRequested: cancel_requested === 1, failures, losses, retry })
 }
 
-/** Writes what becomes of a running run, and the event that tells it. */
+/** Writes what becomes of a running run, and the event that tells it; returns it when it has finished. */
 export async function settleRow(
   session: Session,
   handout: Handout,
@@ -236,7 +243,7 @@ export async function settleRow(
   outcome: Outcome,
   retry: Claimable['retry'],
   at: number,
-): Promise<void> {
+): Promise<FinishedRun | undefined> {
   const next = nextOf(row, outcome, retry)
   const again = next.status === 'queued'
   const delayed = again && next.delaySeconds > 0
@@ -268,4 +275,5 @@ export async function settleRow(
     if (!delayed) await handout.unpark(session, [row])
   }
   if (row.browser_context_id !== null) await passOnContext(session, handout, row.browser_context_id, row.id)
+  return again ? undefined : finishedRun(row, next, at)
 }

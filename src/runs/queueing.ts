@@ -65,7 +65,7 @@ export function inOrder(_: string, value: unknown): unknown {
 
 /** The run as it was just stored. */
 export function queuedRun(run: NewRun, masked: Record<string, unknown>, waits: 'context' | 'limit' | undefined): Run {
-  const { secrets: _, userId = null, ...kept } = run
+  const { secrets: _secrets, traceContext: _traceContext, userId = null, ...kept } = run
   const waitingFor = waits === 'context' ? 'browserContext' : waits === 'limit' ? 'concurrencyLimit' : 'worker'
   return {
     ...kept,

@@ -4,12 +4,14 @@ import type { Cursors } from '../storage/cursors.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import { type Store, unlessUnavailable } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
+import { traced } from '../tracing/tracing.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import type { Workflows } from '../workflows/workflows.ts'
 import { Admission } from './admission.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { type Handout, handoutOf } from './handout.ts'
 import { type History, historyOf } from './history.ts'
+import { finishedRun, type RunObserver } from './observer.ts'
 import { QueuedCap } from './queued-cap.ts'
 import {
   fingerprintOf,
@@ -26,6 +28,7 @@ import { firstIdAt, momentOf } from './run-id.ts'
 import { secretsOwner } from './sealed.ts'
 import { isFinal, type RunStatus } from './state.ts'
 import * as rows from './store.ts'
+import { messageAttributes } from './trace-attributes.ts'
 
 export interface ListRequest {
   workflowId?: string | undefined
@@ -49,6 +52,7 @@ export interface RunsParts {
   accountConcurrency?: number
   /** How many runs an account may have queued; 0, as without it, for any number. */
   queuedRunsMax?: number
+  observer?: RunObserver
 }
 
 export class Runs {
@@ -60,6 +64,7 @@ export class Runs {
   readonly #handout: Handout
   readonly #admission: Admission
   readonly #accountConcurrency: number
+  readonly #observer: RunObserver | undefined
   readonly #now: () => number
 
   constructor(parts: RunsParts, now = Date.now) {
@@ -71,6 +76,7 @@ export class Runs {
     this.#encryption = parts.encryption
     this.#cursors = parts.cursors
     this.#artifacts = parts.artifacts
+    this.#observer = parts.observer
     this.#now = now
   }
 
@@ -107,7 +113,11 @@ export class Runs {
     }
     // Read before the write: nothing may fail between the commit and the answer.
     const atLimit = await this.#limits([{ status: 'queued', account_id: accountId, workflow_id: workflow.id }])
-    const entered = await this.#admission.enter({ run, idempotencyKey: this.#keyOf(run, request, identity) })
+    const attributes = messageAttributes('send', workflow.id, id)
+    const entered = await traced(`send ${workflow.id}`, { kind: 'producer', attributes }, (span) => {
+      run.traceContext = span?.traceparent
+      return this.#admission.enter({ run, idempotencyKey: this.#keyOf(run, request, identity) })
+    })
     if (entered.kind === 'noSuchBrowserContext' || entered.kind === 'tooManyQueuedRuns') return entered
     if (entered.kind === 'entered') {
       this.#store.ring('queue')
@@ -154,7 +164,7 @@ export class Runs {
 
   /** Cancels a run that has not finished; a running one is asked to end. */
   async cancel(accountId: string, id: string): Promise<Run | undefined> {
-    const changed = await this.#store.write(async (session) => {
+    const cancelled = await this.#store.write(async (session) => {
       const row = await rows.findRun(session, accountId, id)
       if (!row || isFinal(row.status as RunStatus) || row.cancel_requested === 1) return undefined
       const at = this.#now()
@@ -165,13 +175,17 @@ export class Runs {
       if (ended) await rows.forgetSteps(session, row.id)
       const data = { status: ended ? 'cancelled' : row.status, attempt: row.attempts, reason: 'cancelRequested' }
       await rows.appendEvent(session, row.id, { at, type: 'status', data })
-      return row
+      return { row, at }
     })
-    if (changed) {
+    if (cancelled) {
+      const { row, at } = cancelled
       this.#store.ring('cancellations')
       this.#store.ring('runs')
-      // What nobody takes any more may as well be left to whoever comes upon it.
-      if (changed.status === 'queued') await this.#handout.withdraw(changed).catch(unlessUnavailable)
+      if (row.status === 'queued') {
+        this.#observer?.finished(finishedRun(row, { status: 'cancelled', reason: 'cancelRequested' }, at))
+        // What nobody takes any more may as well be left to whoever comes upon it.
+        await this.#handout.withdraw(row).catch(unlessUnavailable)
+      }
     }
     return this.get(accountId, id)
   }

@@ -20,6 +20,7 @@ export interface NewRun {
   expiresAt: number | null
   browserContextId: string | null
   persistContext: PersistContext | null
+  traceContext?: string | undefined
 }
 
 const runColumns = [
@@ -41,6 +42,7 @@ const runColumns = [
   'persist_context',
   'waits_for_context',
   'job_id',
+  'trace_context',
 ]
 
 /** A run as it is written, and what was found out about it in the transaction that writes it. */
@@ -86,6 +88,7 @@ function rowOf(run: EnteredRun): Value[] {
     run.persistContext,
     run.waitsForContext ? 1 : 0,
     run.jobId,
+    run.traceContext ?? null,
   ]
 }
 

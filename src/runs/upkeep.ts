@@ -6,6 +6,7 @@ import type { RunsTable } from '../storage/tables.ts'
 import { RunArtifacts } from './artifacts.ts'
 import { anyFreeContextWaitedFor, passOnFreeContexts } from './context-turns.ts'
 import { type AttemptedRun, attemptedColumns, type Handout, handoutOf, type ReadyRun, readyColumns } from './handout.ts'
+import { type FinishedRun, finishedRun, type RunObserver } from './observer.ts'
 import { settleRow } from './queue.ts'
 import { Removal } from './removal.ts'
 import { finishedRuns, type Retention } from './retention.ts'
@@ -36,13 +37,21 @@ export class Upkeep {
   readonly #removals: readonly Removal[]
   readonly #now: () => number
   readonly #onError: (error: unknown) => void
+  readonly #observer: RunObserver | undefined
   #timer: NodeJS.Timeout | undefined
   #working: Promise<void> | undefined
   #stopped = false
 
-  constructor(store: Store, retention: Retention, onError: (error: unknown) => void, now: () => number = Date.now) {
+  constructor(
+    store: Store,
+    retention: Retention,
+    onError: (error: unknown) => void,
+    now: () => number = Date.now,
+    observer?: RunObserver,
+  ) {
     this.#store = store
     this.#handout = handoutOf(store)
+    this.#observer = observer
     const unwanted = [
       new RunArtifacts(store, retention.artifacts, now).old,
       finishedRuns(retention.runs, now),
@@ -80,10 +89,12 @@ export class Upkeep {
   async once(): Promise<number> {
     const now = this.#now()
     if (await this.#anythingDue(now)) {
-      const expired = await this.#store.write((session) => this.#do(session, now), {
+      const { expired, finished, leasesExpired } = await this.#store.write((session) => this.#do(session, now), {
         overlapping: true,
         turn: 'upkeep',
       })
+      for (const run of finished) this.#observer?.finished(run)
+      if (leasesExpired > 0) this.#observer?.leasesExpired(leasesExpired)
       this.#store.ring('queue')
       this.#store.ring('runs')
       for (const run of expired) await this.#handout.withdraw(run)
@@ -122,25 +133,29 @@ export class Upkeep {
     return row?.at ?? null
   }
 
-  /** Returns the runs that were not started in time. */
-  async #do(session: Session, now: number): Promise<AttemptedRun[]> {
+  /** Returns the runs that were not started in time, and what is to be told of these and others. */
+  async #do(session: Session, now: number) {
     const expired: AttemptedRun[] = []
+    const finished: FinishedRun[] = []
     // Before delays end: a run that may start no sooner than it expires has not started in time.
     for (const { id } of await session.all<{ id: string }>(expiringSql, [now])) {
       const [run] = await session.all<AttemptedRun>(expireSql, [now, id])
       // Started, or cancelled, in this moment.
       if (!run) continue
       expired.push(run)
+      finished.push(finishedRun({ ...run, started_at: null }, { status: 'expired', reason: 'notStartedInTime' }, now))
       const data = { status: 'expired', attempt: 0, reason: 'notStartedInTime' }
       await appendEvent(session, id, { at: now, type: 'status', data })
     }
-    for (const row of await session.all<RunsTable>(`${lostSql} ${session.forUpdate}`, [now])) {
-      await settleRow(session, this.#handout, row, { kind: 'workerLost' }, noRetry, now)
+    const lost = await session.all<RunsTable>(`${lostSql} ${session.forUpdate}`, [now])
+    for (const row of lost) {
+      const ended = await settleRow(session, this.#handout, row, { kind: 'workerLost' }, noRetry, now)
+      if (ended) finished.push(ended)
     }
     await this.#handout.unpark(session, await session.all<ReadyRun>(endDelaysSql, [now]))
     await session.all(forgetKeysSql, [now])
     await passOnFreeContexts(session, this.#handout)
     await forgetLongDeadWorkers(session, now)
-    return expired
+    return { expired, finished, leasesExpired: lost.length }
   }
 }

@@ -24,6 +24,7 @@ export function readable(session: Session, close: () => Promise<void>): Store {
     scrub: refuse,
     ring: () => {},
     listen: () => () => {},
+    observe: () => {},
     check: async () => {},
     close,
   }

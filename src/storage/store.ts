@@ -21,6 +21,16 @@ export interface Session {
   forUpdate: 'FOR UPDATE' | ''
 }
 
+/** A transaction that has ended. */
+export interface Commit {
+  /** How many callers' writes shared it. */
+  works: number
+  /** From its beginning, waiting for others' included, until it was durable or refused. */
+  seconds: number
+  /** Whether it was refused because the store was unavailable. */
+  unavailable: boolean
+}
+
 /** Something happened that another process may be waiting for. Ringing says that, never what. */
 export type Bell = (typeof bells)[number]
 
@@ -34,6 +44,8 @@ export interface WriteOptions {
   overlapping?: boolean
   /** Of the works with the same turn none overlaps another, all the same. */
   turn?: 'claim' | 'upkeep'
+  /** How many callers' writes the work holds, for whoever measures; 1 unless given. */
+  parts?: number
 }
 
 export interface Store {
@@ -65,6 +77,8 @@ export interface Store {
   scrub(): Promise<void>
   /** @throws {StoreUnavailable} when the store cannot serve. */
   check(): Promise<void>
+  /** Calls `observer` after each transaction of this process that became durable or was refused. It must not throw. */
+  observe(observer: (commit: Commit) => void): void
   close(): Promise<void>
   /** Hands out jobs; `undefined` in the embedded store, where the rows of runs are the queue. */
   jobs?: Jobs

@@ -114,6 +114,8 @@ export interface RunsTable {
   job_id: string | null
   /** Which taking of that job the running attempt is. */
   job_retry_count: number | null
+  /** The `traceparent` (W3C Trace Context) of whoever queued the run; `null` where nobody traces. */
+  trace_context: string | null
 }
 
 export interface RunEventsTable {

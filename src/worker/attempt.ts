@@ -11,6 +11,7 @@ import type { Workflows } from '../workflows/workflows.ts'
 import { AttemptBrowser, type AttemptBrowserParts } from './attempt-browser.ts'
 import type { ExecutorProcess, Heard, Spoken } from './executor-process.ts'
 import { Reporter, untilAvailable } from './reporter.ts'
+import type { AttemptEnd, AttemptWatch, WatchedStep } from './watch.ts'
 
 /** Why an attempt is made to end. */
 type Interruption = 'timeLimit' | 'cancelled' | 'workerStopped' | 'leaseLost'
@@ -39,6 +40,7 @@ export class Attempt {
   readonly #redact: <Value>(value: Value) => Value
   readonly #secrets: Secrets
   readonly #browser: AttemptBrowser
+  readonly #watch: Required<AttemptWatch>
   readonly #timers: NodeJS.Timeout[] = []
   #spoken: Spoken | undefined
   #artifactWrites = 0
@@ -46,9 +48,12 @@ export class Attempt {
   #end: (outcome: Outcome | 'lost') => void = () => {}
   /** Whether the executor may serve another attempt. */
   reusable = false
+  /** Once it is written down; or that it will not be. */
+  end: AttemptEnd
 
-  constructor(parts: AttemptParts, claim: Claim, executor: ExecutorProcess) {
+  constructor(parts: AttemptParts, claim: Claim, executor: ExecutorProcess, watch: Required<AttemptWatch>) {
     this.#parts = parts
+    this.#watch = watch
     this.#claim = claim
     this.#executor = executor
     this.#secrets = this.#openSecrets()
@@ -65,7 +70,9 @@ export class Attempt {
     const outcome = await this.#outcome(workflow.timeLimitSeconds)
     for (const timer of this.#timers) clearTimeout(timer)
     this.#browser.release()
-    return outcome === 'lost' ? false : this.#settle(outcome, workflow.retry)
+    const settled = outcome !== 'lost' && (await this.#settle(outcome, workflow.retry))
+    this.end = settled ? outcome : { kind: 'leaseLost' }
+    return settled
   }
 
   /** Makes the attempt end: its AbortSignal first, its process after the time of grace. */
@@ -92,6 +99,7 @@ export class Attempt {
         tellsState: this.#claim.hold ? this.#claim.persistContext : ('never' as const),
       }
       this.#spoken = this.#executor.start(start, (heard) => this.#hear(heard))
+      this.#watch.started()
       this.#timers.push(setTimeout(() => this.interrupt('timeLimit'), timeLimitSeconds * 1000))
     })
   }
@@ -103,17 +111,25 @@ export class Attempt {
       case 'progress':
         return this.#reporter.add(heard.at, 'progress', { percent: heard.percent, message: heard.message })
       case 'step':
+        this.#watchStep(heard.name, heard.state, heard.at)
         return this.#reporter.add(heard.at, 'step', { name: heard.name, state: heard.state })
       case 'stepFinished':
         return void this.#keepStep(heard).catch(() => this.interrupt('leaseLost'))
       case 'artifact':
         return void this.#keepArtifact(heard).catch(() => this.interrupt('leaseLost'))
-      case 'browserWanted':
-        return void this.#browser.provide().then((answer) => this.#spoken?.answer(answer))
+      case 'browserWanted': {
+        const answered = this.#browser.provide()
+        this.#watch.browserWanted(answered)
+        return void answered.then((answer) => this.#spoken?.answer(answer))
+      }
       default:
         if (heard.type !== 'exited') this.#browser.take(heard.state)
         this.#end(this.#interruption ? this.#interrupted(this.#interruption, heard) : this.#finished(heard))
     }
+  }
+
+  #watchStep(name: string, state: WatchedStep['state'], at: number): void {
+    this.#watch.step({ name: this.#browser.redact(name), state, at })
   }
 
   /** The outcome of an attempt that ended by itself. */
@@ -151,6 +167,7 @@ export class Attempt {
     const finished = this.#reporter.report(at, 'step', { name, state: 'finished' })
     const sealed = encryption.seal(value, stepOwner(this.#claim.runId, name))
     const kept = await untilAvailable(() => queue.finishStep(this.#claim, name, sealed, [...before, finished]))
+    this.#watchStep(name, 'finished', at)
     if (kept) this.#spoken?.answer({ type: 'stepKept', name })
     else this.interrupt('leaseLost')
   }

@@ -1,6 +1,7 @@
 /** Keeps one worker process beside the service: starts it, replaces it when it dies, ends it. */
 import { type ChildProcess, fork } from 'node:child_process'
 import type { Logger } from 'pino'
+import { askChild } from './parent-channel.ts'
 
 const restartMillisecondsMax = 30_000
 
@@ -32,6 +33,11 @@ export class WorkerProcess {
       this.#log.error({ code, signal, milliseconds }, 'the worker ended; it is started again')
       this.#timer = setTimeout(() => this.start(), milliseconds)
     })
+  }
+
+  /** What the worker has measured, as it says it itself; `undefined` while there is none that answers. */
+  async measured(): Promise<unknown> {
+    return this.#child && askChild(this.#child)
   }
 
   async stop(): Promise<void> {

@@ -4,18 +4,20 @@ import { v7 as uuid } from 'uuid'
 import { BrowserHost, type BrowserOptions } from '../browser/browser-host.ts'
 import { ContextVersions } from '../browser-contexts/versions.ts'
 import type { Claim, Lease } from '../runs/claim.ts'
+import type { RunObserver } from '../runs/observer.ts'
 import { RunQueue } from '../runs/queue.ts'
 import type { Retention } from '../runs/retention.ts'
 import { Upkeep } from '../runs/upkeep.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
-import { loadSecondsMax as defaultLoadSecondsMax } from '../workflows/workflow.ts'
+import { loadSecondsMax as defaultLoadSecondsMax, type Workflow } from '../workflows/workflow.ts'
 import { Workflows } from '../workflows/workflows.ts'
 import { Attempt, type AttemptParts } from './attempt.ts'
 import { ExecutorPool } from './executor-pool.ts'
 import type { ExecutorProcess } from './executor-process.ts'
 import { Presence } from './presence.ts'
 import { untilAvailable } from './reporter.ts'
+import { type AttemptWatch, type WatchAttempt, watchedBy } from './watch.ts'
 
 export interface WorkerOptions {
   workflowsDirectory: string
@@ -34,6 +36,10 @@ export interface WorkerOptions {
   accountConcurrency?: number
   /** How long the workflows may take to load. */
   loadSecondsMax?: number
+  /** Told of what becomes of runs. */
+  observer?: RunObserver
+  /** Who watches its attempts. */
+  watches?: readonly WatchAttempt[]
 }
 
 export class Worker {
@@ -75,19 +81,19 @@ export class Worker {
     this.#store = store
     this.#options = options
     this.#log = log.child({ workerId: this.#id })
-    this.#queue = new RunQueue(store, { accountConcurrency: options.accountConcurrency ?? 0 })
+    const { accountConcurrency = 0, observer } = options
+    this.#queue = new RunQueue(store, { accountConcurrency, ...(observer && { observer }) })
     const { slots, leaseSeconds } = options
     this.#presence = new Presence(store, { id: this.#id, slots, leaseSeconds }, this.#log)
-    this.#upkeep = new Upkeep(store, options.retention, (error) =>
-      this.#log.warn({ err: error }, 'upkeep failed; it is tried again'),
-    )
+    const failed = (error: unknown) => this.#log.warn({ err: error }, 'upkeep failed; it is tried again')
+    this.#upkeep = new Upkeep(store, options.retention, failed, Date.now, observer)
     const { workflowsDirectory: directory, memoryMegabytesMax, loadSecondsMax = defaultLoadSecondsMax } = options
     this.#browser = new BrowserHost(options.browser, this.#log)
     this.#pool = new ExecutorPool({ directory, memoryMegabytesMax, loadSecondsMax }, options.slots)
   }
 
-  /** Resolves when it is ready to execute runs. */
-  async start(): Promise<void> {
+  /** Resolves with its workflows when it is ready to execute runs. */
+  async start(): Promise<readonly Workflow[]> {
     const workflows = await this.#openPool()
     const { abortGraceSeconds, contextVersionsKept } = this.#options
     const versions = new ContextVersions(this.#store, this.#encryption, contextVersionsKept)
@@ -102,6 +108,7 @@ export class Worker {
     this.#renewal = setInterval(() => this.#renew(), (this.#options.leaseSeconds * 1000) / 3)
     this.#wake()
     this.#log.info({ workflows: workflows.list().map(({ id }) => id), slots: this.#options.slots }, 'worker ready')
+    return workflows.list()
   }
 
   /** Claims nothing more, lets attempts finish for `graceSeconds`, and hands the others back. */
@@ -139,18 +146,14 @@ export class Worker {
 
   async #claim(): Promise<void> {
     this.#isClaiming = true
-    while (this.#again && !this.#stopping && this.#parts) {
+    const parts = this.#parts
+    while (this.#again && !this.#stopping && parts) {
       this.#again = false
       const slots = this.#options.slots - this.#ended.size
       if (slots === 0) break
       try {
-        const claims = await this.#queue.claim(
-          this.#id,
-          this.#parts.workflows.list(),
-          slots,
-          this.#options.leaseSeconds,
-        )
-        for (const claim of claims) this.#begin(claim, this.#parts)
+        const claims = await this.#queue.claim(this.#id, parts.workflows.list(), slots, this.#options.leaseSeconds)
+        for (const claim of claims) this.#begin(claim, parts)
       } catch (error) {
         // The store is unavailable; the next ring of the bell tries again.
         this.#log.warn({ err: error }, 'claiming failed; it is tried again')
@@ -162,8 +165,10 @@ export class Worker {
 
   #begin(claim: Claim, parts: AttemptParts): void {
     const key = keyOf(claim)
+    const watch = watchedBy(this.#options.watches ?? [], claim)
     const log = this.#log.child({ runId: claim.runId, workflowId: claim.workflowId, attempt: claim.attempt })
-    const ended: Promise<unknown> = this.#execute(claim, parts)
+    const ended: Promise<unknown> = watch
+      .within(() => this.#execute(claim, parts, watch))
       .catch((error) => {
         log.error({ err: error }, 'the attempt was not carried through')
         return false
@@ -179,18 +184,20 @@ export class Worker {
   }
 
   /** Returns whether the outcome is written down. */
-  async #execute(claim: Claim, parts: AttemptParts): Promise<boolean> {
-    const executor = await this.#takeExecutor(claim)
+  async #execute(claim: Claim, parts: AttemptParts, watch: Required<AttemptWatch>): Promise<boolean> {
+    let executor: ExecutorProcess | undefined
     let attempt: Attempt | undefined
     try {
-      attempt = new Attempt(parts, claim, executor)
+      executor = await this.#takeExecutor(claim)
+      attempt = new Attempt(parts, claim, executor, watch)
       this.#attempts.set(keyOf(claim), attempt)
       const executed = attempt.execute()
       if (this.#handingBack) attempt.interrupt('workerStopped')
       const [settled] = await Promise.all([executed, this.#endCancelled()])
       return settled
     } finally {
-      this.#pool.release(executor, attempt?.reusable ?? false)
+      if (executor) this.#pool.release(executor, attempt?.reusable ?? false)
+      watch.ended(attempt?.end)
     }
   }
 

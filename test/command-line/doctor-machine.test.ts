@@ -3,7 +3,6 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { Registry } from 'prom-client'
 import { describe, expect, test } from 'vitest'
 import { checkBrowser, checkIsolation, ExaminedBrowser, type Started } from '../../src/command-line/doctor/browser.ts'
 import { checkConfiguration, readAll } from '../../src/command-line/doctor/configuration.ts'
@@ -129,7 +128,7 @@ describe('a port', () => {
 
 /** The management address of a service that is ready, or is not. */
 async function management(test: Test, ready: () => Promise<void>) {
-  const app = managementApp({ registry: new Registry(), ready })
+  const app = managementApp({ metrics: async () => '', ready })
   const { url, stop } = await listen(app, { host: '127.0.0.1', port: 0, name: 'MANAGEMENT_PORT' })
   test.onTestFinished(() => stop(0))
   return { HOST: '127.0.0.1', MANAGEMENT_PORT: Number(new URL(url).port) }

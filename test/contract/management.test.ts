@@ -27,7 +27,7 @@ test('counts each answer by its operation and status', async () => {
   await send(service, 'listRuns', crypto.randomUUID()).expect(401)
   const { text } = await get('/metrics')
   for (const status of [200, 401]) {
-    const labels = `surface="execution",operation="listRuns",status="${status}"`
+    const labels = `surface="execution",operation="listRuns",status="${status}",process="service"`
     expect(text).toContain(`execution_service_request_duration_seconds_count{${labels}} 1\n`)
   }
 })
@@ -36,5 +36,10 @@ test('measures what needs no store while the store cannot be read, and says noth
   const { status, text } = await service.whileUnreadable(() => get('/metrics'))
   expect(text).not.toMatch(/node_modules|\.ts:|not a database/)
   expect(status).toBe(200)
-  expect(text).toMatch(/^process_cpu_seconds_total /m)
+  expect(text).toMatch(/^process_cpu_seconds_total\{process="service"\} /m)
+  expect(text).toMatch(/^execution_service_ready\{process="service"\} 0$/m)
+  // What is not known is not told, rather than 0.
+  for (const name of ['waiting_runs', 'running_runs', 'oldest_waiting_run_seconds', 'workers', 'worker_slots']) {
+    expect(text).toContain(`# TYPE execution_service_${name} gauge\n\n`)
+  }
 })

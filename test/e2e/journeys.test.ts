@@ -197,9 +197,11 @@ describe('an operator', () => {
     const metrics = await get('/metrics')
     expect(metrics.status).toBe(200)
     expect(metrics.text).toMatch(
-      /execution_service_request_duration_seconds_count\{surface="execution",operation="listRuns",status="200"\} [1-9]/,
+      /execution_service_request_duration_seconds_count\{surface="execution",operation="listRuns",status="200",process="service"\} [1-9]/,
     )
-    expect(metrics.text).toMatch(/^execution_service_runs\{status="queued"\} \d+$/m)
+    // What its worker has measured is read here too.
+    expect(metrics.text).toMatch(/^execution_service_workers\{process="service"\} 1$/m)
+    expect(metrics.text).toMatch(/^process_resident_memory_bytes\{process="worker"\} \d+$/m)
   })
 
   test('sees a worker that was killed replaced, and its run finished by the new one', async () => {

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { ConfigRefused, readConfig, settings } from '../../src/config.ts'
+import { ConfigRefused, environmentWithoutSecrets, readConfig, settings } from '../../src/config.ts'
 
 test('nothing needs to be set', () => {
   expect(readConfig({})).toEqual({
@@ -36,6 +36,8 @@ test('nothing needs to be set', () => {
     DATABASE_CONNECTIONS: 10,
     ENCRYPTION_KEY: undefined,
     ENCRYPTION_KEY_PREVIOUS: undefined,
+    OTEL_EXPORTER_OTLP_ENDPOINT: undefined,
+    OTEL_SERVICE_NAME: 'execution-service',
     LOG_LEVEL: 'info',
   })
 })
@@ -62,6 +64,8 @@ test.each<[keyof typeof settings, string, unknown]>([
   ['WORKFLOWS_DIR', '/workflows', '/workflows'],
   ['WORKER_SLOTS', '64', 64],
   ['BROWSER_PATH', '/opt/chrome', '/opt/chrome'],
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'http://localhost:4318', 'http://localhost:4318'],
+  ['OTEL_SERVICE_NAME', 'runs', 'runs'],
   ['BROWSER_CDP_URL', 'http://127.0.0.1:9222', 'http://127.0.0.1:9222'],
   ['BROWSER_CDP_URL', 'wss://browsers.example.com/?token=t', 'wss://browsers.example.com/?token=t'],
   ['LEASE_SECONDS', '3', 3],
@@ -166,4 +170,15 @@ test('there is one browser for runs: a program and an address are refused togeth
   expect(() => readConfig({ BROWSER_PATH: '/opt/chrome', BROWSER_CDP_URL: 'http://127.0.0.1:9222' })).toThrow(
     new ConfigRefused('BROWSER_PATH and BROWSER_CDP_URL are both set: unset the one that runs are not to use.'),
   )
+})
+
+test('the collector of traces must have a URL, which is not repeated: it may hold a password', () => {
+  expect(() => readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:secret@host' })).toThrow(
+    new ConfigRefused('OTEL_EXPORTER_OTLP_ENDPOINT is no URL: set it to one that starts with http:// or https://.'),
+  )
+})
+
+test('what an exporter of traces signs in with is kept from processes that run what others wrote', () => {
+  const environment = { OTEL_EXPORTER_OTLP_HEADERS: 'authorization=a-token', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a' }
+  expect(environmentWithoutSecrets({ ...environment, PATH: '/bin' })).toEqual({ PATH: '/bin' })
 })

@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
-import { Registry } from 'prom-client'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -175,7 +174,7 @@ test('the health check passes while the service is ready, and fails when it is n
   const ready = async () => {
     if (!isReady) throw new Error('not ready')
   }
-  const listener = await listen(managementApp({ registry: new Registry(), ready }), {
+  const listener = await listen(managementApp({ metrics: async () => '', ready }), {
     host: '127.0.0.1',
     port: 0,
     name: 'PORT',

@@ -32,6 +32,7 @@ const rooms = [
   'log.ts',
   'config.ts',
   'roles.ts',
+  'tracing',
   'docs',
   'documents.ts',
   'names.ts',

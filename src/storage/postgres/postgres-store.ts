@@ -1,6 +1,6 @@
 /** The store beyond one machine: a PostgreSQL database that any number of processes share. */
 import type { Pool, PoolClient } from 'pg'
-import { type Session, type Store, StoreUnavailable, type WriteOptions } from '../store.ts'
+import { type Commit, type Session, type Store, StoreUnavailable, type WriteOptions } from '../store.ts'
 import { PostgresBells } from './bells.ts'
 import { anyOf, connectionOf, openPool, sessionOn } from './connections.ts'
 import { PostgresCounters } from './counters.ts'
@@ -51,6 +51,7 @@ function storeOn(pool: Pool, bells: PostgresBells, jobs: PostgresJobs, counters:
   /** Those under way, for whoever closes the store. */
   const writing = new Set<Promise<unknown>>()
   let closed = false
+  let observer: (commit: Commit) => void = () => {}
   return {
     read: sessionOn(anyOf(pool)),
     counters,
@@ -58,8 +59,15 @@ function storeOn(pool: Pool, bells: PostgresBells, jobs: PostgresJobs, counters:
       if (closed) return Promise.reject(new StoreUnavailable('The store is closed.'))
       const written = inTransaction(pool, work, options)
       writing.add(written)
-      const done = () => void writing.delete(written)
-      written.then(done, done)
+      const begun = performance.now()
+      const ended = (unavailable: boolean) => {
+        writing.delete(written)
+        observer({ works: options?.parts ?? 1, seconds: (performance.now() - begun) / 1000, unavailable })
+      }
+      written.then(
+        () => ended(false),
+        (error) => (error instanceof StoreUnavailable ? ended(true) : writing.delete(written)),
+      )
       return written
     },
     ring: (bell) => bells.ring(bell),
@@ -73,6 +81,9 @@ function storeOn(pool: Pool, bells: PostgresBells, jobs: PostgresJobs, counters:
           throw asUnavailable(error)
         })
       if (rows[0]?.reads_only) throw new StoreUnavailable('The database only reads.')
+    },
+    observe: (told) => {
+      observer = told
     },
     close: async () => {
       closed = true

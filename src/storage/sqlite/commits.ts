@@ -1,12 +1,13 @@
 /** Group commit: the writes that arrive together run one after another in one transaction and share its fsync. */
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Session, StoreUnavailable } from '../store.ts'
+import { type Commit, type Session, StoreUnavailable, type WriteOptions } from '../store.ts'
 import { answering, type Connection, isBusy } from './connection.ts'
 
 type Work<Result> = (session: Session) => Promise<Result>
 
 interface Waiting {
   work: Work<unknown>
+  parts: number
   resolve(result: unknown): void
   reject(error: unknown): void
 }
@@ -19,6 +20,8 @@ export class Commits {
   readonly #lockWaitMillisecondsMax: number
   #waiting: Waiting[] = []
   #draining: Promise<void> | undefined
+  /** Told of each transaction. */
+  observer: (commit: Commit) => void = () => {}
 
   /** @param lockWaitMillisecondsMax how long a write waits for another process's transaction. */
   constructor(connection: Connection, lockWaitMillisecondsMax: number) {
@@ -26,9 +29,9 @@ export class Commits {
     this.#lockWaitMillisecondsMax = lockWaitMillisecondsMax
   }
 
-  write<Result>(work: Work<Result>): Promise<Result> {
+  write<Result>(work: Work<Result>, { parts = 1 }: WriteOptions = {}): Promise<Result> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ work, resolve: resolve as (result: unknown) => void, reject })
+      this.#waiting.push({ work, parts, resolve: resolve as (result: unknown) => void, reject })
       this.#draining ??= this.#drain()
     })
   }
@@ -42,7 +45,12 @@ export class Commits {
     await nextTurn()
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, batchSizeMax)
-      await this.#commit(batch).catch((error) => {
+      const begun = performance.now()
+      const works = batch.reduce((sum, { parts }) => sum + parts, 0)
+      const ended = (unavailable: boolean) =>
+        this.observer({ works, seconds: (performance.now() - begun) / 1000, unavailable })
+      await this.#commit(batch, () => ended(false)).catch((error) => {
+        if (error instanceof StoreUnavailable) ended(true)
         for (const each of batch) each.reject(error)
       })
       if (this.#waiting.length > 0) await nextTurn()
@@ -50,7 +58,7 @@ export class Commits {
     this.#draining = undefined
   }
 
-  async #commit(batch: Waiting[]): Promise<void> {
+  async #commit(batch: Waiting[], committed: () => void): Promise<void> {
     await this.#begin()
     const done: (() => void)[] = []
     try {
@@ -60,6 +68,7 @@ export class Commits {
       this.#rollback()
       throw error
     }
+    committed()
     for (const settle of done) settle()
   }
 

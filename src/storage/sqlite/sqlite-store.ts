@@ -48,13 +48,16 @@ export async function openSqliteStore(directory: string, options: Partial<Sqlite
   return {
     read: reader.session,
     counters,
-    write: (work) => commits.write(work),
+    write: (work, options) => commits.write(work, options),
     ring: (bell) => bells.ring(bell),
     listen: (bell, listener) => bells.listen(bell, listener),
     scrub: () => emptyLog(writer.database, scrubWaitMillisecondsMax),
     check: async () => {
       // Reads the file; a statement without a table would succeed whatever has become of it.
       answering(() => reader.database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get())
+    },
+    observe: (observer) => {
+      commits.observer = observer
     },
     close: async () => {
       await commits.idle()

@@ -1,0 +1,39 @@
+/** A service with a worker and a workflow of two steps, for tests of what they tell of a run: traces, metrics. */
+import type { TestContext } from 'vitest'
+import { newInstallation } from './installation.ts'
+import { writeModules } from './worker.ts'
+
+/** A variable of every run. */
+export const secret = 'correct-horse-battery'
+
+/** Two steps, and an attempt that fails between them. */
+const workflow = `export default {
+  id: 'two-steps', version: '1.0.0', title: 'Two steps', output: {}, retry: { maxAttempts: 2, backoffSeconds: 0 },
+  variables: { type: 'object', properties: { token: { type: 'string', writeOnly: true } } },
+  async run({ step, attempt, variables }) {
+    await step('first', () => 1)
+    await step('second', () => {
+      if (attempt === 1) throw new Error('It was ' + variables.token)
+      return 2
+    })
+    return null
+  },
+}
+`
+
+/** `run` waits for the run's end. */
+export async function startTwoSteps(test: TestContext, changes: Record<string, string>) {
+  const WORKFLOWS_DIR = await writeModules(test, { 'two-steps.ts': workflow })
+  const installation = await newInstallation({ WORKFLOWS_DIR, ...changes })
+  test.onTestFinished(installation.remove)
+  const service = await installation.start()
+  const { key } = await installation.createAccount()
+  const run = async (header: Record<string, string> = {}) => {
+    const url = `${service.executionUrl}/v1/execution/queue-remote/two-steps`
+    const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', Prefer: 'wait=30', ...header }
+    const body = JSON.stringify({ variableData: { token: secret } })
+    const response = await fetch(url, { method: 'PUT', headers, body })
+    return { status: response.status, run: (await response.json()) as { id: string; status: string } }
+  }
+  return { installation, service, key, run }
+}
