@@ -41,7 +41,19 @@ export default defineConfig({
           ...limits,
           // `npm run test:faults`: they take too long for every change.
           name: 'faults',
+          // They start and kill many processes.
+          testTimeout: 180_000,
           include: ['test/faults/**/*.test.ts'],
+          globalSetup: ['test/faults/print-figures.ts'],
+        },
+      },
+      {
+        test: {
+          ...limits,
+          // `npm run test:faults`, too: what holds for any caller and any input holds on the other store.
+          name: 'contract-on-postgres',
+          include: ['test/contract/{two-accounts,fuzz,bad-*}.test.ts'],
+          env: { TEST_STORE: 'postgres' },
         },
       },
       {

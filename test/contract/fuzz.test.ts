@@ -1,5 +1,6 @@
 /** Requests that are changed at random, but the same in every run: none is answered otherwise than documented, or by a 5xx. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { numbersFrom } from '../support/random.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { type Answer, expectDocumented, expectProblem, operations } from './document.ts'
 import { type RawRequest, sendRaw } from './http.ts'
@@ -15,15 +16,9 @@ afterAll(() => service.stop())
 
 type Pick = <Item>(items: readonly Item[]) => Item
 
-/** mulberry32: the same numbers for the same seed, on every machine. */
 function pickFrom(seed: number): Pick {
-  let state = seed
-  return (items) => {
-    state = (state + 0x6d2b79f5) | 0
-    let bits = Math.imul(state ^ (state >>> 15), 1 | state)
-    bits = (bits + Math.imul(bits ^ (bits >>> 7), 61 | bits)) ^ bits
-    return items[((bits ^ (bits >>> 14)) >>> 0) % items.length] as (typeof items)[number]
-  }
+  const number = numbersFrom(seed)
+  return (items) => items[Math.floor(number() * items.length)] as (typeof items)[number]
 }
 
 const texts = [

@@ -153,12 +153,13 @@ export async function command(args: string[], environment: Environment) {
 }
 
 /** The environment of this process without the settings that a test may have made for itself. */
-function withoutOwn(environment: Environment): NodeJS.ProcessEnv {
+export function withoutOwn(environment: Environment): NodeJS.ProcessEnv {
   const { PATH, HOME } = process.env
   return { PATH, HOME, NODE_ENV: 'test', ...environment }
 }
 
-function capture(child: ChildProcess, onLine: (line: string) => void): () => string {
+/** Hears every line that the process writes; returns what it has written until now. */
+export function capture(child: ChildProcess, onLine: (line: string) => void): () => string {
   let text = ''
   for (const stream of [child.stdout, child.stderr]) {
     if (!stream) continue
@@ -170,7 +171,7 @@ function capture(child: ChildProcess, onLine: (line: string) => void): () => str
   return () => text
 }
 
-function endOf(child: ChildProcess): Promise<Ended> {
+export function endOf(child: ChildProcess): Promise<Ended> {
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     // Not 'exit', which may come before the last of what was written.
@@ -178,7 +179,7 @@ function endOf(child: ChildProcess): Promise<Ended> {
   })
 }
 
-function addressesIn(banner: string, only?: string): Addresses | undefined {
+export function addressesIn(banner: string, only?: string): Addresses | undefined {
   const of = (name: string) => new RegExp(`^${name} +(http://[^/\\s]+)`, 'm').exec(banner)?.[1]
   const names = ['Dashboard', 'Execution API', 'Browser Context API', 'Management']
   const [dashboardUrl = '', executionUrl = '', browserContextUrl = '', managementUrl] = names.map(of)

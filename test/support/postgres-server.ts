@@ -105,22 +105,27 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
   const command = [...(options.through ?? []), join(binaries, 'postgres'), '-D', dataDirectory, ...args]
   const places = { directory, ownData, dataDirectory, logFile }
   let keeper: ChildProcess | undefined
+  // Kept, because a disk that has failed does not tell it any more.
+  let pid = 0
   const server: PostgresServer = {
     port,
     dataDirectory,
     log,
     url: (database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${database}`,
-    pid: () => statusOf(dataDirectory).pid,
+    pid: () => pid,
     async end(signal = 'SIGQUIT') {
-      // It may have been ended by somebody else.
-      if (!keeper || keeper.exitCode !== null) return
+      if (!keeper) return
       keeper.ref()
-      const ended = once(keeper, 'exit')
-      process.kill(server.pid(), signal)
-      await ended
+      if (keeper.exitCode === null && keeper.signalCode === null) {
+        const ended = once(keeper, 'exit')
+        kill(pid, signal)
+        await ended
+      }
+      keeper = undefined
     },
     async start() {
       keeper = await untilItServes(command, user, places)
+      pid = statusOf(dataDirectory).pid
     },
     async remove() {
       await server.end()
@@ -134,6 +139,15 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
       throw error
     },
   )
+}
+
+/** It may have ended by itself. */
+function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
 }
 
 function initialise(binaries: string, dataDirectory: string, user: User): void {

@@ -130,14 +130,13 @@ export async function openAdministration(
   }
 }
 
-const untilMilliseconds = 15_000
-
 /** Looks again and again until `condition` gives something; fails with what was waited for. */
 export async function until<Result>(
   what: string,
   condition: () => Result | Promise<Result>,
+  seconds = 15,
 ): Promise<Exclude<Result, undefined | false | null | '' | 0>> {
-  const deadline = performance.now() + untilMilliseconds
+  const deadline = performance.now() + seconds * 1000
   for (;;) {
     const result = await condition()
     if (result) return result as Exclude<Result, undefined | false | null | '' | 0>

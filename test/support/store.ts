@@ -122,7 +122,7 @@ export async function newAccount({ accounts, apiKeys }: Domain, { scopesEnabled 
 }
 
 /** Another user of the account. */
-export async function newUser({ store }: Domain, accountId: string): Promise<string> {
+export async function newUser({ store }: Pick<Domain, 'store'>, accountId: string): Promise<string> {
   const id = uuid()
   const user = { id, account_id: accountId, name: 'Another', created_at: Date.now() }
   await store.write(({ query }) => query.insertInto('users').values(user).execute())

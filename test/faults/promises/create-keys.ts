@@ -1,0 +1,35 @@
+/** A process that creates API keys as fast as it can when it is told to: `node create-keys.ts SETTINGS`. */
+import { ApiKeyRefused } from '../../../src/api-keys/api-key.ts'
+import { ApiKeys } from '../../../src/api-keys/api-keys.ts'
+import { operator } from '../../../src/audit-log/audit-log.ts'
+import { readConfig } from '../../../src/config.ts'
+import { knownScopes } from '../../../src/documents.ts'
+import { openStore } from '../../../src/installation.ts'
+
+export interface Wanted {
+  accountId: string
+  userIds: string[]
+  count: number
+}
+
+export interface Made {
+  made: number
+  refused: number
+}
+
+const store = await openStore(readConfig(JSON.parse(process.argv[2] ?? '{}')))
+const apiKeys = new ApiKeys(store, knownScopes())
+
+process.on('message', async ({ accountId, userIds, count }: Wanted) => {
+  const created = Array.from({ length: count }, (_, index) => {
+    const userId = userIds[index % userIds.length] ?? ''
+    return apiKeys.create({ accountId, userId, name: 'One of many', scopes: null, expiresAt: null }, operator)
+  })
+  const results = await Promise.allSettled(created)
+  const refusals = results.filter((result) => result.status === 'rejected')
+  const other = refusals.find(({ reason }) => !(reason instanceof ApiKeyRefused))
+  if (other) throw other.reason
+  process.send?.({ made: count - refusals.length, refused: refusals.length } satisfies Made)
+})
+process.once('disconnect', () => process.exit())
+process.send?.('ready')

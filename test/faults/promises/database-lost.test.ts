@@ -1,0 +1,91 @@
+/**
+ * P1, P3: while PostgreSQL cannot be reached, no process ends, readiness and calls say 503, and nothing is acknowledged
+ * that is not durable; when it can be again, everything goes on by itself.
+ */
+import { describe, expect, test } from 'vitest'
+import { type Fleet, newFleet } from '../../support/fleet.ts'
+import { postgresFleetStore } from '../../support/fleet-stores.ts'
+import { newLedger, outcomeWhenFinished, startCallers, untilAcknowledged } from '../../support/ledger.ts'
+import type { PostgresServer } from '../../support/postgres-server.ts'
+import { until } from '../../support/service.ts'
+import type { Test } from '../../support/store.ts'
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
+import { record } from '../figures.ts'
+
+interface Broken {
+  begin(): Promise<void> | void
+  end(): Promise<void> | void
+}
+
+interface Reached {
+  fleet: Fleet
+  proxy: TcpProxy
+  server: PostgresServer
+}
+
+/** A fleet that reaches its database through a proxy. */
+async function reachedThroughProxy(test: Test): Promise<Reached> {
+  const fleet = await newFleet(test, postgresFleetStore)
+  const { server } = fleet.place
+  if (!server) throw new Error('The fleet has no server of its own.')
+  const proxy = await startTcpProxy(test, server.port)
+  const url = new URL(server.url())
+  url.port = String(proxy.port)
+  fleet.settings.DATABASE_URL = url.href
+  return { fleet, proxy, server }
+}
+
+const faults: [fault: string, broken: (reached: Reached) => Broken][] = [
+  [
+    'PostgreSQL restarted at once (pg_ctl restart -m immediate)',
+    ({ server }) => ({ begin: () => server.end('SIGQUIT'), end: () => server.start() }),
+  ],
+  ['connections to PostgreSQL reset and refused', ({ proxy }) => ({ begin: proxy.cut, end: proxy.mend })],
+  ['connections to PostgreSQL stalled, then reset', ({ proxy }) => ({ begin: proxy.stall, end: proxy.mend })],
+]
+
+describe.each(faults)('%s', (fault, broken) => {
+  test('ends no process, acknowledges nothing falsely, and is recovered from without help', async (test) => {
+    const reached = await reachedThroughProxy(test)
+    const { fleet } = reached
+    const { begin, end } = broken(reached)
+    const { key } = await fleet.createAccount()
+    const members = await Promise.all([fleet.api(), fleet.api(), fleet.worker()])
+    const [first, second, worker] = members
+    const ledger = newLedger()
+    const urls = [first.executionUrl, second.executionUrl]
+    const stop = startCallers(ledger, { urls: () => urls, key })
+    await untilAcknowledged(ledger, 60)
+    await begin()
+    const readiness = async () => {
+      const answers = await Promise.all([first, second].map(({ managementUrl }) => fetch(`${managementUrl}/readyz`)))
+      return answers.map(({ status }) => status)
+    }
+    const stalls = fault.includes('stalled')
+    // What is stalled is not answered for a while: a query may take 30 s.
+    if (!stalls) {
+      await until('both processes are not ready', async () => (await readiness()).every((status) => status === 503))
+      await until('calls are refused by 503', () => (ledger.refused.get(503) ?? 0) >= 20, 30)
+    } else {
+      const before = ledger.acknowledged.length
+      await new Promise((resolve) => setTimeout(resolve, 2000))
+      expect(ledger.acknowledged.length).toBeLessThan(before + 16)
+    }
+    await end()
+    const mended = performance.now()
+    const before = ledger.acknowledged.length
+    await until('both processes are ready', async () => (await readiness()).every((status) => status === 200), 40)
+    await untilAcknowledged(ledger, before + 60)
+    const seconds = (performance.now() - mended) / 1000
+    await stop()
+    const { lost, doubled } = await fleet.withStore((store) => outcomeWhenFinished(store, ledger.acknowledged))
+    const figures = { acknowledged: ledger.acknowledged.length, lost, doubled, refused: ledger.refused.get(503) ?? 0 }
+    const remark = 'seconds until ready, and 60 more 202s'
+    record({ promise: 'P3', store: 'PostgreSQL', fault, figures: { ...figures, seconds }, remark })
+    expect({ lost, doubled }).toEqual({ lost: 0, doubled: 0 })
+    expect([...ledger.refused.keys()].filter((status) => status !== 503)).toEqual([])
+    expect(ledger.unanswered).toBe(0)
+    expect(members.map((member) => member.hasEnded())).toEqual([false, false, false])
+    expect(worker.logged('worker ready')).toBe(1)
+  })
+})

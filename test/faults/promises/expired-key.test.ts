@@ -1,0 +1,56 @@
+/** P10: a key that has expired stays dead, also when the clock of a process steps back. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { readConfig } from '../../../src/config.ts'
+import { newFleet } from '../../support/fleet.ts'
+import { fleetStores } from '../../support/fleet-stores.ts'
+import { openAdministration } from '../../support/service.ts'
+import { record } from '../figures.ts'
+
+const hour = 3_600_000
+const clock = new URL('./stepping-clock.ts', import.meta.url)
+
+describe.each(fleetStores)('on the store "$name"', (kind) => {
+  test('a key that one process has seen expire is refused by all, with the clock before its expiry again', async (test) => {
+    const fleet = await newFleet(test, kind)
+    const file = join(fleet.place.directory, 'clock')
+    const step = (milliseconds: number) => writeFileSync(file, String(milliseconds))
+    step(0)
+    const settings = { NODE_OPTIONS: `--import=${clock.href}`, CLOCK_STEP: file }
+    const stepped = await fleet.api({ settings })
+    const other = await fleet.api()
+    const administration = await openAdministration(readConfig(fleet.settings))
+    test.onTestFinished(() => administration.close())
+    const account = await administration.createAccount()
+    const { value } = await account.createKey({ expiresAt: Date.now() + hour })
+    const asked = async ({ executionUrl }: { executionUrl: string }, key = value) => {
+      const answer = await fetch(`${executionUrl}/v1/execution/workflows`, {
+        headers: { Authorization: `Bearer ${key}` },
+      })
+      await answer.arrayBuffer()
+      return answer.status
+    }
+    expect([await asked(stepped), await asked(other)]).toEqual([200, 200])
+    step(2 * hour)
+    expect(await asked(stepped)).toBe(401)
+    const later: number[] = []
+    for (const back of [0, -hour, -24 * hour]) {
+      step(back)
+      later.push(await asked(stepped), await asked(other))
+    }
+    const restarted = await fleet.api({ settings })
+    later.push(await asked(restarted))
+    const accepted = later.filter((status) => status !== 401).length
+    record({
+      promise: 'P10',
+      store: kind.name,
+      fault: 'clock of a process forward, then back before the expiry (in its Date)',
+      figures: { refused: later.length - accepted },
+      remark: `${accepted} accepted`,
+    })
+    expect(later).toEqual(later.map(() => 401))
+    // It is the key that is refused, and not everything at such a time.
+    expect(await asked(restarted, account.key)).toBe(200)
+  })
+})

@@ -1,0 +1,59 @@
+/** P9: there are never more than 5 keys of a user, nor more than 5 active ones in an account. */
+import { once } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { readConfig } from '../../../src/config.ts'
+import { openStore } from '../../../src/installation.ts'
+import { newFleet } from '../../support/fleet.ts'
+import { fleetStores } from '../../support/fleet-stores.ts'
+import { startProcess } from '../../support/processes.ts'
+import { openAdministration } from '../../support/service.ts'
+import { newUser } from '../../support/store.ts'
+import { record } from '../figures.ts'
+import type { Made, Wanted } from './create-keys.ts'
+
+const processes = 3
+const keysOfEach = 10
+const rounds = 20
+
+describe.each(fleetStores)('on the store "$name"', (kind) => {
+  test('parallel creations in several processes make exactly five keys, whoever asks', async (test) => {
+    const fleet = await newFleet(test, kind)
+    const administration = await openAdministration(readConfig(fleet.settings))
+    test.onTestFinished(() => administration.close())
+    const store = await openStore(readConfig(fleet.settings))
+    test.onTestFinished(() => store.close())
+    const module = new URL('./create-keys.ts', import.meta.url)
+    const args = [JSON.stringify(fleet.settings)]
+    const creators = await Promise.all(Array.from({ length: processes }, () => startProcess(test, module, args)))
+    const made: number[] = []
+    let refused = 0
+    for (let round = 0; round < rounds; round += 1) {
+      const { id: accountId } = await administration.createAccount()
+      const users = store.read.query.selectFrom('users').select('id').where('account_id', '=', accountId)
+      const userIds = [(await users.executeTakeFirstOrThrow()).id]
+      // One user in half of the rounds; three of them share the account's limit in the others.
+      if (round % 2 === 1) userIds.push(await newUser({ store }, accountId), await newUser({ store }, accountId))
+      const wanted: Wanted = { accountId, userIds, count: keysOfEach }
+      const answers = creators.map(async (creator) => {
+        const answer = once(creator, 'message')
+        creator.send(wanted)
+        return (await answer)[0] as Made
+      })
+      for (const each of await Promise.all(answers)) refused += each.refused
+      const inAccount = store.read.query.selectFrom('api_keys').select('id').where('account_id', '=', accountId)
+      made.push((await inAccount.where('deleted_at', 'is', null).execute()).length)
+    }
+    const fault = `${processes * keysOfEach} parallel creations × ${rounds} rounds, ${processes} processes`
+    const beyond = made.reduce((sum, count) => sum + Math.max(0, count - 5), 0)
+    record({
+      promise: 'P9',
+      store: kind.name,
+      fault,
+      figures: { refused, doubled: beyond },
+      remark: 'doubled: beyond 5',
+    })
+    expect(made).toEqual(Array(rounds).fill(5))
+    // The account's own key, which createAccount makes, is one of the five.
+    expect(refused).toBe(rounds * (processes * keysOfEach - 4))
+  })
+})

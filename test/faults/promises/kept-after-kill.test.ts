@@ -1,0 +1,40 @@
+/** P1: a run that was answered with 202 is there after every process was killed at the same moment, and finishes once. */
+import { describe, expect, test } from 'vitest'
+import { newFleet } from '../../support/fleet.ts'
+import { fleetStores } from '../../support/fleet-stores.ts'
+import { newLedger, outcomeWhenFinished, startCallers, untilAcknowledged } from '../../support/ledger.ts'
+import { record } from '../figures.ts'
+
+const rounds = 3
+const acknowledgedInRound = 100
+
+describe.each(fleetStores)('on the store "$name"', (kind) => {
+  test('kill -9 of every process under load loses no acknowledged run and finishes none twice', async (test) => {
+    const fleet = await newFleet(test, kind)
+    const { key } = await fleet.createAccount()
+    const ledger = newLedger()
+    let killed = 0
+    for (let round = 1; round <= rounds; round += 1) {
+      const members = await Promise.all([fleet.api({ worker: true }), fleet.api({ worker: true })])
+      const urls = members.map(({ executionUrl }) => executionUrl)
+      const stop = startCallers(ledger, { urls: () => urls, key })
+      await untilAcknowledged(ledger, round * acknowledgedInRound)
+      await Promise.all([fleet.kill(), fleet.place.halt?.()])
+      killed += members.length
+      await stop()
+      await fleet.place.resume?.()
+    }
+    await fleet.api({ worker: true })
+    const outcome = await fleet.withStore((store) => outcomeWhenFinished(store, ledger.acknowledged))
+    const { lost, doubled, succeeded, attempts } = outcome
+    record({
+      promise: 'P1',
+      store: kind.name,
+      fault: 'kill -9 of every process under load',
+      figures: { acknowledged: ledger.acknowledged.length, killed, lost, doubled },
+      remark: `${attempts} attempts; ${ledger.unanswered} connections broken`,
+    })
+    expect({ lost, doubled, succeeded }).toEqual({ lost: 0, doubled: 0, succeeded: ledger.acknowledged.length })
+    expect(ledger.unanswered).toBeGreaterThan(0)
+  })
+})

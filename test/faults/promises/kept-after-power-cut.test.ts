@@ -1,0 +1,52 @@
+/** P1: a run that was answered with 202 is there after the power of the disk was cut while others were being queued. */
+import { describe, expect, test } from 'vitest'
+import { newFleet } from '../../support/fleet.ts'
+import { fleetStores } from '../../support/fleet-stores.ts'
+import {
+  failures,
+  newLedger,
+  outcomeOf,
+  outcomeWhenFinished,
+  startCallers,
+  untilAcknowledged,
+} from '../../support/ledger.ts'
+import { newDisk, powerCutRefused } from '../../support/mounts.ts'
+import { until } from '../../support/service.ts'
+import { record } from '../figures.ts'
+
+const cuts = 3
+const acknowledgedBeforeCut = 150
+const fault = 'power cut under load (ext4 shut down without its journal)'
+const refused = powerCutRefused()
+
+describe.each(fleetStores)('on the store "$name"', (kind) => {
+  if (refused) record({ promise: 'P1', store: kind.name, fault, skipped: refused })
+
+  test.skipIf(refused)('a power cut loses no acknowledged run', async (test) => {
+    const disk = newDisk(test)
+    const fleet = await newFleet(test, kind, { directory: disk.directory })
+    const { key } = await fleet.createAccount()
+    const ledger = newLedger()
+    for (let cut = 1; cut <= cuts; cut += 1) {
+      const members = await Promise.all([fleet.api({ worker: true }), fleet.api({ worker: true })])
+      const urls = members.map(({ executionUrl }) => executionUrl)
+      const stop = startCallers(ledger, { urls: () => urls, key })
+      await untilAcknowledged(ledger, cut * acknowledgedBeforeCut)
+      disk.cutPower()
+      // Whoever believes that it can still write acknowledges what will be gone.
+      const before = failures(ledger)
+      await until('others are refused or cut off', () => failures(ledger) > before + 20)
+      await fleet.kill()
+      await stop()
+      await fleet.place.halt?.()
+      disk.restorePower()
+      await fleet.place.resume?.()
+      expect(await fleet.withStore((store) => outcomeOf(store, ledger.acknowledged))).toMatchObject({ lost: 0 })
+    }
+    await fleet.api({ worker: true })
+    const { lost, doubled } = await fleet.withStore((store) => outcomeWhenFinished(store, ledger.acknowledged))
+    const figures = { acknowledged: ledger.acknowledged.length, lost, doubled, refused: failures(ledger) }
+    record({ promise: 'P1', store: kind.name, fault, figures, remark: `${cuts} cuts` })
+    expect({ lost, doubled }).toEqual({ lost: 0, doubled: 0 })
+  })
+})

@@ -1,0 +1,60 @@
+/** P14: whatever a workflow does to its process, the API answers and the runs beside it succeed. */
+import { describe, expect, test } from 'vitest'
+import { newFleet } from '../../support/fleet.ts'
+import { fleetStores } from '../../support/fleet-stores.ts'
+import { newLedger, outcomeWhenFinished, queueRun, startCallers, untilAcknowledged } from '../../support/ledger.ts'
+import { record } from '../figures.ts'
+
+const ways = ['exit', 'exhaust', 'throwLater', 'rejectUnheard', 'throwNoError', 'returnNoJson', 'disconnect']
+/** On a machine that is busy with the workflows, too. */
+const answerSecondsMax = 5
+
+describe.each(fleetStores)('on the store "$name"', (kind) => {
+  test('workflows that block, leak, throw and exit leave the API and their neighbours alone', async (test) => {
+    const fleet = await newFleet(test, kind, {
+      settings: { WORKFLOW_MEMORY_MB: '64', ABORT_GRACE_SECONDS: '1', WORKER_SLOTS: '12' },
+    })
+    const { key } = await fleet.createAccount()
+    const api = await fleet.api()
+    const worker = await fleet.worker()
+    const bad = await Promise.all([
+      ...ways.map((how) => queueRun(api.executionUrl, key, 'misbehave', { how })),
+      queueRun(api.executionUrl, key, 'block', {}),
+      queueRun(api.executionUrl, key, 'block', {}),
+    ])
+    const badIds = bad.flatMap((answer) => answer?.id ?? [])
+    const neighbours = newLedger()
+    const stop = startCallers(neighbours, { urls: () => [api.executionUrl], key, count: 2 })
+    let slowest = 0
+    let probing = true
+    const probe = async () => {
+      while (probing) {
+        const began = performance.now()
+        const { status } = await fetch(`${api.managementUrl}/readyz`)
+        slowest = Math.max(slowest, (performance.now() - began) / 1000)
+        expect(status).toBe(200)
+      }
+    }
+    const probed = probe()
+    await untilAcknowledged(neighbours, 40)
+    await stop()
+    const { succeeded } = await fleet.withStore((store) => outcomeWhenFinished(store, neighbours.acknowledged, 90))
+    const ended = await fleet.withStore((store) => outcomeWhenFinished(store, badIds, 90))
+    probing = false
+    await probed
+    record({
+      promise: 'P14',
+      store: kind.name,
+      fault: `${badIds.length} workflows that block, leak, throw and exit`,
+      figures: { acknowledged: neighbours.acknowledged.length, lost: neighbours.acknowledged.length - succeeded },
+      remark: `slowest probe ${slowest.toFixed(2)} s`,
+    })
+    expect(badIds).toHaveLength(ways.length + 2)
+    // "rejectUnheard" returns as if nothing had happened.
+    expect(ended.succeeded).toBeLessThanOrEqual(1)
+    expect(succeeded).toBe(neighbours.acknowledged.length)
+    expect(neighbours.refused.size).toBe(0)
+    expect(slowest).toBeLessThan(answerSecondsMax)
+    expect([api.hasEnded(), worker.hasEnded()]).toEqual([false, false])
+  })
+})

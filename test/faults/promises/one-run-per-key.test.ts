@@ -1,0 +1,70 @@
+/** P7: an Idempotency-Key makes one run, however many processes are asked at the same time and wherever one of them dies. */
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { type ApiMember, type Fleet, newFleet } from '../../support/fleet.ts'
+import { fleetStores } from '../../support/fleet-stores.ts'
+import { type QueueAnswer, queueRun } from '../../support/ledger.ts'
+import { until } from '../../support/service.ts'
+import { record } from '../figures.ts'
+
+const processes = 3
+const calls = 100
+const dying = new URL('./die-before-answer.ts', import.meta.url)
+
+async function runsIn(fleet: Fleet): Promise<string[]> {
+  const rows = await fleet.withStore(({ read }) => read.query.selectFrom('runs').select('id').execute())
+  return rows.map(({ id }) => id)
+}
+
+const put = (api: ApiMember, key: string, idempotencyKey: string) =>
+  queueRun(api.executionUrl, key, 'greet', { name: 'Ada' }, { 'Idempotency-Key': idempotencyKey })
+
+describe.each(fleetStores)('on the store "$name"', (kind) => {
+  test('many calls with one key at the same time, to several processes, make one run', async (test) => {
+    const fleet = await newFleet(test, kind)
+    const { key } = await fleet.createAccount()
+    const apis = await Promise.all(Array.from({ length: processes }, () => fleet.api()))
+    const sent = Array.from({ length: calls }, (_, index) => put(apis[index % processes] as ApiMember, key, 'once'))
+    const answers = await Promise.all(sent)
+    const ids = new Set(answers.map((answer) => answer?.id))
+    const runs = await runsIn(fleet)
+    record({
+      promise: 'P7',
+      store: kind.name,
+      fault: `${calls} PUTs at once with one Idempotency-Key, ${processes} processes`,
+      figures: { acknowledged: answers.length, doubled: runs.length - 1 },
+    })
+    expect(answers.map((answer) => answer?.status)).toEqual(Array(calls).fill(202))
+    expect([...ids]).toEqual(runs)
+    expect(runs).toHaveLength(1)
+    expect(answers.filter((answer) => !answer?.replayed)).toHaveLength(1)
+  })
+
+  test('a process that dies between the commit and its answer leaves the run that the repeated call gets', async (test) => {
+    const fleet = await newFleet(test, kind)
+    const { key } = await fleet.createAccount()
+    const armed = join(fleet.place.directory, 'armed')
+    const settings = { NODE_OPTIONS: `--import=${dying.href}`, DIE_BEFORE_ANSWER: armed }
+    const mortal = await fleet.api({ settings })
+    const other = await fleet.api()
+    expect(await put(mortal, key, 'before')).toMatchObject({ status: 202, replayed: false })
+    writeFileSync(armed, '')
+    expect(await put(mortal, key, 'cut-off')).toBeUndefined()
+    await until('the process has died', mortal.hasEnded)
+    const committed = await runsIn(fleet)
+    const repeated = (await put(other, key, 'cut-off')) as QueueAnswer
+    const after = await runsIn(fleet)
+    record({
+      promise: 'P7',
+      store: kind.name,
+      fault: 'kill -9 between commit and answer, then the same PUT to another process',
+      figures: { acknowledged: 2, killed: 1, lost: committed.length - 2, doubled: after.length - committed.length },
+    })
+    expect(existsSync(armed)).toBe(true)
+    expect(committed).toHaveLength(2)
+    expect(committed).toContain(repeated.id)
+    expect(repeated).toMatchObject({ status: 202, replayed: true })
+    expect(after.toSorted()).toEqual(committed.toSorted())
+  })
+})

@@ -1,0 +1,106 @@
+/** P3: what cannot be made durable is refused by 503, and the service goes on by itself as soon as it can be again. */
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { type ApiMember, type Fleet, newFleet } from '../../support/fleet.ts'
+import { type FleetStore, fleetStores } from '../../support/fleet-stores.ts'
+import {
+  type Ledger,
+  newLedger,
+  outcomeWhenFinished,
+  queueRun,
+  startCallers,
+  untilAcknowledged,
+} from '../../support/ledger.ts'
+import { mountingRefused, newSmallMount } from '../../support/mounts.ts'
+import { until } from '../../support/service.ts'
+import { failing, tracingRefused } from '../../support/system-calls.ts'
+import { record } from '../figures.ts'
+
+const refusals = 40
+
+interface Faulty {
+  about: { promise: string; store: string; fault: string }
+  fleet: Fleet
+  api: ApiMember
+  begin(): Promise<void>
+  end(): Promise<void>
+}
+
+/** Queues runs before, during and after the fault. */
+async function queueThrough({ about, fleet, api, begin, end }: Faulty): Promise<void> {
+  const { key } = await fleet.createAccount()
+  const ledger = newLedger()
+  const stop = startCallers(ledger, { urls: () => [api.executionUrl], key })
+  await untilAcknowledged(ledger, 50)
+  await begin()
+  const refused = () => ledger.refused.get(503) ?? 0
+  await until('calls are refused by 503', () => refused() >= refusals, 30)
+  await end()
+  await fleet.place.resume?.()
+  const mended = performance.now()
+  const before = ledger.acknowledged.length
+  await untilAcknowledged(ledger, before + 50)
+  const answered = await until('a call is acknowledged at once', async () => {
+    return (await queueRun(api.executionUrl, key, 'greet', { name: 'Ada' }))?.status === 202
+  })
+  expect(answered).toBe(true)
+  const seconds = (performance.now() - mended) / 1000
+  await stop()
+  await finish(about, fleet, ledger, seconds)
+}
+
+async function finish(about: Faulty['about'], fleet: Fleet, ledger: Ledger, seconds: number): Promise<void> {
+  const { lost, doubled } = await fleet.withStore((store) => outcomeWhenFinished(store, ledger.acknowledged))
+  const acknowledged = ledger.acknowledged.length
+  const refused = ledger.refused.get(503) ?? 0
+  record({ ...about, figures: { acknowledged, lost, doubled, refused, seconds }, remark: 'seconds until 50 more 202s' })
+  expect({ lost, doubled }).toEqual({ lost: 0, doubled: 0 })
+  // 503, and no other status.
+  expect([...ledger.refused.keys()]).toEqual([503])
+  expect(ledger.unanswered).toBe(0)
+}
+
+async function fillDisk(kind: FleetStore, about: Faulty['about'], test: Parameters<typeof newSmallMount>[0]) {
+  const directory = newSmallMount(test, kind.megabytesMin)
+  const fleet = await newFleet(test, kind, { directory })
+  const api = await fleet.api({ worker: true })
+  const filler = join(directory, 'filler')
+  const begin = async () => {
+    const file = openSync(filler, 'w')
+    const page = Buffer.alloc(4096)
+    // The store takes room meanwhile, so that nobody knows how much is left.
+    expect(() => {
+      for (;;) writeSync(file, page)
+    }).toThrow('ENOSPC')
+    closeSync(file)
+  }
+  const end = async () => rmSync(filler)
+  await queueThrough({ about, fleet, api, begin, end })
+}
+
+describe.each(fleetStores)('on the store "$name"', (kind) => {
+  const full = { promise: 'P3', store: kind.name, fault: 'disk full' }
+  const noMounts = mountingRefused()
+  if (noMounts) record({ ...full, skipped: noMounts })
+  test.skipIf(noMounts)('a full disk is answered with 503, and with 202 again when there is room', async (test) => {
+    await fillDisk(kind, full, test)
+  })
+
+  const broken = { promise: 'P3', store: kind.name, fault: 'I/O error at fsync' }
+  const noTraces = tracingRefused()
+  if (noTraces) record({ ...broken, skipped: noTraces })
+  test.skipIf(noTraces)(
+    'an I/O error at fsync is answered with 503, and with 202 again when there is none',
+    async (test) => {
+      const fleet = await newFleet(test, kind)
+      const api = await fleet.api({ worker: true })
+      let stop = async () => {}
+      const begin = async () => {
+        stop = await failing(kind.syncing(fleet.place, api.pid), 'fsync,fdatasync', 'EIO')
+      }
+      const end = () => stop()
+      await queueThrough({ about: broken, fleet, api, begin, end })
+    },
+  )
+})

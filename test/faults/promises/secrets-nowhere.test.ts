@@ -1,0 +1,135 @@
+/**
+ * P11: a key's value, a secret variable and a context's cookies stand in no file, log, row or error, with every log at its
+ * most talkative: the service's, and the database server's with every statement and its parameters.
+ */
+import { describe, expect, test } from 'vitest'
+import { filesIn, found } from '../../support/canaries.ts'
+import { stateWith } from '../../support/contexts.ts'
+import { type ApiMember, type Fleet, newFleet } from '../../support/fleet.ts'
+import { fleetStores } from '../../support/fleet-stores.ts'
+import { outcomeWhenFinished } from '../../support/ledger.ts'
+import { record } from '../figures.ts'
+
+/** Everything that PostgreSQL can be told to log of what it is sent. */
+const talkative = {
+  log_statement: 'all',
+  log_min_duration_statement: '0',
+  log_parameter_max_length: '-1',
+  log_parameter_max_length_on_error: '-1',
+  log_error_verbosity: 'verbose',
+  log_min_messages: 'debug1',
+}
+
+interface Sent {
+  status: number
+  text: string
+}
+
+function caller(key: string, answers: string[]) {
+  return async (url: string, method: string, path: string, body?: unknown): Promise<Sent> => {
+    const credential = path.startsWith('/alpha/') ? { 'x-service-api-key': key } : { Authorization: `Bearer ${key}` }
+    const headers = { ...credential, 'Content-Type': 'application/json', 'Idempotency-Key': crypto.randomUUID() }
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const answer = await fetch(`${url}${path}`, { method, headers, ...(body !== undefined && { body: text }) })
+    const sent = { status: answer.status, text: await answer.text() }
+    answers.push(sent.text)
+    return sent
+  }
+}
+
+type Call = ReturnType<typeof caller>
+
+/** Runs that have a secret, and say it: one that succeeds, one that fails, one that waits, and some that are refused. */
+async function useSecrets(call: Call, { executionUrl }: ApiMember, token: string): Promise<string[]> {
+  const queue = '/v1/execution/queue-remote/betray'
+  const variableData = { token, nested: { token }, fails: false }
+  const ids: string[] = []
+  for (const fails of [false, true]) {
+    const { status, text } = await call(executionUrl, 'PUT', queue, { variableData: { ...variableData, fails } })
+    expect(status).toBe(202)
+    ids.push(JSON.parse(text).id)
+  }
+  expect((await call(executionUrl, 'PUT', `${queue}?delaySeconds=3600`, { variableData })).status).toBe(202)
+  expect((await call(executionUrl, 'PUT', queue, { variableData: { ...variableData, fails: token } })).status).toBe(400)
+  expect((await call(executionUrl, 'PUT', queue, `{"variableData":{"token":"${token}"`)).status).toBe(400)
+  return ids
+}
+
+async function useCookies(call: Call, { browserContextUrl }: ApiMember, value: string): Promise<void> {
+  const made = await call(browserContextUrl, 'POST', '/alpha/browser-contexts', { name: 'With cookies' })
+  const path = `/alpha/browser-contexts/${JSON.parse(made.text).id}/storage-state`
+  expect((await call(browserContextUrl, 'PUT', path, stateWith(value))).status).toBe(204)
+  const broken = JSON.stringify(stateWith(value)).slice(0, -1)
+  expect((await call(browserContextUrl, 'PUT', path, broken)).status).toBe(400)
+}
+
+async function useKey(call: Call, { executionUrl }: ApiMember, value: string): Promise<void> {
+  expect((await call(executionUrl, 'GET', `/v1/execution/runs?cursor=${value}`)).status).toBe(400)
+  expect((await call(executionUrl, 'GET', `/v1/execution/runs/${value}`)).status).toBe(404)
+  expect((await call(executionUrl, 'GET', `/${value}`)).status).toBe(404)
+}
+
+/** Every value of every row, as a dump has them: long ones are compressed in PostgreSQL's files. */
+async function rowsIn(fleet: Fleet): Promise<Buffer> {
+  return fleet.withStore(async ({ read }) => {
+    const values: unknown[] = []
+    for (const { schema, name } of await read.query.introspection.getTables()) {
+      const from = schema === undefined ? read.query : read.query.withSchema(schema)
+      const rows = await from
+        .selectFrom(name as 'runs')
+        .selectAll()
+        .execute()
+      values.push(...rows.flatMap((row) => Object.values(row)))
+    }
+    return Buffer.concat(values.map((value) => (value instanceof Uint8Array ? Buffer.from(value) : text(value))))
+  })
+}
+
+const text = (value: unknown) => Buffer.from(typeof value === 'object' ? JSON.stringify(value) : String(value))
+
+describe.each(fleetStores)('on the store "$name"', (kind) => {
+  test('keys, secret variables and cookies stand nowhere', async (test) => {
+    const fleet = await newFleet(test, kind, { settings: { LOG_LEVEL: 'trace' }, server: talkative })
+    const { key } = await fleet.createAccount()
+    const api = await fleet.api()
+    const worker = await fleet.worker()
+    const token = `canary-${crypto.randomUUID()} "quoted"`
+    const cookie = `canary-${crypto.randomUUID()}`
+    const answers: string[] = []
+    const call = caller(key, answers)
+    const ids = await useSecrets(call, api, token)
+    await useCookies(call, api, cookie)
+    await useKey(call, api, key)
+    await fleet.withStore((store) => outcomeWhenFinished(store, ids))
+    for (const id of ids) await call(api.executionUrl, 'GET', `/v1/execution/runs/${id}`)
+    const rows = await rowsIn(fleet)
+    const places = (): [string, Buffer | string][] => [
+      ...filesIn(fleet.place.directory),
+      ['the log of the API', api.output()],
+      ['the log of the worker', worker.output()],
+      ["the server's log", fleet.place.server?.log() ?? ''],
+    ]
+    const canaries = { key, token, cookie }
+    const among = (searched: [string, Buffer | string][]) =>
+      Object.entries(canaries).flatMap(([name, value]) => found(searched, [value]).map((place) => `${name}: ${place}`))
+    const said = answers.map((each): [string, string] => ['an answer', each])
+    const running = among([...places(), ...said, ['a dump', rows]])
+    await Promise.all([fleet.kill(), fleet.place.server?.end('SIGINT')])
+    const stopped = among(places())
+    const searched = places().length + 1
+    record({
+      promise: 'P11',
+      store: kind.name,
+      fault: `${Object.keys(canaries).length} canaries in files, logs, rows, errors`,
+      figures: {},
+      remark: `${searched} places searched; found in ${new Set([...running, ...stopped]).size}`,
+    })
+    expect(running).toEqual([])
+    expect(stopped).toEqual([])
+    // The search does find what is there.
+    const prefix = key.slice(0, 8)
+    expect(found(places(), [prefix]).length).toBeGreaterThan(0)
+    expect(found([['a dump', rows]], [prefix])).toEqual(['a dump'])
+    if (fleet.place.server) expect(found([['log', fleet.place.server.log()]], [prefix])).toEqual(['log'])
+  })
+})

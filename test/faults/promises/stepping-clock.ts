@@ -1,0 +1,15 @@
+/** Loaded into the service's process: its clock is off by the milliseconds in the file that CLOCK_STEP names. */
+import { readFileSync } from 'node:fs'
+
+const file = process.env.CLOCK_STEP ?? ''
+const { now } = Date
+const stepped = () => now() + Number(readFileSync(file, 'utf8'))
+
+globalThis.Date = class extends Date {
+  constructor(...given: [] | [number]) {
+    if (given.length === 0) super(stepped())
+    else super(...given)
+  }
+
+  static override now = stepped
+} as DateConstructor

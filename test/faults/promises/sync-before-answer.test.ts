@@ -1,0 +1,38 @@
+/** P2: the system has confirmed that a run is on the disk before its 202 is written to the caller's connection. */
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { newFleet } from '../../support/fleet.ts'
+import { fleetStores } from '../../support/fleet-stores.ts'
+import { newLedger, queueRun, startCallers, untilAcknowledged } from '../../support/ledger.ts'
+import { orderOf, readCalls, trace, tracingRefused } from '../../support/system-calls.ts'
+import { record } from '../figures.ts'
+
+const refused = tracingRefused()
+const oneByOne = 20
+const underLoad = 200
+
+describe.each(fleetStores)('on the store "$name"', (kind) => {
+  const about = { promise: 'P2', store: kind.name, fault: 'order of system calls, one by one and under load' }
+  if (refused) record({ ...about, skipped: refused })
+
+  test.skipIf(refused)('every 202 is written after the fsync of its run has returned', async (test) => {
+    const fleet = await newFleet(test, kind)
+    const { key } = await fleet.createAccount()
+    const output = join(fleet.place.directory, 'calls')
+    const api = await fleet.api()
+    const stopTracing = await trace([...new Set([api.pid, ...kind.syncing(fleet.place, api.pid)])], output)
+    for (let count = 0; count < oneByOne; count += 1) await queueRun(api.executionUrl, key, 'greet', { name: 'Ada' })
+    const ledger = newLedger()
+    const stop = startCallers(ledger, { urls: () => [api.executionUrl], key, count: 16 })
+    await untilAcknowledged(ledger, underLoad)
+    await stop()
+    await stopTracing()
+    const { answers, afterSync, syncs } = orderOf(readCalls(output), kind.logFiles)
+    const lost = answers - afterSync
+    record({ ...about, figures: { acknowledged: answers, lost }, remark: `${syncs} fsyncs` })
+    expect(answers).toBe(oneByOne + ledger.acknowledged.length)
+    expect(afterSync).toBe(answers)
+    // Otherwise nothing was under load: runs that arrive together share an fsync.
+    expect(syncs).toBeLessThan(answers + oneByOne)
+  })
+})

@@ -1,0 +1,140 @@
+/** Several processes of the service on one store, as an operator runs them, for tests that kill, freeze and starve them. */
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { vi } from 'vitest'
+import { readConfig } from '../../src/config.ts'
+import { openStore } from '../../src/installation.ts'
+import type { Store } from '../../src/storage/store.ts'
+import type { FleetPlace, FleetStore } from './fleet-stores.ts'
+import { addressesIn, capture, type Ended, endOf, withoutOwn } from './installation.ts'
+import { type Addresses, type Environment, main, openAdministration, settingsOf, type TestAccount } from './service.ts'
+import type { Test } from './store.ts'
+
+const workflows = fileURLToPath(new URL('../faults/promises/workflows', import.meta.url))
+
+/** A process of the service and those that it has started, in a process group of their own. */
+export interface Member {
+  pid: number
+  output(): string
+  /** The messages that it has logged. */
+  logged(msg: string): number
+  ended: Promise<Ended>
+  hasEnded(): boolean
+  /** Sends a signal to it alone. */
+  signal(signal: NodeJS.Signals): void
+  /** Ends the whole group at the same moment, and waits until it has ended. */
+  kill(): Promise<void>
+}
+
+export interface ApiMember extends Member, Addresses {}
+
+export interface MemberOptions {
+  settings?: Environment
+  /** A program and its arguments that start the process, such as strace's. */
+  through?: string[]
+}
+
+export interface Fleet {
+  place: FleetPlace
+  settings: Environment
+  /** A process that serves the APIs and the dashboard; `worker` gives it a worker beside it. */
+  api(options?: MemberOptions & { worker?: boolean }): Promise<ApiMember>
+  worker(options?: MemberOptions): Promise<Member>
+  createAccount(): Promise<TestAccount>
+  /** Opens the store for as long as `act` takes. */
+  withStore<Result>(act: (store: Store) => Promise<Result>): Promise<Result>
+  /** Ends every process of the service at the same moment. */
+  kill(): Promise<void>
+}
+
+export interface FleetOptions {
+  /** Of every process of the fleet. */
+  settings?: Environment
+  /** Where everything of it is; a new directory unless given. */
+  directory?: string
+  /** Of the database server. */
+  server?: Record<string, string>
+}
+
+/** Nothing runs in it yet. It is ended and removed when the test ends. */
+export async function newFleet(
+  test: Test,
+  kind: FleetStore,
+  { settings: changes, directory, server }: FleetOptions = {},
+): Promise<Fleet> {
+  const place = await kind.prepare(test, directory, server)
+  const settings = {
+    ...settingsOf(place.dataDirectory),
+    WORKFLOWS_DIR: workflows,
+    LEASE_SECONDS: '3',
+    SHUTDOWN_SECONDS: '5',
+    RATE_LIMIT_PER_MINUTE: '0',
+    ...place.settings,
+    ...changes,
+  }
+  const members: Member[] = []
+  const kill = async () => void (await Promise.all(members.splice(0).map((member) => member.kill())))
+  test.onTestFinished(kill)
+  const start = async (args: string[], { settings: own = {}, through = [] }: MemberOptions, ready: string) => {
+    const member = spawnMember([...through, process.execPath, main, ...args], { ...settings, ...own })
+    members.push(member)
+    await vi.waitUntil(() => member.hasEnded() || member.logged(ready) > 0, { timeout: 60_000, interval: 10 })
+    if (member.hasEnded()) throw new Error(`A process ended at its start:\n${member.output()}`)
+    return member
+  }
+  return {
+    place,
+    settings,
+    async api({ worker = false, ...options } = {}) {
+      const roles = worker ? [] : ['--only', 'execution,browser-context,dashboard']
+      const member = await start(['start', ...roles], options, worker ? 'worker ready' : 'service ready')
+      const addresses = addressesIn(member.output())
+      if (!addresses) throw new Error(`The service has not told its addresses:\n${member.output()}`)
+      return { ...member, ...addresses }
+    },
+    worker: (options = {}) => start(['worker'], options, 'worker ready'),
+    async createAccount() {
+      const administration = await openAdministration(readConfig(settings))
+      const account = await administration.createAccount()
+      await administration.close()
+      return account
+    },
+    async withStore(act) {
+      const store = await openStore(readConfig(settings))
+      return act(store).finally(() => store.close())
+    },
+    kill,
+  }
+}
+
+function spawnMember([program = '', ...args]: string[], environment: Environment): Member {
+  const child = spawn(program, args, { env: withoutOwn(environment), detached: true })
+  const pid = child.pid as number
+  const counts = new Map<string, number>()
+  const output = capture(child, (line) => {
+    if (!line.startsWith('{')) return
+    const { msg } = JSON.parse(line) as { msg: string }
+    counts.set(msg, (counts.get(msg) ?? 0) + 1)
+  })
+  let ending = false
+  const ended = endOf(child)
+  void ended.then(() => {
+    ending = true
+  })
+  return {
+    pid,
+    output,
+    logged: (msg) => counts.get(msg) ?? 0,
+    ended,
+    hasEnded: () => ending,
+    signal: (signal) => void child.kill(signal),
+    async kill() {
+      try {
+        process.kill(-pid, 'SIGKILL')
+      } catch {
+        // Nothing of the group is left.
+      }
+      await ended
+    },
+  }
+}

@@ -1,0 +1,27 @@
+/** docs/reliability.md says what the tests prove, and names tests that exist. */
+import { existsSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { promises } from '../faults/promises.ts'
+
+const page = readFileSync('docs/reliability.md', 'utf8')
+
+test('every promise stands on the page about reliability, with tests that exist', () => {
+  const ids = Array.from({ length: 16 }, (_, index) => `P${index + 1}`)
+  expect(promises.map(({ id }) => id)).toEqual(ids)
+  for (const { id, sentence, faults, small } of promises) {
+    const line = page.split('\n').find((each) => each.startsWith(`- **${id}. `)) ?? ''
+    expect(line).toContain(sentence)
+    const named = [...line.matchAll(/\(\.\.\/([^)]+)\)/g)].map(([, path = '']) => path)
+    expect(named).toEqual([...faults, ...small])
+    expect(named.filter((path) => !existsSync(path))).toEqual([])
+    expect(small.length).toBeGreaterThan(0)
+  }
+})
+
+test('the page about reliability has figures of both stores, and in none was anything lost or doubled', () => {
+  const rows = page.split('\n').filter((line) => /^\| P\d/.test(line))
+  const cells = rows.map((row) => row.split('|').map((cell) => cell.trim()))
+  expect(new Set(cells.map(([, , store]) => store))).toEqual(new Set(['embedded', 'PostgreSQL']))
+  const faulty = cells.filter(([, , , , , , lost = '', doubled = '']) => Number(lost) > 0 || Number(doubled) > 0)
+  expect(faulty).toEqual([])
+})
