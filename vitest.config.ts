@@ -50,9 +50,11 @@ export default defineConfig({
       {
         test: {
           ...limits,
-          // `npm run test:faults`, too: what holds for any caller and any input holds on the other store.
-          name: 'contract-on-postgres',
-          include: ['test/contract/{two-accounts,fuzz,bad-*}.test.ts'],
+          // `npm run test:faults`, too: those that have their store from the environment.
+          name: 'faults-on-postgres',
+          testTimeout: 180_000,
+          include: ['test/contract/{two-accounts,fuzz,bad-*}.test.ts', 'test/faults/rolling-restart.test.ts'],
+          globalSetup: ['test/faults/print-figures.ts'],
           env: { TEST_STORE: 'postgres' },
         },
       },

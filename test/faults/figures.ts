@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { inject } from 'vitest'
 
 export interface Figures {
   /** How many requests were acknowledged by 202. */
@@ -30,12 +29,12 @@ interface Tried {
 export type Finding = Tried &
   ({ figures: Figures /** Anything else that was counted. */; remark?: string } | { /** Why not. */ skipped: string })
 
-declare module 'vitest' {
-  interface ProvidedContext {
-    figuresDirectory: string
-  }
-}
+/** Where the tests of the run find the directory for their figures. */
+export const directoryVariable = 'TEST_FIGURES'
 
 export function record(finding: Finding): void {
-  writeFileSync(join(inject('figuresDirectory'), `${randomUUID()}.json`), JSON.stringify(finding))
+  const directory = process.env[directoryVariable]
+  if (!directory)
+    throw new Error('No directory for figures: the project in vitest.config.ts has no globalSetup for it.')
+  writeFileSync(join(directory, `${randomUUID()}.json`), JSON.stringify(finding))
 }

@@ -2,15 +2,16 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { TestProject } from 'vitest/node'
-import type { Finding } from './figures.ts'
+import { directoryVariable, type Finding } from './figures.ts'
 import { reliabilityOf, tableOf } from './report.ts'
 
 const document = new URL('../../docs/reliability.md', import.meta.url)
 
-export default function setUp(project: TestProject): () => void {
+export default function setUp(): (() => void) | undefined {
+  // Each project of a run that counts sets up; one is enough.
+  if (process.env[directoryVariable]) return undefined
   const directory = mkdtempSync(join(tmpdir(), 'execution-service-'))
-  project.provide('figuresDirectory', directory)
+  process.env[directoryVariable] = directory
   return () => {
     const findings = readdirSync(directory).map(
       (name): Finding => JSON.parse(readFileSync(join(directory, name), 'utf8')),

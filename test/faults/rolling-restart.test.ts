@@ -3,6 +3,8 @@ import { expect, test } from 'vitest'
 import { clientOf, ownInstallation, queue, untilStatus } from '../e2e/caller.ts'
 import { type Front, startFront } from '../support/front.ts'
 import { until } from '../support/service.ts'
+import { inPostgres } from '../support/storage.ts'
+import { record } from './figures.ts'
 
 const callersCount = 12
 
@@ -26,6 +28,13 @@ test('a rolling restart under load resets no connection, refuses no request, and
     await started()
   }
   const { acknowledged, problems } = await load.stop()
+  record({
+    promise: 'P4',
+    store: inPostgres ? 'PostgreSQL' : 'embedded',
+    fault: `rolling restart of ${services.length} services under load`,
+    figures: { acknowledged: acknowledged.length, refused: problems.length },
+    remark: `${front.failures.length} connections reset`,
+  })
   expect(front.failures).toEqual([])
   expect(problems).toEqual([])
   expect(front.reused(), 'connections are kept').toBeGreaterThan(acknowledged.length)

@@ -62,6 +62,7 @@ export const postgresFleetStore: FleetStore = {
     // The server's user is another, who may pass through.
     chmodSync(place.directory, 0o711)
     const serverDirectory = join(place.directory, 'postgres')
+    mkdirSync(serverDirectory)
     const server = await startPostgres({ dataDirectory: serverDirectory, settings: { ...durable, ...settings } })
     test.onTestFinished(() => server.remove())
     // It was made without waiting for the disk.

@@ -64,7 +64,7 @@ export async function newFleet(
 ): Promise<Fleet> {
   const place = await kind.prepare(test, directory, server)
   const settings = {
-    ...settingsOf(place.dataDirectory),
+    ...settingsOf({ DATA_DIR: place.dataDirectory }),
     WORKFLOWS_DIR: workflows,
     LEASE_SECONDS: '3',
     SHUTDOWN_SECONDS: '5',
