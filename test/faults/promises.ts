@@ -4,7 +4,7 @@ export interface Promised {
   /** `P1` to `P16`. */
   id: string
   sentence: string
-  /** The long ones, of `npm run test:faults`. */
+  /** The long ones, of `npm run test:faults`, which also runs small ones that are about callers on PostgreSQL. */
   faults: string[]
   /** Their smaller versions, of `npm test`. */
   small: string[]

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type PostgresServer, startPostgres } from './postgres-server.ts'
+import { kill, type PostgresServer, startPostgres } from './postgres-server.ts'
 import { gone } from './processes.ts'
 import { type Environment, removeDirectory, temporaryDirectory } from './service.ts'
 import type { Test } from './store.ts'
@@ -74,7 +74,7 @@ export const postgresFleetStore: FleetStore = {
       server,
       async halt() {
         const pids = processesOf(server)
-        for (const pid of pids) process.kill(pid, 'SIGKILL')
+        for (const pid of pids) kill(pid, 'SIGKILL')
         await Promise.all(pids.map(gone))
         await server.end()
       },

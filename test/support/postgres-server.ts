@@ -141,8 +141,8 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
   )
 }
 
-/** It may have ended by itself. */
-function kill(pid: number, signal: NodeJS.Signals): void {
+/** Sends the signal to a process that may have ended by itself. */
+export function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch (error) {

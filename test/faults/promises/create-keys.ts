@@ -5,6 +5,7 @@ import { operator } from '../../../src/audit-log/audit-log.ts'
 import { readConfig } from '../../../src/config.ts'
 import { knownScopes } from '../../../src/documents.ts'
 import { openStore } from '../../../src/installation.ts'
+import { untilAvailable } from '../../../src/worker/reporter.ts'
 
 export interface Wanted {
   accountId: string
@@ -23,7 +24,9 @@ const apiKeys = new ApiKeys(store, knownScopes())
 process.on('message', async ({ accountId, userIds, count }: Wanted) => {
   const created = Array.from({ length: count }, (_, index) => {
     const userId = userIds[index % userIds.length] ?? ''
-    return apiKeys.create({ accountId, userId, name: 'One of many', scopes: null, expiresAt: null }, operator)
+    const key = { accountId, userId, name: 'One of many', scopes: null, expiresAt: null }
+    // Whoever waits for the others for too long is told to come again.
+    return untilAvailable(() => apiKeys.create(key, operator))
   })
   const results = await Promise.allSettled(created)
   const refusals = results.filter((result) => result.status === 'rejected')

@@ -3,7 +3,7 @@
  * that is not durable; when it can be again, everything goes on by itself.
  */
 import { describe, expect, test } from 'vitest'
-import { type Fleet, newFleet } from '../../support/fleet.ts'
+import { type Fleet, type Member, newFleet } from '../../support/fleet.ts'
 import { postgresFleetStore } from '../../support/fleet-stores.ts'
 import { newLedger, outcomeWhenFinished, startCallers, untilAcknowledged } from '../../support/ledger.ts'
 import type { PostgresServer } from '../../support/postgres-server.ts'
@@ -83,9 +83,16 @@ describe.each(faults)('%s', (fault, broken) => {
     const remark = 'seconds until ready, and 60 more 202s'
     record({ promise: 'P3', store: 'PostgreSQL', fault, figures: { ...figures, seconds }, remark })
     expect({ lost, doubled }).toEqual({ lost: 0, doubled: 0 })
-    expect([...ledger.refused.keys()].filter((status) => status !== 503)).toEqual([])
+    const otherwise = [...ledger.refused.keys()].filter((status) => status !== 503)
+    expect(otherwise, [first, second].map((member) => errorsIn(member)).join('\n')).toEqual([])
     expect(ledger.unanswered).toBe(0)
     expect(members.map((member) => member.hasEnded())).toEqual([false, false, false])
     expect(worker.logged('worker ready')).toBe(1)
   })
 })
+
+/** What it has logged as an error of its own, to be seen where the test fails. */
+function errorsIn(member: Member): string {
+  const lines = member.output().split('\n')
+  return lines.filter((line) => line.includes('"level":50') || line.includes('"level":"error"')).join('\n')
+}
