@@ -3,7 +3,7 @@
  * before the commit that holds their run.
  */
 import { findContext } from '../browser-contexts/store.ts'
-import type { Session, Store } from '../storage/store.ts'
+import { type Session, type Store, StoreUnavailable } from '../storage/store.ts'
 import { untraced } from '../tracing/tracing.ts'
 import type { Handout } from './handout.ts'
 import type { QueuedCap } from './queued-cap.ts'
@@ -89,8 +89,11 @@ export class Admission {
       })
       for (const [index, { resolve }] of batch.entries()) resolve(entered[index] as Entered)
     } catch (error) {
-      const [only, ...others] = batch
-      if (others.length === 0) return only?.reject(error)
+      // A commit whose answer was lost with its connection may have happened: the same runs are not written again.
+      if (batch.length === 1 || error instanceof StoreUnavailable) {
+        for (const { reject } of batch) reject(error)
+        return
+      }
       // One of them cannot be written; the others are not to suffer for it.
       for (const each of batch) await this.#write([each])
     }
