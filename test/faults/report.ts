@@ -54,11 +54,8 @@ export function reliabilityOf(findings: readonly Finding[], { date, machine, com
     .toSorted((a, b) => numberOf(a) - numberOf(b))
     .map(({ id, sentence, faults, small }) => {
       const links = (paths: readonly string[]) => paths.map((path) => `[\`${path}\`](../${path})`).join(', ')
-      const proofs = [
-        ...(faults.length > 0 ? [`Through faults: ${links(faults)}.`] : []),
-        `In \`npm test\`: ${links(small)}.`,
-      ]
-      return `- **${id}. ${sentence}** ${proofs.join(' ')}`
+      const long = faults.length > 0 ? `Through faults: ${links(faults)}.` : 'Through faults: the same on PostgreSQL.'
+      return `- **${id}. ${sentence}** ${long} In \`npm test\`: ${links(small)}.`
     })
   return `# What is promised, and what proves it
 

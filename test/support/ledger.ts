@@ -97,6 +97,8 @@ export interface Outcome {
   doubled: number
   unfinished: number
   succeeded: number
+  /** How those ended that did not succeed. */
+  otherwise: string[]
   /** Over all runs. */
   attempts: number
 }
@@ -105,12 +107,12 @@ const atOnce = 500
 
 /** What the store has of the runs. */
 export async function outcomeOf({ read }: Store, ids: readonly string[]): Promise<Outcome> {
-  const outcome = { lost: 0, doubled: 0, unfinished: 0, succeeded: 0, attempts: 0 }
+  const outcome: Outcome = { lost: 0, doubled: 0, unfinished: 0, succeeded: 0, otherwise: [], attempts: 0 }
   for (let from = 0; from < ids.length; from += atOnce) {
     const some = ids.slice(from, from + atOnce)
     const runs = await read.query
       .selectFrom('runs')
-      .select(['id', 'status', 'attempts'])
+      .select(['id', 'status', 'reason', 'error', 'attempts'])
       .where('id', 'in', some)
       .execute()
     const events = read.query.selectFrom('run_events').select(['run_id', 'data']).where('type', '=', 'status')
@@ -121,6 +123,8 @@ export async function outcomeOf({ read }: Store, ids: readonly string[]): Promis
     outcome.lost += some.length - runs.length
     outcome.doubled += [...ends.values()].filter((count) => count > 1).length
     outcome.unfinished += runs.filter(({ id }) => !ends.has(id)).length
+    const ended = runs.filter(({ id, status }) => ends.has(id) && status !== 'succeeded')
+    outcome.otherwise.push(...ended.map(({ status, reason, error }) => `${status}, ${reason}, ${error}`))
     outcome.succeeded += runs.filter(({ status }) => status === 'succeeded').length
     outcome.attempts += runs.reduce((sum, run) => sum + run.attempts, 0)
   }
