@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import { ApiKeys } from '../src/api-keys/api-keys.ts'
 import { knownScopes } from '../src/documents.ts'
-import { Metrics } from '../src/management/metrics.ts'
 import { RunArtifacts } from '../src/runs/artifacts.ts'
 import { RunFeed } from '../src/runs/feed.ts'
 import { RunQueue } from '../src/runs/queue.ts'
+import { queueDepth } from '../src/runs/depth.ts'
 import { Runs } from '../src/runs/runs.ts'
 import { RunStatistics } from '../src/runs/statistics.ts'
 import { Upkeep } from '../src/runs/upkeep.ts'
@@ -17,6 +17,8 @@ import { describeWorkflows, Workflows } from '../src/workflows/workflows.ts'
 
 export type Actions = Record<string, () => Promise<unknown>>
 
+/** Nothing is so old. */
+const retention = { runs: 3650, artifacts: 3650, auditLog: 3650 }
 const dayMilliseconds = 24 * 60 * 60 * 1000
 const retry = { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 }
 const together = 4
@@ -32,9 +34,8 @@ export async function actionsOn(store: Store, apiKey: string): Promise<Actions> 
   return {
     ...(await callersActions(store, runs, { accountId, apiKey })),
     ...workersActions(store, runs, workflows, accountId),
-    'what time does, when nothing is due': () => new Upkeep(store, artifacts, fail).once(),
-    'scrape the count of runs': async () =>
-      new Metrics(store.read).registry.getSingleMetricAsString('execution_service_runs'),
+    'what time does, when nothing is due': () => new Upkeep(store, retention, fail).once(),
+    'count the runs for a scrape': () => queueDepth(store.read, { ofWorkflow: () => Number.POSITIVE_INFINITY, ofAccount: Number.POSITIVE_INFINITY }),
   }
 }
 

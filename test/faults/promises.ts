@@ -35,7 +35,7 @@ export const promises: readonly Promised[] = [
   {
     id: 'P4',
     sentence:
-      'SIGTERM drains: readiness turns 503, requests in flight finish, running attempts finish or are handed back, nothing acknowledged is lost, and no connection is reset.',
+      '`SIGTERM` drains: readiness turns 503, requests in flight finish, running attempts finish or are handed back, nothing acknowledged is lost, and no connection is reset.',
     faults: ['test/faults/rolling-restart.test.ts'],
     small: ['test/e2e/draining.test.ts', 'test/e2e/service.test.ts', 'test/worker/ending.test.ts'],
   },

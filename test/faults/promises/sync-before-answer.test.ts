@@ -29,7 +29,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     await stopTracing()
     const { answers, afterSync, syncs } = orderOf(readCalls(output), kind.logFiles)
     const lost = answers - afterSync
-    record({ ...about, figures: { acknowledged: answers, lost }, remark: `${syncs} fsyncs` })
+    record({ ...about, figures: { acknowledged: answers, lost }, remark: `${syncs} times \`fsync\`` })
     expect(answers).toBe(oneByOne + ledger.acknowledged.length)
     expect(afterSync).toBe(answers)
     // Otherwise nothing was under load: runs that arrive together share an fsync.
