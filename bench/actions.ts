@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { ApiKeys } from '../src/api-keys/api-keys.ts'
 import { knownScopes } from '../src/documents.ts'
 import { RunArtifacts } from '../src/runs/artifacts.ts'
+import { queueDepth } from '../src/runs/depth.ts'
 import { RunFeed } from '../src/runs/feed.ts'
 import { RunQueue } from '../src/runs/queue.ts'
-import { queueDepth } from '../src/runs/depth.ts'
 import { Runs } from '../src/runs/runs.ts'
 import { RunStatistics } from '../src/runs/statistics.ts'
 import { Upkeep } from '../src/runs/upkeep.ts'
@@ -35,7 +35,8 @@ export async function actionsOn(store: Store, apiKey: string): Promise<Actions> 
     ...(await callersActions(store, runs, { accountId, apiKey })),
     ...workersActions(store, runs, workflows, accountId),
     'what time does, when nothing is due': () => new Upkeep(store, retention, fail).once(),
-    'count the runs for a scrape': () => queueDepth(store.read, { ofWorkflow: () => Number.POSITIVE_INFINITY, ofAccount: Number.POSITIVE_INFINITY }),
+    'count the runs for a scrape': () =>
+      queueDepth(store.read, { ofWorkflow: () => Number.POSITIVE_INFINITY, ofAccount: Number.POSITIVE_INFINITY }),
   }
 }
 
