@@ -40,39 +40,58 @@ export interface Claim extends Lease {
   traceContext: string | null
 }
 
+const isClaimable = `status = 'queued' AND (job_id IS NULL OR job_id = ?)
+  AND (expires_at IS NULL OR expires_at > ? OR attempts > 0)`
+
 const claimSql = `UPDATE runs SET status = 'running', reason = NULL, attempts = attempts + 1, workflow_version = ?,
   started_at = COALESCE(started_at, ?), worker_id = ?, lease_expires_at = ?, job_id = ?, job_retry_count = ?
-  WHERE id = ? AND status = 'queued' RETURNING *`
+  WHERE id = ? AND ${isClaimable}`
 
-const claimableSql = `SELECT id, browser_context_id, persist_context FROM runs WHERE id = ? AND status = 'queued'
-  AND (job_id IS NULL OR job_id = ?) AND (expires_at IS NULL OR expires_at > ? OR attempts > 0)`
+const claimableSql = `SELECT id, browser_context_id, persist_context FROM runs WHERE id = ? AND ${isClaimable}`
+
+interface Taking {
+  ticket: Ticket
+  workflow: Claimable
+  workerId: string
+  at: number
+  /** When the lease ends. */
+  until: number
+}
 
 /** The run of the ticket, if it can be started still: it may have been cancelled or have expired since it was offered. */
-export async function findClaimable(session: Session, { runId, jobId }: Ticket, now: number) {
-  const [run] = await session.all<WaitingRun>(`${claimableSql} ${session.forUpdate}`, [runId, jobId, now])
+export async function findClaimable(session: Session, { ticket: { runId, jobId }, at }: Taking) {
+  const [run] = await session.all<WaitingRun>(`${claimableSql} ${session.forUpdate}`, [runId, jobId, at])
   return run
 }
 
+/** Starts an attempt of a run that has no browser context, in the transaction that chose it. */
+export async function takeWithoutContext(session: Session, taking: Taking): Promise<Claim | undefined> {
+  const row = await start(session, taking, 'AND browser_context_id IS NULL')
+  return row && claimOf(session, taking, row, null)
+}
+
 /** Starts an attempt of the run under a lease, in the transaction that chose it. */
-export async function take(
-  session: Session,
-  { ticket, workflow, hold }: { ticket: Ticket; workflow: Claimable; hold: Hold | null },
-  { workerId, at, until }: { workerId: string; at: number; until: number },
-): Promise<Claim> {
-  const { runId: id, jobId, jobRetryCount } = ticket
-  const values = [workflow.version, at, workerId, until, jobId, jobRetryCount, id]
-  const [row] = await session.all<RunsTable>(claimSql, values)
-  if (!row) throw new Error(`Run ${id} vanished while it was claimed.`)
-  await appendEvent(session, id, {
-    at,
-    type: 'status',
-    data: { status: 'running', attempt: row.attempts, reason: null },
-  })
-  const steps = row.attempts === 1 ? [] : await stepsOf(session, id)
+export async function take(session: Session, taking: Taking, hold: Hold | null): Promise<Claim> {
+  const row = await start(session, taking, '')
+  if (!row) throw new Error(`Run ${taking.ticket.runId} vanished while it was claimed.`)
+  return claimOf(session, taking, row, hold)
+}
+
+async function start(session: Session, { ticket, workflow, workerId, at, until }: Taking, condition: string) {
+  const { runId, jobId, jobRetryCount } = ticket
+  const values = [workflow.version, at, workerId, until, jobId, jobRetryCount, runId, jobId, at]
+  const [row] = await session.all<RunsTable>(`${claimSql} ${condition} RETURNING *`, values)
+  return row
+}
+
+async function claimOf(session: Session, { workerId, at }: Taking, row: RunsTable, hold: Hold | null): Promise<Claim> {
+  const { id, attempts } = row
+  await appendEvent(session, id, { at, type: 'status', data: { status: 'running', attempt: attempts, reason: null } })
+  const steps = attempts === 1 ? [] : await stepsOf(session, id)
   return {
     runId: id,
     workerId,
-    attempt: row.attempts,
+    attempt: attempts,
     accountId: row.account_id,
     workflowId: row.workflow_id,
     variables: JSON.parse(row.variables),

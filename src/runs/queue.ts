@@ -5,7 +5,7 @@
 import type { Session, Store } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
 import { type NewArtifact, putArtifact } from './artifacts.ts'
-import { type Claim, type Claimable, findClaimable, type Lease, take } from './claim.ts'
+import { type Claim, type Claimable, findClaimable, type Lease, take, takeWithoutContext } from './claim.ts'
 import { holdFor, passOnContext } from './context-turns.ts'
 import { type AttemptedRun, attemptedBy, attemptedColumns, type Handout, handoutOf } from './handout.ts'
 import { type FinishedRun, finishedRun, type RunObserver } from './observer.ts'
@@ -30,6 +30,9 @@ const cancelRequestedSql = `SELECT id, attempts FROM runs
   WHERE status = 'running' AND cancel_requested = 1 AND worker_id = ?`
 
 const heldSql = `SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND status = 'running'`
+
+const settleSql = `UPDATE runs SET status = ?, reason = ?, worker_id = NULL, lease_expires_at = NULL, failures = ?,
+  losses = ?, delayed = ?, finished_at = ?, available_at = ?, output = ?, error = ? WHERE id = ?`
 
 /** In one transaction. */
 const passedOverMax = 100
@@ -74,7 +77,7 @@ export class RunQueue {
     leaseSeconds: number,
   ): Promise<Claim[]> {
     // Most wake-ups find nothing; reading first spares them a write transaction.
-    const turns = await Turns.read(this.#store.read, this.#claimer(workflows), this.#now())
+    const turns = await this.#turns(this.#store.read, workflows)
     if (!turns.next()) return []
     await this.#handout.open(turns.heads)
     // Two that count at the same time would both find room for one more.
@@ -83,11 +86,17 @@ export class RunQueue {
       this.#accountConcurrency > 0 ||
       workflows.some(({ concurrencyLimit }) => concurrencyLimit !== null)
     let more = true
+    let known: Turns | undefined = turns
     const claims: Claim[] = []
     // Each passed-over run is one statement: others write between two batches of them.
     while (more) {
       const lease = { workerId, slots: slots - claims.length, leaseSeconds, alone }
-      const batch = this.#store.write((session) => this.#claimSome(session, workflows, lease), {
+      // Who counts does so in the transaction. What others have taken since it was read, is taken by nobody else.
+      const seen = alone ? undefined : known?.copy()
+      known = undefined
+      const claim = async (session: Session) =>
+        this.#claimSome(session, seen?.copy() ?? (await this.#turns(session, workflows)), lease)
+      const batch = this.#store.write(claim, {
         overlapping: true,
         ...(alone && { turn: 'claim' }),
       })
@@ -108,18 +117,18 @@ export class RunQueue {
     return claims
   }
 
-  #claimer(workflows: readonly Claimable[]) {
-    return { workflows, accountConcurrency: this.#accountConcurrency, after: this.#lastAccount }
+  #turns(session: Session, workflows: readonly Claimable[]): Promise<Turns> {
+    const claimer = { workflows, accountConcurrency: this.#accountConcurrency, after: this.#lastAccount }
+    return Turns.read(session, claimer, this.#now())
   }
 
   /** As many as one transaction may take; returns whether there may be more. */
   async #claimSome(
     session: Session,
-    workflows: readonly Claimable[],
+    turns: Turns,
     { workerId, slots, leaseSeconds, alone }: ClaimOptions,
   ): Promise<{ claims: Claim[]; more: boolean }> {
     const claims: Claim[] = []
-    const turns = await Turns.read(session, this.#claimer(workflows), this.#now())
     for (let passedOver = 0; claims.length < slots; ) {
       const at = this.#now()
       const head = turns.next()
@@ -129,7 +138,15 @@ export class RunQueue {
         turns.drop(head)
         continue
       }
-      const run = await findClaimable(session, ticket, at)
+      const until = at + leaseSeconds * 1000
+      const taking = { ticket, workflow: head.workflow, workerId, at, until }
+      const claim = await takeWithoutContext(session, taking)
+      if (claim) {
+        claims.push(claim)
+        if (claims.length < slots) await turns.served(session, head, at)
+        continue
+      }
+      const run = await findClaimable(session, taking)
       if (run?.browser_context_id != null && !alone) throw new TurnNeeded()
       const hold = run && (await holdFor(session, run, at))
       if (hold === undefined || hold === 'wait') {
@@ -139,9 +156,8 @@ export class RunQueue {
         if (++passedOver === passedOverMax) return { claims, more: true }
         continue
       }
-      const { workflow } = head
-      claims.push(await take(session, { ticket, workflow, hold }, { workerId, at, until: at + leaseSeconds * 1000 }))
-      await turns.served(session, head, at)
+      claims.push(await take(session, taking, hold))
+      if (claims.length < slots) await turns.served(session, head, at)
     }
     return { claims, more: false }
   }
@@ -247,24 +263,19 @@ export async function settleRow(
   const next = nextOf(row, outcome, retry)
   const again = next.status === 'queued'
   const delayed = again && next.delaySeconds > 0
-  await session.query
-    .updateTable('runs')
-    .set({
-      status: next.status,
-      reason: next.reason,
-      worker_id: null,
-      lease_expires_at: null,
-      failures: row.failures + (outcome.kind === 'failed' ? 1 : 0),
-      losses: row.losses + (outcome.kind === 'workerLost' ? 1 : 0),
-      delayed: delayed ? 1 : 0,
-      finished_at: again ? null : at,
-      ...(delayed && { available_at: at + Math.round(next.delaySeconds * 1000) }),
-      ...(outcome.kind === 'failed' && { error: JSON.stringify(outcome.error) }),
-      ...(next.status === 'succeeded' &&
-        outcome.kind === 'succeeded' && { output: JSON.stringify(outcome.output), error: null }),
-    })
-    .where('id', '=', row.id)
-    .execute()
+  const succeeded = next.status === 'succeeded' && outcome.kind === 'succeeded'
+  await session.all(settleSql, [
+    next.status,
+    next.reason,
+    row.failures + (outcome.kind === 'failed' ? 1 : 0),
+    row.losses + (outcome.kind === 'workerLost' ? 1 : 0),
+    delayed ? 1 : 0,
+    again ? null : at,
+    delayed ? at + Math.round(next.delaySeconds * 1000) : row.available_at,
+    succeeded ? JSON.stringify(outcome.output) : row.output,
+    outcome.kind === 'failed' ? JSON.stringify(outcome.error) : succeeded ? null : row.error,
+    row.id,
+  ])
   const data = { status: next.status, attempt: row.attempts, reason: next.reason }
   await appendEvent(session, row.id, { at, type: 'status', data })
   if (!again) await forgetSteps(session, row.id)

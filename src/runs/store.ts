@@ -126,9 +126,11 @@ export async function appendEvent(
   await session.all(appendEventSql, [runId, at, type, JSON.stringify(data), runId])
 }
 
+const forgetStepsSql = 'DELETE FROM run_steps WHERE run_id = ?'
+
 /** What the steps of a finished run returned is needed by no attempt any more. */
-export async function forgetSteps({ query }: Session, runId: string): Promise<void> {
-  await query.deleteFrom('run_steps').where('run_id', '=', runId).execute()
+export async function forgetSteps(session: Session, runId: string): Promise<void> {
+  await session.all(forgetStepsSql, [runId])
 }
 
 const findRunSql = 'SELECT * FROM runs WHERE id = ? AND account_id = ?'

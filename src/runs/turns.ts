@@ -81,6 +81,16 @@ export class Turns {
     return new Turns(heads, running, claimer)
   }
 
+  copy(): Turns {
+    const running: Running = new Map([...this.#running].map(([workflowId, counts]) => [workflowId, new Map(counts)]))
+    const claimer = {
+      workflows: [...this.#workflows.values()],
+      accountConcurrency: this.#accountConcurrency,
+      after: '',
+    }
+    return new Turns([...this.#heads], running, claimer)
+  }
+
   get heads(): readonly Head[] {
     return this.#heads
   }

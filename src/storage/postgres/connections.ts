@@ -3,7 +3,7 @@ import { Kysely, PostgresAdapter, PostgresDialect, PostgresQueryCompiler } from 
 import { Client, type ClientConfig, Pool, type PoolClient, types } from 'pg'
 import { type Session, StoreUnavailable, type Value } from '../store.ts'
 import type { Tables } from '../tables.ts'
-import { asUnavailable } from './failures.ts'
+import { asUnavailable, isOutdated } from './failures.ts'
 
 /** Where the tables are; what else is in the database is not touched. */
 export const schema = 'execution_service'
@@ -73,20 +73,33 @@ export async function connectionOf(pool: Pool): Promise<PoolClient> {
 /** Each statement on whichever connection is free. */
 export function anyOf(pool: Pool): Runner {
   const query = async (...statement: unknown[]) => {
-    const client = await connectionOf(pool)
-    let lost = false
-    const onError = () => {
-      lost = true
-    }
-    client.on('error', onError)
     try {
-      return await (client.query as (...statement: unknown[]) => Promise<unknown>)(...statement)
-    } finally {
-      client.off('error', onError)
-      client.release(lost)
+      return await onAnyOf(pool, statement)
+    } catch (error) {
+      if (!isOutdated(error)) throw error
+      return onAnyOf(pool, statement)
     }
   }
   return { query: query as Runner['query'] }
+}
+
+async function onAnyOf(pool: Pool, statement: unknown[]): Promise<unknown> {
+  const client = await connectionOf(pool)
+  let broken = false
+  // While it is lent out, nobody else hears that it was lost.
+  const onError = () => {
+    broken = true
+  }
+  client.on('error', onError)
+  try {
+    return await (client.query as (...statement: unknown[]) => Promise<unknown>)(...statement)
+  } catch (error) {
+    broken ||= isOutdated(error)
+    throw error
+  } finally {
+    client.off('error', onError)
+    client.release(broken)
+  }
 }
 
 /** Statements on one connection, or on whichever of the pool is free. */
@@ -96,7 +109,7 @@ export function sessionOn(runner: Runner): Session {
     forUpdate: 'FOR UPDATE',
     all: async <Row extends object>(sql: string, values: readonly Value[]): Promise<Row[]> => {
       try {
-        return (await runner.query<Row>({ ...prepared(sql), values: [...values] })).rows
+        return (await runner.query<Row>({ ...prepared(withNumbers(sql)), values: [...values] })).rows
       } catch (error) {
         throw asUnavailable(error)
       }
@@ -104,22 +117,32 @@ export function sessionOn(runner: Runner): Session {
   }
 }
 
-interface Statement {
-  name: string
-  text: string
+/** So many different statements a connection keeps prepared; those of all callers are fewer by far. */
+const preparedMax = 500
+const names = new Map<string, string>()
+
+/** A statement under a name by which each connection prepares it once: planning took longer than most statements. */
+export function prepared(text: string): { name?: string; text: string } {
+  let name = names.get(text)
+  if (name === undefined) {
+    if (names.size >= preparedMax) return { text }
+    name = `s${names.size}`
+    names.set(text, name)
+  }
+  return { name, text }
 }
 
-const statements = new Map<string, Statement>()
+const numbered = new Map<string, string>()
 
-/** By a name under which each connection prepares it once; `?` becomes PostgreSQL's `$1`. */
-function prepared(sql: string): Statement {
-  let statement = statements.get(sql)
-  if (!statement) {
+/** `?` becomes PostgreSQL's `$1`. */
+function withNumbers(sql: string): string {
+  let text = numbered.get(sql)
+  if (text === undefined) {
     let count = 0
-    statement = { name: `s${statements.size}`, text: sql.replaceAll('?', () => `$${++count}`) }
-    statements.set(sql, statement)
+    text = sql.replaceAll('?', () => `$${++count}`)
+    numbered.set(sql, text)
   }
-  return statement
+  return text
 }
 
 /** Text is compared byte by byte, as in the embedded store, and what that calls `blob` is `bytea`. */
@@ -142,9 +165,11 @@ class Dialect extends PostgresDialect {
 }
 
 export function kyselyOn(runner: Runner): Kysely<Tables> {
-  const query = async (sql: string, values: readonly unknown[]) => {
+  const query = async (sql: string, values?: readonly unknown[]) => {
     try {
-      return await runner.query(sql, values as unknown[])
+      // A statement without values may be one that cannot be prepared, or several.
+      if (!values || values.length === 0) return await runner.query(sql)
+      return await runner.query({ ...prepared(sql), values: [...values] })
     } catch (error) {
       throw asUnavailable(error)
     }

@@ -8,8 +8,12 @@ const unavailableClasses = ['08', '25', '28', '53', '57', '58', 'F0', 'XX']
 /** No such database, and a lock that was waited for too long. */
 const unavailableStates = ['3D000', '55P03']
 
-/** Serialization failure and deadlock: of two works that were in each other's way, one is to be run again. */
-const againStates = ['40001', '40P01']
+/**
+ * Serialization failure and deadlock: of two works that were in each other's way, one is to be run again. And a statement
+ * that was prepared before a newer version of the service has migrated the tables ("cached plan must not change result
+ * type"), which has to be prepared anew, on another connection.
+ */
+const againStates = ['40001', '40P01', '0A000']
 
 /** Of the system, and of the driver, whose own errors have no code. */
 const unavailableCodes = /^(ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT|EACCES)/
@@ -30,6 +34,11 @@ export function isWorthRunningAgain(error: unknown): boolean {
 export function asUnavailable(error: unknown): unknown {
   if (error instanceof StoreUnavailable) return error
   return isUnavailable(error) ? new StoreUnavailable((error as Error).message, { cause: error }) : error
+}
+
+/** Whether the connection has statements prepared for tables as they were. */
+export function isOutdated(error: unknown): boolean {
+  return codeOf(error) === '0A000'
 }
 
 function isUnavailable(error: unknown): boolean {

@@ -6,7 +6,7 @@
 import type { Pool } from 'pg'
 import { PgBoss } from 'pg-boss'
 import type { Job, Jobs, Session, TakenJob } from '../store.ts'
-import { schema } from './connections.ts'
+import { prepared, schema } from './connections.ts'
 import { asUnavailable } from './failures.ts'
 
 const jobsSchema = `${schema}_jobs`
@@ -121,8 +121,13 @@ function idOf({ id }: Job | TakenJob): string {
   return id
 }
 
+/** What is said for every run: giving a job out, entering, settling and touching it. */
+const isHot = /^\s*(WITH|INSERT INTO \S+\.job)/
+
 function executing(runner: Runner) {
-  return { executeSql: (text: string, values?: unknown[]) => runner.query(text, values) }
+  const executeSql = (text: string, values?: unknown[]) =>
+    isHot.test(text) ? runner.query({ ...prepared(text), values: values ?? [] }) : runner.query(text, values)
+  return { executeSql }
 }
 
 function within(session: Session) {

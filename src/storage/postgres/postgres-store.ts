@@ -4,7 +4,7 @@ import { type Commit, type Session, type Store, StoreUnavailable, type WriteOpti
 import { PostgresBells } from './bells.ts'
 import { anyOf, connectionOf, openPool, sessionOn } from './connections.ts'
 import { PostgresCounters } from './counters.ts'
-import { asUnavailable, isWorthRunningAgain } from './failures.ts'
+import { asUnavailable, isOutdated, isWorthRunningAgain } from './failures.ts'
 import { jobRunners, PostgresJobs } from './jobs.ts'
 import { prepareDatabase } from './schema.ts'
 
@@ -134,6 +134,7 @@ async function once<Result>(pool: Pool, work: Work<Result>, begin: string): Prom
     if (command !== 'COMMIT') throw new Error('The work went on after a statement that had failed.')
     return result
   } catch (error) {
+    broken ||= isOutdated(error)
     broken ||= await client.query('ROLLBACK').then(
       () => false,
       () => true,
