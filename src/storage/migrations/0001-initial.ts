@@ -1,6 +1,6 @@
 /** Accounts, users, API keys, runs with their events and steps, and browser contexts. */
 import { type Kysely, sql } from 'kysely'
-import { growingKey } from './dialects.ts'
+import { growingKey, textType } from './dialects.ts'
 
 export async function up(db: Kysely<unknown>): Promise<void> {
   await accountsAndKeys(db)
@@ -88,11 +88,11 @@ async function runs(db: Kysely<unknown>): Promise<void> {
 async function runParts(db: Kysely<unknown>): Promise<void> {
   await sql`CREATE TABLE run_events (
     id ${growingKey(db)},
-    run_id TEXT NOT NULL REFERENCES runs (id),
+    run_id ${textType(db)} NOT NULL REFERENCES runs (id),
     sequence INTEGER NOT NULL,
     at BIGINT NOT NULL,
-    type TEXT NOT NULL,
-    data TEXT NOT NULL
+    type ${textType(db)} NOT NULL,
+    data ${textType(db)} NOT NULL
   )`.execute(db)
   await db.schema.createIndex('run_events_by_run').unique().on('run_events').columns(['run_id', 'sequence']).execute()
   await db.schema
