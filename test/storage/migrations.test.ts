@@ -2,9 +2,17 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Accounts } from '../../src/accounts/accounts.ts'
+import { postgres } from '../support/postgres.ts'
 import { startStoreProcess } from '../support/processes.ts'
 import { newPlace, openStore } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
+
+test('compares all text byte by byte in PostgreSQL, so that an index of one column serves every other', async (test) => {
+  const store = await openStore(test, await newPlace(test, postgres), postgres)
+  const sql = `SELECT table_name, column_name FROM information_schema.columns
+    WHERE table_schema = 'execution_service' AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C'`
+  expect(await store.read.all(sql, [])).toEqual([])
+})
 
 describe.each(stores)('opening a store ($name)', (kind) => {
   test('succeeds in four processes that start at once on an empty place, and one makes the first account', async (test) => {
