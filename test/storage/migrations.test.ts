@@ -9,8 +9,9 @@ import { stores } from '../support/stores.ts'
 
 test('compares all text byte by byte in PostgreSQL, so that an index of one column serves every other', async (test) => {
   const store = await openStore(test, await newPlace(test, postgres), postgres)
+  // What counts requests is compared with nothing.
   const sql = `SELECT table_name, column_name FROM information_schema.columns
-    WHERE table_schema = 'execution_service' AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C'`
+    WHERE table_schema = 'execution_service' AND table_name <> 'counters' AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C'`
   expect(await store.read.all(sql, [])).toEqual([])
 })
 
