@@ -72,7 +72,10 @@ const rowHandout: Handout = {
   withdraw: nothing,
 }
 
-/** A run has one job for all its life, with its own id. One that was written without has none, and is taken by its row. */
+/**
+ * A run has one job for all its life, with its own id. One that was written without has none, and is taken by its row.
+ * Of runs with the same priority the one that was entered first goes first; those that were entered together are equals.
+ */
 class JobHandout implements Handout {
   readonly #jobs: Jobs
 

@@ -1,6 +1,7 @@
 /** Runs that change one browser context take turns: one holds it at a time, the others wait and say so. */
 import { describe, expect, test, vi } from 'vitest'
 import type { Claim } from '../../src/runs/claim.ts'
+import type { Run } from '../../src/runs/run.ts'
 import type { Outcome } from '../../src/runs/state.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 import { claimAll, claimOne, failed, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
@@ -17,9 +18,11 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     const { place, workflows } = domain
     const other = await openDomain(test, { kind, place, workflows: workflows.list() })
     const contexts = [contextId, await createContext()]
-    const queued = await Promise.all(
-      Array.from({ length: 24 }, (_, index) => queue({ id: contexts[index % 2] as string, priority: index % 5 })),
-    )
+    const queued: Run[] = []
+    // One after the other: among those that arrive together, none is older.
+    for (let index = 0; index < 24; index += 1) {
+      queued.push(await queue({ id: contexts[index % 2] as string, priority: index % 5 }))
+    }
     const order = queued.toSorted((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
     const holders = new Map<string | null, string>()
     const turns: Claim[] = []
