@@ -11,7 +11,7 @@ import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { startPostgres } from './postgres-server.ts'
 
 /** Where the processes of the run ask for databases. */
-const asked = 'TEST_DATABASES'
+const asked = 'TEST_POSTGRES_URL'
 
 /** Starts what answers them, in vitest's own process; returns what ends it. */
 export default async function setUp(): Promise<(() => Promise<void>) | undefined> {
