@@ -133,6 +133,8 @@ export class RunQueue {
       const at = this.#now()
       const head = turns.next()
       if (!head) break
+      // Before its job is taken, which others would pass over meanwhile.
+      if (head.browser_context_id !== null && !alone) throw new TurnNeeded()
       const ticket = await this.#handout.take(session, head)
       if (!ticket) {
         turns.drop(head)

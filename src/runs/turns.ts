@@ -15,6 +15,7 @@ export interface Head {
   priority: number
   /** `null` where it is handed out without a job. */
   job_id: string | null
+  browser_context_id: string | null
 }
 
 /** One that has not started in time is not started any more, even before it is marked as expired. */
@@ -29,19 +30,20 @@ const headsMax = 500
  * One or two looks into the index for each head: with GROUP BY, both stores read past every run that waits, and SQLite
  * does with `(account_id, workflow_id) > (…)` too.
  */
-const headsSql = `WITH RECURSIVE heads (number, id, account_id, workflow_id, priority, job_id) AS (
-  SELECT 1, id, account_id, workflow_id, priority, job_id FROM runs
+const headsSql = `WITH RECURSIVE heads (number, id, account_id, workflow_id, priority, job_id, browser_context_id) AS (
+  SELECT 1, id, account_id, workflow_id, priority, job_id, browser_context_id FROM runs
     WHERE id = (SELECT id FROM runs WHERE ${isReady} AND account_id > ? ${inOrder})
   UNION ALL
-  SELECT heads.number + 1, next.id, next.account_id, next.workflow_id, next.priority, next.job_id
+  SELECT heads.number + 1, next.id, next.account_id, next.workflow_id, next.priority, next.job_id,
+      next.browser_context_id
     FROM heads JOIN runs AS next ON next.id = COALESCE(
       (SELECT id FROM runs WHERE ${isReady} AND account_id = heads.account_id AND workflow_id > heads.workflow_id
         ${inOrder}),
       (SELECT id FROM runs WHERE ${isReady} AND account_id > heads.account_id ${inOrder}))
     WHERE heads.number < ${headsMax})
-  SELECT id, account_id, workflow_id, priority, job_id FROM heads`
+  SELECT id, account_id, workflow_id, priority, job_id, browser_context_id FROM heads`
 
-const headSql = `SELECT id, account_id, workflow_id, priority, job_id FROM runs
+const headSql = `SELECT id, account_id, workflow_id, priority, job_id, browser_context_id FROM runs
   WHERE ${isReady} AND account_id = ? AND workflow_id = ? ORDER BY priority DESC, id LIMIT 1`
 
 /** Who claims, and what of. */
