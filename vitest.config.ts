@@ -31,8 +31,8 @@ export default defineConfig({
           ...limits,
           name: 'journeys-on-postgres',
           include: ['test/e2e/**/*.test.ts'],
-          // These are of no store, or of one that is always embedded.
-          exclude: ['test/e2e/{browser,demo,draining}.test.ts', ...forConsumers],
+          // These are of no store, of one that they choose themselves, or in `operations-on-postgres`.
+          exclude: ['test/e2e/{browser,demo,draining,examples,examples-browser}.test.ts', ...forConsumers],
           env: { TEST_STORE: 'postgres' },
         },
       },
@@ -56,6 +56,16 @@ export default defineConfig({
           include: ['test/contract/{two-accounts,fuzz,bad-*}.test.ts', 'test/faults/rolling-restart.test.ts'],
           globalSetup: ['test/faults/print-figures.ts'],
           env: { TEST_STORE: 'postgres' },
+        },
+      },
+      {
+        test: {
+          ...limits,
+          // `npm run test:faults`, too: they pass through the same few statements again and again, and take minutes.
+          name: 'operations-on-postgres',
+          include: ['test/contract/**/*.test.ts', 'test/e2e/examples*.test.ts'],
+          env: { TEST_STORE: 'postgres' },
+          isolate: false,
         },
       },
       {

@@ -43,7 +43,7 @@ const notDurable = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 
 
 const forTests = {
   // Each service and worker of each test has connections of its own.
-  max_connections: '300',
+  max_connections: '500',
   max_wal_size: '256MB',
   autovacuum: 'off',
 }

@@ -8,8 +8,7 @@ export const postgres: StoreKind = {
   name: 'postgres',
   prepare: makeDatabase,
   remove: dropDatabase,
-  // Few connections each: hundreds of stores share a server.
-  open: (place) => openPostgresStore(place, { fallbackRingMilliseconds: 3_600_000, connectionsMax: 5 }),
+  open: (place) => openPostgresStore(place, { fallbackRingMilliseconds: 3_600_000 }),
   contents,
 }
 
