@@ -32,7 +32,7 @@ export default defineConfig({
           name: 'journeys-on-postgres',
           include: ['test/e2e/**/*.test.ts'],
           // These are of no store, of one that they choose themselves, or in `operations-on-postgres`.
-          exclude: ['test/e2e/{browser,demo,draining,examples,examples-browser}.test.ts', ...forConsumers],
+          exclude: ['test/e2e/{browser,demo,draining,dashboard,examples,examples-browser}.test.ts', ...forConsumers],
           env: { TEST_STORE: 'postgres' },
         },
       },
@@ -61,9 +61,11 @@ export default defineConfig({
       {
         test: {
           ...limits,
-          // `npm run test:faults`, too: they pass through the same few statements again and again, and take minutes.
+          // `npm run test:faults`, too: they take minutes, and ask little of the store that test/storage has not seen.
           name: 'operations-on-postgres',
-          include: ['test/contract/**/*.test.ts', 'test/e2e/examples*.test.ts'],
+          include: ['test/contract/**/*.test.ts', 'test/e2e/{dashboard,examples,examples-browser}.test.ts'],
+          // In `faults-on-postgres`.
+          exclude: ['test/contract/{two-accounts,fuzz,bad-*}.test.ts'],
           env: { TEST_STORE: 'postgres' },
           isolate: false,
         },
