@@ -9,7 +9,12 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/no
 const limits = { testTimeout: 60_000, hookTimeout: 60_000 }
 
 /** Beside what they belong to, but too long for every change. */
-const forConsumers = ['test/samples/samples.test.ts', 'test/e2e/prism.test.ts']
+const forConsumers = [
+  'test/samples/samples.test.ts',
+  'test/parity/parity.test.ts',
+  'test/e2e/prism.test.ts',
+  'test/e2e/demo.test.ts',
+]
 
 export default defineConfig({
   test: {

@@ -132,7 +132,8 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     const later = await openDomain(test, { kind, place: domain.place, now: () => Date.now() + 61_000 })
     await domain.upkeep.once()
     expect(await rows()).toHaveLength(2)
-    expect(await later.upkeep.once()).toBe(100)
+    // Soon again, since there is more.
+    expect(await later.upkeep.once()).toBeLessThan(1000)
     expect(await rows()).toHaveLength(1)
     await later.upkeep.once()
     expect(await rows()).toEqual([])

@@ -3,6 +3,7 @@
  * that it becomes a dead letter when it was lost too often. Its tables are in a schema of their own.
  */
 
+import { createRequire } from 'node:module'
 import type { Pool } from 'pg'
 import { PgBoss } from 'pg-boss'
 import type { Job, Jobs, Session, TakenJob } from '../store.ts'
@@ -33,61 +34,92 @@ export const jobRunners = new WeakMap<Session, Runner>()
 /** No job has it. */
 const nobody = '00000000-0000-0000-0000-000000000000'
 
+/** Written on its schema by whoever has brought that to the state which this version of pg-boss wants. */
+const { version } = createRequire(import.meta.url)('pg-boss/package.json') as { version: string }
+const mark = `pg-boss ${version}`
+const markSql = "SELECT obj_description(to_regnamespace($1), 'pg_namespace') AS mark"
+
 export class PostgresJobs implements Jobs {
+  readonly #pool: Pool
   readonly #boss: PgBoss
   readonly #opened = new Set<string>()
+  #started: Promise<unknown> | undefined
 
   constructor(pool: Pool) {
+    this.#pool = pool
     this.#boss = new PgBoss({ db: executing(pool), schema: jobsSchema, schedule: false, maintenanceIntervalSeconds })
     // Its maintenance fails while the database is away, and is done again later.
     this.#boss.on('error', () => {})
   }
 
-  /** Makes or migrates its tables where needed; from then on it maintains them. */
-  async start(): Promise<void> {
-    await this.#boss.start()
+  /** Makes or migrates its tables, unless that was done. */
+  async prepare(): Promise<void> {
+    const { rows } = await this.#pool.query(markSql, [jobsSchema])
+    if (rows[0]?.mark === mark) return
+    await this.#start()
     await this.#boss.createQueue(deadLetters, { retentionSeconds, deleteAfterSeconds: 0 })
+    await this.#pool.query(`COMMENT ON SCHEMA ${jobsSchema} IS '${mark}'`)
   }
 
   async stop(): Promise<void> {
+    await this.#started?.catch(() => {})
     await this.#boss.stop({ graceful: false, close: false })
   }
 
   async open(queues: readonly string[]): Promise<void> {
+    if (queues.every((queue) => this.#opened.has(queue))) return
     for (const queue of queues) {
       if (this.#opened.has(queue)) continue
       const times = { expireInSeconds, heartbeatSeconds, deleteAfterSeconds, retentionSeconds }
-      await unlessUnavailable(this.#boss.createQueue(queue, { retryLimit, retryDelay: 0, ...times }))
+      await this.#with((boss) => boss.createQueue(queue, { retryLimit, retryDelay: 0, ...times }))
       // What pg-boss knows of a queue it asks for at the first use, on another connection than the transaction's: if
       // all of them were at it, none would go on.
-      await unlessUnavailable(this.#boss.touch(queue, [nobody]))
+      await this.#with((boss) => boss.touch(queue, [nobody]))
       this.#opened.add(queue)
     }
   }
 
+  async #with<Result>(act: (boss: PgBoss) => Promise<Result>): Promise<Result> {
+    try {
+      await this.#start()
+      return await act(this.#boss)
+    } catch (error) {
+      throw asUnavailable(error)
+    }
+  }
+
+  /** It maintains its tables from then on. Only where there is something to do: the operator's commands have no need. */
+  async #start(): Promise<void> {
+    this.#started ??= this.#boss.start()
+    await this.#started.catch((error: unknown) => {
+      this.#started = undefined
+      throw error
+    })
+  }
+
   async add(session: Session, queue: string, jobs: readonly Job[]): Promise<void> {
     const inserts = jobs.map(({ id, priority }) => ({ id, priority, data: {} }))
-    await unlessUnavailable(this.#boss.insert(queue, inserts, within(session)))
+    await this.#with((boss) => boss.insert(queue, inserts, within(session)))
   }
 
   async take(session: Session, queue: string, count: number): Promise<TakenJob[]> {
     if (!this.#opened.has(queue)) return []
-    const jobs = await unlessUnavailable(this.#boss.fetch(queue, { batchSize: count, ...within(session) }))
+    const jobs = await this.#with((boss) => boss.fetch(queue, { batchSize: count, ...within(session) }))
     return jobs.map(({ id, retryCount }) => ({ id, retryCount }))
   }
 
   async touch(session: Session, queue: string, jobs: readonly TakenJob[]): Promise<void> {
-    await unlessUnavailable(this.#boss.touch(queue, [...jobs], within(session)))
+    await this.#with((boss) => boss.touch(queue, [...jobs], within(session)))
   }
 
   async park(session: Session, queue: string, jobs: readonly (Job | TakenJob)[]): Promise<void> {
     const [taken, waiting] = [jobs.filter(isTaken), jobs.filter((job) => !isTaken(job))]
-    if (taken.length > 0) await unlessUnavailable(this.#boss.cancel(queue, taken, within(session)))
-    if (waiting.length > 0) await unlessUnavailable(this.#boss.cancel(queue, waiting.map(idOf), within(session)))
+    if (taken.length > 0) await this.#with((boss) => boss.cancel(queue, taken, within(session)))
+    if (waiting.length > 0) await this.#with((boss) => boss.cancel(queue, waiting.map(idOf), within(session)))
   }
 
   async unpark(session: Session, queue: string, jobs: readonly Job[]): Promise<void> {
-    const resumed = await unlessUnavailable(this.#boss.resume(queue, jobs.map(idOf), within(session)))
+    const resumed = await this.#with((boss) => boss.resume(queue, jobs.map(idOf), within(session)))
     // It says so, if not in its types.
     const { affected = 0 } = resumed as { affected?: number }
     // It forgets what has been parked for long; those that it knows are left as they are.
@@ -95,21 +127,21 @@ export class PostgresJobs implements Jobs {
   }
 
   async complete(session: Session, queue: string, jobs: readonly TakenJob[]): Promise<void> {
-    await unlessUnavailable(this.#boss.complete(queue, [...jobs], null, within(session)))
+    await this.#with((boss) => boss.complete(queue, [...jobs], null, within(session)))
   }
 
   async lose(session: Session, queue: string, job: TakenJob, isLast: boolean): Promise<void> {
     if (!isLast) {
-      await unlessUnavailable(this.#boss.fail(queue, job, { reason: 'workerLost' }, within(session)))
+      await this.#with((boss) => boss.fail(queue, job, { reason: 'workerLost' }, within(session)))
       return
     }
     await this.complete(session, queue, [job])
     const letter = { data: { runId: job.id, queue, taken: job.retryCount + 1 } }
-    await unlessUnavailable(this.#boss.insert(deadLetters, [letter], within(session)))
+    await this.#with((boss) => boss.insert(deadLetters, [letter], within(session)))
   }
 
   async remove(queue: string, ids: readonly string[]): Promise<void> {
-    await unlessUnavailable(this.#boss.cancel(queue, [...ids]))
+    await this.#with((boss) => boss.cancel(queue, [...ids]))
   }
 }
 
@@ -134,12 +166,4 @@ function within(session: Session) {
   const runner = jobRunners.get(session)
   if (!runner) throw new Error('Jobs are changed in a transaction.')
   return { db: executing(runner) }
-}
-
-async function unlessUnavailable<Result>(done: Promise<Result>): Promise<Result> {
-  try {
-    return await done
-  } catch (error) {
-    throw asUnavailable(error)
-  }
 }

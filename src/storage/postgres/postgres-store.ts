@@ -34,7 +34,7 @@ export async function openPostgresStore(url: string, options: Partial<PostgresOp
   const counters = new PostgresCounters(pool)
   try {
     await prepareDatabase(url, async () => {
-      await jobs.start()
+      await jobs.prepare()
       await counters.prepare()
     })
     const bells = new PostgresBells(url, pool, fallbackRingMilliseconds)
