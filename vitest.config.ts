@@ -79,8 +79,8 @@ export default defineConfig({
         test: {
           ...limits,
           name: 'consumers',
-          // `npm run test:consumers`: what those get who install the client, read the docs or add an operation.
-          include: ['test/consumers/**/*.test.ts', ...forConsumers],
+          // `npm run test:consumers`: what those get who install the client, use the mock, read the docs or add an operation.
+          include: ['test/{consumers,client,docs,mock}/**/*.test.ts', ...forConsumers],
         },
       },
       {
@@ -100,7 +100,7 @@ export default defineConfig({
           name: 'parts',
           include: [
             'test/{unit,contract,contract-machinery,storage,dashboard}/**/*.test.ts',
-            'test/{client,docs,samples,mock,parity,guard,generate}/**/*.test.ts',
+            'test/{samples,parity,guard,generate}/**/*.test.ts',
           ],
           exclude: forConsumers,
           // A process for each file would load the service each time: a third of all the time that tests take.

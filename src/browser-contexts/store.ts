@@ -1,4 +1,5 @@
 /** The SQL that finds browser contexts. */
+import { knownId } from '../storage/ids.ts'
 import type { Session } from '../storage/store.ts'
 import type { BrowserContextsRow } from '../storage/tables.ts'
 
@@ -16,7 +17,9 @@ export function contextsOf({ query }: Session, accountId: string) {
 }
 
 export async function findContext(session: Session, accountId: string, id: string): Promise<ContextRow | undefined> {
-  return contextsOf(session, accountId).where('browser_contexts.id', '=', id.toLowerCase()).executeTakeFirst()
+  const known = knownId(id)
+  if (known === undefined) return undefined
+  return contextsOf(session, accountId).where('browser_contexts.id', '=', known).executeTakeFirst()
 }
 
 export async function isTaken({ query }: Session, accountId: string, name: string): Promise<boolean> {

@@ -5,6 +5,7 @@
 import { v7 as uuid } from 'uuid'
 import { type Actor, record } from '../audit-log/audit-log.ts'
 import type { Encryption } from '../storage/encryption.ts'
+import { knownId } from '../storage/ids.ts'
 import type { Session, Store } from '../storage/store.ts'
 import type { BrowserContextVersionsTable } from '../storage/tables.ts'
 import type { Hold } from './hold.ts'
@@ -55,8 +56,10 @@ export class ContextVersions {
   async read(accountId: string, contextId: string): Promise<string | undefined> {
     // In one statement: the version may be replaced, and removed, between two.
     const contexts = contextsOf(this.#store.read, accountId).select('browser_context_versions.state')
-    const row = await contexts.where('browser_contexts.id', '=', contextId.toLowerCase()).executeTakeFirst()
-    if (!row || row.version_id === null) return row && emptyState
+    const id = knownId(contextId)
+    const row = id && (await contexts.where('browser_contexts.id', '=', id).executeTakeFirst())
+    if (!row) return undefined
+    if (row.version_id === null) return emptyState
     return this.#encryption.open(row.state ?? new Uint8Array(), versionOwner(accountId, row.id, row.version_id))
   }
 

@@ -1,4 +1,5 @@
 /** Files that runs make, such as a PDF or a screenshot: kept in the store for some days. */
+import { knownId } from '../storage/ids.ts'
 import { inList } from '../storage/lists.ts'
 import { dayMilliseconds, portionOf, type Unwanted } from '../storage/portion.ts'
 import type { Session, Store } from '../storage/store.ts'
@@ -96,7 +97,9 @@ export class RunArtifacts {
     runId: string,
     name: string,
   ): Promise<(Artifact & { content: Uint8Array }) | undefined> {
-    const values = [runId.toLowerCase(), name, this.#oldest(), accountId]
+    const id = knownId(runId)
+    if (id === undefined) return undefined
+    const values = [id, name, this.#oldest(), accountId]
     const [row] = await this.#store.read.all<Row & { content: Uint8Array }>(readSql, values)
     return row && { ...this.#artifactOf(row), content: row.content }
   }

@@ -1,4 +1,5 @@
 /** The SQL of runs and their events that the API uses; the queue's is in queue.ts. */
+import { knownId } from '../storage/ids.ts'
 import type { Session, Value } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
 import type { PersistContext, RunEvent } from './run.ts'
@@ -136,7 +137,8 @@ export async function forgetSteps(session: Session, runId: string): Promise<void
 const findRunSql = 'SELECT * FROM runs WHERE id = ? AND account_id = ?'
 
 export async function findRun(session: Session, accountId: string, id: string): Promise<RunsTable | undefined> {
-  const [row] = await session.all<RunsTable>(findRunSql, [id.toLowerCase(), accountId])
+  const known = knownId(id)
+  const [row] = known === undefined ? [] : await session.all<RunsTable>(findRunSql, [known, accountId])
   return row
 }
 

@@ -79,7 +79,7 @@ export const promises: readonly Promised[] = [
     id: 'P11',
     sentence: "A key's value and a context's cookies appear nowhere but in the one answer that returns them.",
     faults: [fault('secrets-nowhere')],
-    small: ['test/contract/secrets.test.ts', 'test/storage/secrets.test.ts', 'test/worker/browsing.test.ts'],
+    small: ['test/contract/secrets.test.ts', 'test/storage/secrets.test.ts'],
   },
   {
     id: 'P12',
@@ -115,6 +115,6 @@ export const promises: readonly Promised[] = [
     id: 'P16',
     sentence: 'Nothing of one browser context is visible in another.',
     faults: ['test/faults/doctor.test.ts'],
-    small: ['test/worker/browsing.test.ts', 'test/e2e/examples-browser.test.ts'],
+    small: ['test/e2e/examples-browser.test.ts'],
   },
 ]

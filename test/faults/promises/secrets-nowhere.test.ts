@@ -63,7 +63,9 @@ async function useCookies(call: Call, { browserContextUrl }: ApiMember, value: s
   expect((await call(browserContextUrl, 'PUT', path, broken)).status).toBe(400)
 }
 
-async function useKey(call: Call, { executionUrl }: ApiMember, value: string): Promise<void> {
+async function useKey(call: Call, { executionUrl, browserContextUrl }: ApiMember, value: string): Promise<void> {
+  expect((await call(executionUrl, 'GET', `/v1/execution/runs/${value}`)).status).toBe(404)
+  expect((await call(browserContextUrl, 'GET', `/alpha/browser-contexts/${value}`)).status).toBe(404)
   expect((await call(executionUrl, 'GET', `/v1/execution/runs?cursor=${value}`)).status).toBe(400)
   expect((await call(executionUrl, 'GET', `/${value}`)).status).toBe(404)
 }
