@@ -1,4 +1,6 @@
 /** What the operator's commands need of the installation; they work beside a service that runs. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { Accounts } from '../accounts/accounts.ts'
 import { SignInLinks } from '../accounts/sign-in-links.ts'
 import { Users } from '../accounts/users.ts'
@@ -20,13 +22,14 @@ export interface Administration {
 /** Opens the store, making it and the first account where needed, for as long as `act` takes. */
 export async function withAdministration(act: (administration: Administration) => Promise<void>): Promise<void> {
   const config = readConfig(process.env)
+  const isNew = config.DATABASE_URL === undefined && !existsSync(join(config.DATA_DIR, 'service.db'))
   const store = await openStore(config)
+  // Whoever has forgotten DATA_DIR would look for a key that was made elsewhere.
+  if (isNew) process.stderr.write(`Made a new store in ${config.DATA_DIR}.\n`)
   const accounts = new Accounts(store)
   const apiKeys = new ApiKeys(store, knownScopes())
   try {
-    const where = config.DATABASE_URL === undefined ? config.DATA_DIR : 'the database of DATABASE_URL'
-    // Whoever has forgotten DATA_DIR would look for a key that was made elsewhere.
-    if (await accounts.createFirst()) process.stderr.write(`Made a new store in ${where}.\n`)
+    await accounts.createFirst()
     const users = new Users(store)
     const links = new SignInLinks(store)
     await act({ accounts, users, links, apiKeys, linkUrl: (token) => `${dashboardUrlOf(config)}/links/${token}` })

@@ -100,7 +100,7 @@ test.for([
 
 test('nothing is open in the process when the browser is closed, and nothing is left in the browser', async (test) => {
   const contexts = await contextCount(endpoint.url)
-  const { word } = await startSpeaker(test, new URL('./closing-process.ts', import.meta.url), endpoint.url)
+  const { word } = await startSpeaker(test, new URL('../browser/closing-process.ts', import.meta.url), endpoint.url)
   const [before, ...after] = JSON.parse(word)
   expect(after).toEqual([before, before])
   expect(await contextCount(endpoint.url)).toBe(contexts)
@@ -110,7 +110,7 @@ test('a process that was killed leaves no context in the browser, and others go 
   const own = await open(test)
   const page = await visit(own)
   const contexts = await contextCount(endpoint.url)
-  const { child } = await startSpeaker(test, new URL('./executor-process.ts', import.meta.url), endpoint.url)
+  const { child } = await startSpeaker(test, new URL('../browser/executor-process.ts', import.meta.url), endpoint.url)
   expect(await contextCount(endpoint.url)).toBe(contexts + 1)
   child.kill('SIGKILL')
   await vi.waitUntil(async () => (await contextCount(endpoint.url)) === contexts, { timeout: 5000, interval: 10 })
