@@ -40,14 +40,15 @@ export interface Claim extends Lease {
   traceContext: string | null
 }
 
-const isClaimable = `status = 'queued' AND (job_id IS NULL OR job_id = ?)
+const isClaimable = `status = 'queued' AND delayed = 0 AND waits_for_context = 0 AND (job_id IS NULL OR job_id = ?)
   AND (expires_at IS NULL OR expires_at > ? OR attempts > 0)`
 
 const claimSql = `UPDATE runs SET status = 'running', reason = NULL, attempts = attempts + 1, workflow_version = ?,
   started_at = COALESCE(started_at, ?), worker_id = ?, lease_expires_at = ?, job_id = ?, job_retry_count = ?
   WHERE id = ? AND ${isClaimable}`
 
-const claimableSql = `SELECT id, browser_context_id, persist_context FROM runs WHERE id = ? AND ${isClaimable}`
+const claimableSql = `SELECT id, browser_context_id, persist_context, CASE WHEN ${isClaimable} THEN 1 ELSE 0 END AS claimable
+  FROM runs WHERE id = ?`
 
 interface Taking {
   ticket: Ticket
@@ -58,10 +59,14 @@ interface Taking {
   until: number
 }
 
-/** The run of the ticket, if it can be started still: it may have been cancelled or have expired since it was offered. */
+/**
+ * The run of the ticket, if it can be started still: it may have been cancelled or have expired since it was offered. One
+ * that another transaction changes is waited for: it may be queued again in this moment, and needs its job then.
+ */
 export async function findClaimable(session: Session, { ticket: { runId, jobId }, at }: Taking) {
-  const [run] = await session.all<WaitingRun>(`${claimableSql} ${session.forUpdate}`, [runId, jobId, at])
-  return run
+  type Row = WaitingRun & { claimable: 0 | 1 }
+  const [run] = await session.all<Row>(`${claimableSql} ${session.forUpdate}`, [jobId, at, runId])
+  return run?.claimable ? run : undefined
 }
 
 /** Starts an attempt of a run that has no browser context, in the transaction that chose it. */

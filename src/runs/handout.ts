@@ -39,14 +39,14 @@ export interface Handout {
   take(session: Session, head: Head): Promise<Ticket | undefined>
   /** The attempts are still under way. */
   touch(session: Session, runs: readonly AttemptedRun[]): Promise<void>
-  /** What was taken cannot be started now, or not again yet. */
+  /** What was taken cannot be started now, or not again yet, or never. */
   park(session: Session, run: AttemptedRun): Promise<void>
   /** What was parked can be started, in its old place. */
   unpark(session: Session, runs: readonly ReadyRun[]): Promise<void>
-  /** The run has finished, or what was taken is of no use. */
+  /** The run has finished. */
   end(session: Session, run: AttemptedRun): Promise<void>
   /** The attempt was lost with its worker. @param isLast whether the run has failed by that. */
-  lose(session: Session, run: AttemptedRun, isLast: boolean): Promise<void>
+  lose(session: Session, run: AttemptedRun & ReadyRun, isLast: boolean): Promise<void>
   /** The run has ended without having been started; not within a transaction. */
   withdraw(run: AttemptedRun): Promise<void>
 }
@@ -127,9 +127,9 @@ class JobHandout implements Handout {
     if (jobs.length > 0) await this.#jobs.complete(session, queueOf(run), jobs)
   }
 
-  async lose(session: Session, run: AttemptedRun, isLast: boolean): Promise<void> {
+  async lose(session: Session, run: AttemptedRun & ReadyRun, isLast: boolean): Promise<void> {
     const [job] = takenJobOf(run)
-    if (job) await this.#jobs.lose(session, queueOf(run), job, isLast)
+    if (job) await this.#jobs.lose(session, queueOf(run), { ...job, priority: run.priority }, isLast)
   }
 
   async withdraw(run: AttemptedRun): Promise<void> {

@@ -152,8 +152,8 @@ export class RunQueue {
       if (run?.browser_context_id != null && !alone) throw new TurnNeeded()
       const hold = run && (await holdFor(session, run, at))
       if (hold === undefined || hold === 'wait') {
-        const taken = attemptedBy(head, ticket)
-        await (hold === 'wait' ? this.#handout.park(session, taken) : this.#handout.end(session, taken))
+        // Not ended: pg-boss gives out again what has been at work for a day, and such a run may need its job again.
+        await this.#handout.park(session, attemptedBy(head, ticket))
         await turns.passOver(session, head, at)
         if (++passedOver === passedOverMax) return { claims, more: true }
         continue

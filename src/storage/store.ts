@@ -116,7 +116,7 @@ export interface Jobs {
   unpark(session: Session, queue: string, jobs: readonly Job[]): Promise<void>
   complete(session: Session, queue: string, jobs: readonly TakenJob[]): Promise<void>
   /** The job was lost with its taker: another may take it, unless that was the last time; it is a dead letter then. */
-  lose(session: Session, queue: string, job: TakenJob, isLast: boolean): Promise<void>
+  lose(session: Session, queue: string, job: Job & TakenJob, isLast: boolean): Promise<void>
   /** Removes jobs that nobody has taken. */
   remove(queue: string, ids: readonly string[]): Promise<void>
 }

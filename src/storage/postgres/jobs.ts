@@ -120,19 +120,21 @@ export class PostgresJobs implements Jobs {
 
   async unpark(session: Session, queue: string, jobs: readonly Job[]): Promise<void> {
     const resumed = await this.#with((boss) => boss.resume(queue, jobs.map(idOf), within(session)))
-    // It says so, if not in its types.
-    const { affected = 0 } = resumed as { affected?: number }
     // It forgets what has been parked for long; those that it knows are left as they are.
-    if (affected < jobs.length) await this.add(session, queue, jobs)
+    if (affectedBy(resumed) < jobs.length) await this.add(session, queue, jobs)
   }
 
   async complete(session: Session, queue: string, jobs: readonly TakenJob[]): Promise<void> {
     await this.#with((boss) => boss.complete(queue, [...jobs], null, within(session)))
   }
 
-  async lose(session: Session, queue: string, job: TakenJob, isLast: boolean): Promise<void> {
+  async lose(session: Session, queue: string, job: Job & TakenJob, isLast: boolean): Promise<void> {
     if (!isLast) {
-      await this.#with((boss) => boss.fail(queue, job, { reason: 'workerLost' }, within(session)))
+      const { id, retryCount } = job
+      const reason = { reason: 'workerLost' }
+      const failed = await this.#with((boss) => boss.fail(queue, { id, retryCount }, reason, within(session)))
+      // pg-boss has lost it, too, and somebody may have taken it since and parked it.
+      if (affectedBy(failed) === 0) await this.unpark(session, queue, [job])
       return
     }
     await this.complete(session, queue, [job])
@@ -143,6 +145,11 @@ export class PostgresJobs implements Jobs {
   async remove(queue: string, ids: readonly string[]): Promise<void> {
     await this.#with((boss) => boss.cancel(queue, [...ids]))
   }
+}
+
+/** How many jobs a command has changed: pg-boss says so, if not in its types. */
+function affectedBy(response: unknown): number {
+  return (response as { affected?: number }).affected ?? 0
 }
 
 function isTaken(job: Job | TakenJob): job is TakenJob {

@@ -1,0 +1,68 @@
+/** What becomes of runs whose jobs pg-boss's own maintenance has changed: nothing that their workers would notice. */
+import { PgBoss } from 'pg-boss'
+import { expect, test } from 'vitest'
+import { claimAll, claimOne, failed, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
+import { postgres } from '../support/postgres.ts'
+import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
+
+const schema = 'execution_service_jobs'
+
+/** As if the attempts that are under way had begun a day and an hour ago. */
+async function aDayPasses(test: Test, { store, place }: Domain): Promise<void> {
+  await store.read.all(
+    `UPDATE ${schema}.job SET started_on = started_on - interval '25 hours' WHERE state = 'active'`,
+    [],
+  )
+  const boss = new PgBoss({ connectionString: place, schema, migrate: false, schedule: false, supervise: false })
+  boss.on('error', () => {})
+  await boss.start()
+  test.onTestFinished(() => boss.stop({ graceful: false }))
+  await boss.supervise()
+  const states = await store.read.all(`SELECT state::text FROM ${schema}.job WHERE state = 'retry'`, [])
+  expect(states.length).toBeGreaterThan(0)
+}
+
+test('a run that fails after more than a day is tried again, though its job was given out meanwhile', async (test) => {
+  const clock = stoppedClock()
+  const domain = await openDomain(test, { kind: postgres, now: clock.now })
+  const { principal } = await newAccount(domain)
+  const long = await queueRun(domain, principal)
+  const claim = await claimOne(domain)
+  await aDayPasses(test, domain)
+  const other = await queueRun(domain, principal)
+  expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: other.id }])
+  expect(await domain.queue.settle(claim, failed, { ...noRetry, maxAttempts: 2 })).toBe(true)
+  expect(await claimAll(domain.queue, domain)).toEqual([])
+  clock.advance(1)
+  await domain.upkeep.once()
+  expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: long.id, attempt: 2 }])
+})
+
+test('a run does not start before its delay has ended, though its job was given out again', async (test) => {
+  const domain = await openDomain(test, { kind: postgres })
+  const { principal } = await newAccount(domain)
+  await queueRun(domain, principal)
+  const claim = await claimOne(domain)
+  await aDayPasses(test, domain)
+  await domain.queue.settle(claim, failed, { maxAttempts: 2, backoffSeconds: 3600, backoffFactor: 1 })
+  const other = await queueRun(domain, principal)
+  expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: other.id }])
+})
+
+test.for(['handed back', 'lost with its worker'])('a run that is %s after that is started again', async (how, test) => {
+  const clock = stoppedClock()
+  const domain = await openDomain(test, { kind: postgres, now: clock.now })
+  const { principal } = await newAccount(domain)
+  const long = await queueRun(domain, principal)
+  const claim = await claimOne(domain)
+  await aDayPasses(test, domain)
+  const other = await queueRun(domain, principal)
+  expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: other.id }])
+  if (how === 'handed back') await domain.queue.settle(claim, { kind: 'workerStopped' }, noRetry)
+  else {
+    clock.advance(leaseSeconds + 1)
+    await domain.upkeep.once()
+  }
+  const again = await claimAll(domain.queue, domain)
+  expect(again.map(({ runId }) => runId)).toContain(long.id)
+})
