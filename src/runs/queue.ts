@@ -2,6 +2,7 @@
  * What workers do with runs: claim them under a lease, report on them, end attempts. Every report names the attempt,
  * which is the fencing token: a worker that was paused past its lease changes nothing any more.
  */
+import { inList } from '../storage/lists.ts'
 import type { Session, Store } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
 import { type NewArtifact, putArtifact } from './artifacts.ts'
@@ -22,9 +23,6 @@ export interface QueueOptions {
   /** Told of the runs that finish here. */
   observer?: RunObserver
 }
-
-const renewSql = `UPDATE runs SET lease_expires_at = ? WHERE status = 'running' AND worker_id = ?
-  RETURNING attempts, ${attemptedColumns}`
 
 const cancelRequestedSql = `SELECT id, attempts FROM runs
   WHERE status = 'running' AND cancel_requested = 1 AND worker_id = ?`
@@ -100,7 +98,7 @@ export class RunQueue {
         overlapping: true,
         ...(alone && { turn: 'claim' }),
       })
-      // What an earlier batch has claimed is not to be lost with this one: its leases would be renewed for ever.
+      // What an earlier batch has claimed is not to be lost with this one: its runs would wait until their leases have run out.
       const taken = await batch.catch((error: unknown) => {
         if (error instanceof TurnNeeded) {
           alone = true
@@ -164,11 +162,18 @@ export class RunQueue {
     return { claims, more: false }
   }
 
-  /** Prolongs all leases of the worker; returns those that it still holds. */
-  async renew(workerId: string, leaseSeconds: number): Promise<Lease[]> {
+  /**
+   * Prolongs the worker's leases; returns those that it still holds. Of no others: a claim may have been written down
+   * whose answer was lost with the connection, and nobody is at work on such a run.
+   */
+  async renew(workerId: string, leases: readonly Lease[], leaseSeconds: number): Promise<Lease[]> {
+    if (leases.length === 0) return []
     const until = this.#now() + leaseSeconds * 1000
+    const { marks, values } = inList(leases.map(({ runId }) => runId))
+    const sql = `UPDATE runs SET lease_expires_at = ? WHERE status = 'running' AND worker_id = ? AND id IN (${marks})
+      RETURNING attempts, ${attemptedColumns}`
     const renew = async (session: Session) => {
-      const held = await session.all<AttemptedRun & { attempts: number }>(renewSql, [until, workerId])
+      const held = await session.all<AttemptedRun & { attempts: number }>(sql, [until, workerId, ...values])
       await this.#handout.touch(session, held)
       return held
     }

@@ -55,8 +55,8 @@ export class Worker {
   readonly #browser: BrowserHost
   /** Attempts that have their executor, by run and attempt. */
   readonly #attempts = new Map<string, Attempt>()
-  /** One for each claimed run, until it is settled. */
-  readonly #ended = new Set<Promise<unknown>>()
+  /** What has been claimed, until it is settled, and when it is. */
+  readonly #claims = new Map<Claim, Promise<unknown>>()
   readonly #onFatal: (error: unknown) => void
   #parts: AttemptParts | undefined
   #stopListening: (() => void)[] = []
@@ -121,7 +121,7 @@ export class Worker {
       this.#handingBack = true
       for (const attempt of this.#attempts.values()) attempt.interrupt('workerStopped')
     }, graceSeconds * 1000)
-    await Promise.all(this.#ended)
+    await Promise.all(this.#claims.values())
     clearTimeout(timer)
     clearInterval(this.#renewal)
     this.#pool.close()
@@ -149,7 +149,7 @@ export class Worker {
     const parts = this.#parts
     while (this.#again && !this.#stopping && parts) {
       this.#again = false
-      const slots = this.#options.slots - this.#ended.size
+      const slots = this.#options.slots - this.#claims.size
       if (slots === 0) break
       try {
         const claims = await this.#queue.claim(this.#id, parts.workflows.list(), slots, this.#options.leaseSeconds)
@@ -177,10 +177,10 @@ export class Worker {
       .catch((error: unknown) => log.error({ err: error }, 'the attempt was not ended'))
       .finally(() => {
         this.#attempts.delete(key)
-        this.#ended.delete(ended)
+        this.#claims.delete(claim)
         this.#wake()
       })
-    this.#ended.add(ended)
+    this.#claims.set(claim, ended)
   }
 
   /** Returns whether the outcome is written down. */
@@ -202,8 +202,8 @@ export class Worker {
   }
 
   /**
-   * Ends an attempt whose outcome could not be written down: its lease would be renewed with the worker's others, so
-   * that the run would never end. A lease that is lost already is not touched.
+   * Ends an attempt whose outcome could not be written down, so that the run need not wait until its lease has run out.
+   * A lease that is lost already is not touched.
    */
   #letGo(claim: Claim): Promise<boolean> {
     return untilAvailable(() => this.#queue.settle(claim, { kind: 'workerLost' }, noRetry))
@@ -223,11 +223,12 @@ export class Worker {
   async #renew(): Promise<void> {
     // In the same turn, so that both share a commit.
     void this.#presence.announce()
-    if (this.#ended.size === 0) return
+    if (this.#claims.size === 0) return
     // What is claimed while the leases are renewed is not among those that come back.
     const before = [...this.#attempts]
     try {
-      const held = new Set((await this.#queue.renew(this.#id, this.#options.leaseSeconds)).map(keyOf))
+      const leases = [...this.#claims.keys()]
+      const held = new Set((await this.#queue.renew(this.#id, leases, this.#options.leaseSeconds)).map(keyOf))
       for (const [key, attempt] of before) if (!held.has(key)) attempt.interrupt('leaseLost')
       await this.#endCancelled()
     } catch (error) {

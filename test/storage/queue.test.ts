@@ -112,7 +112,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
 
       const before = await eventsAfter(domain.store.read, run.id, 0, 100)
       const report = { at: clock.now(), type: 'log', data: { level: 'info', message: 'still here' } } as const
-      expect(await domain.queue.renew('paused', leaseSeconds)).toEqual([])
+      expect(await domain.queue.renew('paused', [paused], leaseSeconds)).toEqual([])
       expect(await domain.queue.report(paused, [report])).toBe(false)
       expect(await domain.queue.finishStep(paused, 'a step', Buffer.from('value'), [report])).toBe(false)
       expect(await domain.queue.settle(paused, { kind: 'succeeded', output: 'late' }, noRetry, [report])).toBe(false)
@@ -153,7 +153,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       for (let renewal = 0; renewal < 3; renewal += 1) {
         clock.advance(leaseSeconds - 1)
         const { runId, attempt, workerId } = first
-        expect(await domain.queue.renew('one', leaseSeconds)).toEqual([{ runId, attempt, workerId }])
+        expect(await domain.queue.renew('one', [first], leaseSeconds)).toEqual([{ runId, attempt, workerId }])
         await domain.upkeep.once()
       }
       const status = async ({ runId }: Claim) => (await domain.runs.get(principal.accountId, runId))?.status

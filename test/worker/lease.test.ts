@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test, vi } from 'vitest'
+import type { Claim } from '../../src/runs/claim.ts'
 import { Workers } from '../../src/runs/workers.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type Session, type Store, StoreUnavailable } from '../../src/storage/store.ts'
@@ -42,6 +43,27 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'running', attempts: 2 })
       expect(await history(domain, run)).toHaveLength(3)
     })
+  })
+
+  test('leaves a run to another whose claim was written down when it seemed to be refused', async (test) => {
+    const { domain, principal, file } = await openInstallation(test)
+    const lost = new Set<string>()
+    const write: Store['write'] = async (work, options) => {
+      const done = await domain.store.write(work, options)
+      const claims = (done as { claims?: Claim[] } | undefined)?.claims ?? []
+      const [claim] = claims
+      if (claim?.attempt !== 1 || claim.workflowId !== 'talk') return done
+      lost.add(claim.runId)
+      throw new StoreUnavailable('The connection was lost while the claim was committed.')
+    }
+    await startWorker(test, { ...domain, store: { ...domain.store, write } }, { leaseSeconds: 0.6, slots: 2 })
+    const variables = { started: file('started'), until: file('until') }
+    await queueRun(domain, principal, { workflowId: 'wait', variables })
+    await started(variables.started)
+    const run = await queueRun(domain, principal, { workflowId: 'talk' })
+    expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 2 })
+    expect([...lost]).toEqual([run.id])
+    writeFileSync(variables.until, '')
   })
 
   describe('is known to live', () => {
