@@ -35,6 +35,9 @@ const settleSql = `UPDATE runs SET status = ?, reason = ?, worker_id = NULL, lea
 /** In one transaction. */
 const passedOverMax = 100
 
+/** Bounds how long looking for a run takes, of which there may be none: 500 are looked at each time. */
+const looksMax = 4
+
 interface ClaimOptions {
   workerId: string
   slots: number
@@ -75,7 +78,7 @@ export class RunQueue {
     leaseSeconds: number,
   ): Promise<Claim[]> {
     // Most wake-ups find nothing; reading first spares them a write transaction.
-    const turns = await this.#turns(this.#store.read, workflows)
+    const turns = await this.#findTurns(workflows)
     if (!turns.next()) return []
     await this.#handout.open(turns.heads)
     // Two that count at the same time would both find room for one more.
@@ -113,6 +116,19 @@ export class RunQueue {
     this.#lastAccount = claims.at(-1)?.accountId ?? this.#lastAccount
     if (claims.length > 0) this.#store.ring('runs')
     return claims
+  }
+
+  /**
+   * However many accounts are at a limit, or have runs for other workers alone, those behind them get their turn: if not
+   * now, then when the worker asks again, which goes on from there.
+   */
+  async #findTurns(workflows: readonly Claimable[]): Promise<Turns> {
+    for (let look = 1; ; look += 1) {
+      const turns = await this.#turns(this.#store.read, workflows)
+      if (turns.last === undefined || turns.next()) return turns
+      this.#lastAccount = turns.last
+      if (look === looksMax) return turns
+    }
   }
 
   #turns(session: Session, workflows: readonly Claimable[]): Promise<Turns> {

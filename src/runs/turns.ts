@@ -26,6 +26,13 @@ const inOrder = 'ORDER BY account_id, workflow_id, priority DESC, id LIMIT 1'
 /** How many are compared for one decision; whoever is not among them is at the next, which begins behind these. */
 const headsMax = 500
 
+/** The last account that is there with all of its workflows, where there may be more heads. */
+function lastOf(heads: readonly Head[]): string | undefined {
+  if (heads.length < headsMax) return undefined
+  const cut = heads.at(-1)?.account_id
+  return heads.findLast(({ account_id }) => account_id !== cut)?.account_id ?? cut
+}
+
 /**
  * One or two looks into the index for each head: with GROUP BY, both stores read past every run that waits, and SQLite
  * does with `(account_id, workflow_id) > (…)` too.
@@ -62,9 +69,12 @@ export class Turns {
   readonly #accountConcurrency: number
   /** By account, those who are next first. */
   readonly #places = new Map<string, number>()
+  /** The account behind which there may be more; `undefined` when all are among these. */
+  readonly last: string | undefined
 
-  private constructor(heads: Head[], running: Running, { workflows, accountConcurrency }: Claimer) {
+  private constructor(heads: Head[], running: Running, { workflows, accountConcurrency }: Claimer, last?: string) {
     this.#heads = heads
+    this.last = last
     this.#running = running
     this.#workflows = new Map(workflows.map((workflow) => [workflow.id, workflow]))
     this.#accountConcurrency = accountConcurrency
@@ -73,14 +83,18 @@ export class Turns {
   }
 
   static async read(session: Session, claimer: Claimer, now: number): Promise<Turns> {
-    const heads = await session.all<Head>(headsSql, [now, claimer.after, now, now])
+    const { after } = claimer
+    const heads = await session.all<Head>(headsSql, [now, after, now, now])
+    let last = lastOf(heads)
     // From the beginning again, up to where it began.
-    if (claimer.after !== '' && heads.length < headsMax) {
+    if (after !== '' && heads.length < headsMax) {
       const others = await session.all<Head>(headsSql, [now, '', now, now])
-      heads.push(...others.filter(({ account_id }) => account_id <= claimer.after))
+      heads.push(...others.filter(({ account_id }) => account_id <= after))
+      const lastOfOthers = lastOf(others)
+      if (lastOfOthers !== undefined && lastOfOthers < after) last = lastOfOthers
     }
     const running = heads.length > 0 ? await countRunning(session) : new Map()
-    return new Turns(heads, running, claimer)
+    return new Turns(heads, running, claimer, last)
   }
 
   copy(): Turns {

@@ -1,9 +1,12 @@
 /** Whose run is started next: what an account may rely on, whatever others have queued. */
 import { describe, expect, test } from 'vitest'
 import type { Claim } from '../../src/runs/claim.ts'
-import { claimAll, claimOne, noRetry } from '../support/claims.ts'
+import { claimAll, claimOne, leaseSeconds, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
+
+/** With two accounts that have each of them, more than are compared at a time. */
+const elsewhere = Array.from({ length: 300 }, (_, index) => workflow({ id: `elsewhere-${index}` }))
 
 const succeeded = { kind: 'succeeded', output: null } as const
 
@@ -78,5 +81,20 @@ describe.each(stores)('the turns of accounts ($name)', (kind) => {
       for (const claim of claims) await other.queue.settle(claim, succeeded, noRetry)
       finished += claims.length
     }
+  })
+
+  test('come to one that is behind hundreds of others whose runs this worker cannot start', async (test) => {
+    const here = workflow({ id: 'here' })
+    const domain = await openDomain(test, { kind, workflows: [here, ...elsewhere] })
+    const [first, second] = [await newAccount(domain), await newAccount(domain)]
+    for (const { principal } of [first, second]) {
+      await Promise.all(elsewhere.map(({ id }) => queueRun(domain, principal, { workflowId: id })))
+    }
+    const last = await newAccount(domain)
+    const behind = await queueRun(domain, last.principal, { workflowId: 'here' })
+    // In the account that the first look ends within.
+    const within = await queueRun(domain, second.principal, { workflowId: 'here' })
+    const claims = await domain.queue.claim('worker', [here], 10, leaseSeconds)
+    expect(claims.map(({ runId }) => runId).sort()).toEqual([behind.id, within.id].sort())
   })
 })
