@@ -14,10 +14,15 @@ export function readForm(bytesMax: number): RequestHandler[] {
     (request, response, next) => {
       const isForm = request.headers['content-type'] === undefined || request.is('urlencoded') !== false
       if (!isForm && response.locals.file === undefined) throw new NoForm()
-      response.locals.form = new URLSearchParams(typeof request.body === 'string' ? request.body : '')
+      response.locals.form = new URLSearchParams(typeof request.body === 'string' ? withoutNul(request.body) : '')
       next()
     },
   ]
+}
+
+/** PostgreSQL keeps no text with U+0000, and HTML has U+FFFD in its place (section 13.2.5). */
+function withoutNul(text: string): string {
+  return text.replaceAll(/%00|\0/g, '%EF%BF%BD')
 }
 
 /** The fields of the form that was sent. */

@@ -35,6 +35,8 @@ export function protect(parts: Parts): RequestHandler[] {
     },
     securityHeaders(secure),
     (request, _response, next) => {
+      // PostgreSQL takes no text with it, not even to look for it.
+      if (request.url.includes('%00')) throw new PageNotFound()
       // The public address says how readers come here; a proxy need not repeat it.
       if (secure) request.headers['x-forwarded-proto'] = 'https'
       next(isCrossSite(request) ? new CrossSite() : undefined)

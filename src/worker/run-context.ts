@@ -69,6 +69,9 @@ export class RunningAttempt {
   }
 
   async #step<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value> {
+    // Neither store gives such a name back as it was.
+    if (name.includes('\0') || !name.isWellFormed())
+      throw new Error('The name of a step has U+0000 or half of a surrogate pair in it: leave it out.')
     if (this.#steps.has(name))
       throw new Error(`Two steps of this run are named "${name}": their results would be mixed up.`)
     this.#steps.add(name)

@@ -97,6 +97,17 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
     expect(new Set(pids).size).toBe(1)
   })
 
+  test.for(['U+0000 \0', 'half of a pair \ud83d'])(
+    'refuses a step with %j in its name, as its workflow may see',
+    async (name, test) => {
+      const { domain, principal, file } = await openInstallation(test)
+      await startWorker(test, domain)
+      const run = await queueRun(domain, principal, { workflowId: 'steps', variables: { file: file('count'), name } })
+      const error = { message: expect.stringContaining('The name of a step has') }
+      expect(await finished(domain, run)).toMatchObject({ status: 'failed', reason: 'workflowFailed', error })
+    },
+  )
+
   describe('when an attempt fails', () => {
     test('tries again as often as the policy says, and tells the last error', async (test) => {
       const { domain, principal, file } = await openInstallation(test)

@@ -9,7 +9,7 @@ export default defineWorkflow({
   variables: {
     type: 'object',
     required: ['file'],
-    properties: { file: { type: 'string' }, failures: { type: 'integer', default: 0 } },
+    properties: { file: { type: 'string' }, failures: { type: 'integer', default: 0 }, name: { type: 'string' } },
   },
   output: {},
   retry: { maxAttempts: 3, backoffSeconds: 0.001, backoffFactor: 1 },
@@ -21,6 +21,7 @@ export default defineWorkflow({
       return { madeBy: attempt, nothing: undefined }
     })
     await step('nothing', () => undefined)
+    if (variables.name !== undefined) await step(variables.name, () => undefined)
     if (attempt <= (variables.failures ?? 0)) throw new RangeError(`Attempt ${attempt} fails.`)
     const second = await step('second', async () => {
       await count('second')
