@@ -83,7 +83,7 @@ function workersActions(store: Store, runs: Runs, workflows: Workflows, accountI
       const claims = await queue.claim(workerId, workflows.list(), together, 15)
       if (claims.length < together) throw new Error('There was nothing to claim.')
       await Promise.all(claims.map((claim) => queue.report(claim, [report])))
-      await queue.renew(workerId, 15)
+      await queue.renew(workerId, claims, 15)
       await queue.cancelRequested(workerId)
       await Promise.all(claims.map((claim) => queue.settle(claim, { kind: 'succeeded', output: 1 }, retry)))
     },

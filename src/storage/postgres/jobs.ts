@@ -99,47 +99,47 @@ export class PostgresJobs implements Jobs {
 
   async add(session: Session, queue: string, jobs: readonly Job[]): Promise<void> {
     const inserts = jobs.map(({ id, priority }) => ({ id, priority, data: {} }))
-    await this.#with((boss) => boss.insert(queue, inserts, within(session)))
+    await this.#with((boss) => boss.insert(queue, inserts, within(session, queue)))
   }
 
   async take(session: Session, queue: string, count: number): Promise<TakenJob[]> {
     if (!this.#opened.has(queue)) return []
-    const jobs = await this.#with((boss) => boss.fetch(queue, { batchSize: count, ...within(session) }))
+    const jobs = await this.#with((boss) => boss.fetch(queue, { batchSize: count, ...within(session, queue) }))
     return jobs.map(({ id, retryCount }) => ({ id, retryCount }))
   }
 
   async touch(session: Session, queue: string, jobs: readonly TakenJob[]): Promise<void> {
-    await this.#with((boss) => boss.touch(queue, [...jobs], within(session)))
+    await this.#with((boss) => boss.touch(queue, [...jobs], within(session, queue)))
   }
 
   async park(session: Session, queue: string, jobs: readonly (Job | TakenJob)[]): Promise<void> {
     const [taken, waiting] = [jobs.filter(isTaken), jobs.filter((job) => !isTaken(job))]
-    if (taken.length > 0) await this.#with((boss) => boss.cancel(queue, taken, within(session)))
-    if (waiting.length > 0) await this.#with((boss) => boss.cancel(queue, waiting.map(idOf), within(session)))
+    if (taken.length > 0) await this.#with((boss) => boss.cancel(queue, taken, within(session, queue)))
+    if (waiting.length > 0) await this.#with((boss) => boss.cancel(queue, waiting.map(idOf), within(session, queue)))
   }
 
   async unpark(session: Session, queue: string, jobs: readonly Job[]): Promise<void> {
-    const resumed = await this.#with((boss) => boss.resume(queue, jobs.map(idOf), within(session)))
+    const resumed = await this.#with((boss) => boss.resume(queue, jobs.map(idOf), within(session, queue)))
     // It forgets what has been parked for long; those that it knows are left as they are.
     if (affectedBy(resumed) < jobs.length) await this.add(session, queue, jobs)
   }
 
   async complete(session: Session, queue: string, jobs: readonly TakenJob[]): Promise<void> {
-    await this.#with((boss) => boss.complete(queue, [...jobs], null, within(session)))
+    await this.#with((boss) => boss.complete(queue, [...jobs], null, within(session, queue)))
   }
 
   async lose(session: Session, queue: string, job: Job & TakenJob, isLast: boolean): Promise<void> {
     if (!isLast) {
       const { id, retryCount } = job
       const reason = { reason: 'workerLost' }
-      const failed = await this.#with((boss) => boss.fail(queue, { id, retryCount }, reason, within(session)))
+      const failed = await this.#with((boss) => boss.fail(queue, { id, retryCount }, reason, within(session, queue)))
       // pg-boss has lost it, too, and somebody may have taken it since and parked it.
       if (affectedBy(failed) === 0) await this.unpark(session, queue, [job])
       return
     }
     await this.complete(session, queue, [job])
     const letter = { data: { runId: job.id, queue, taken: job.retryCount + 1 } }
-    await this.#with((boss) => boss.insert(deadLetters, [letter], within(session)))
+    await this.#with((boss) => boss.insert(deadLetters, [letter], within(session, deadLetters)))
   }
 
   async remove(queue: string, ids: readonly string[]): Promise<void> {
@@ -163,14 +163,18 @@ function idOf({ id }: Job | TakenJob): string {
 /** What is said for every run: giving a job out, entering, settling and touching it. */
 const isHot = /^\s*(WITH|INSERT INTO \S+\.job)/
 
-function executing(runner: Runner) {
-  const executeSql = (text: string, values?: unknown[]) =>
-    isHot.test(text) ? runner.query({ ...prepared(text), values: values ?? [] }) : runner.query(text, values)
+/** @param queue whose name pg-boss writes into its statements: each connection would prepare them for each queue. */
+function executing(runner: Runner, queue?: string) {
+  const executeSql = (text: string, values: unknown[] = []) => {
+    if (!isHot.test(text)) return runner.query(text, values)
+    const general = text.replaceAll(`'${queue}'`, `$${values.length + 1}::text`)
+    return runner.query({ ...prepared(general), values: general === text ? values : [...values, queue] })
+  }
   return { executeSql }
 }
 
-function within(session: Session) {
+function within(session: Session, queue: string) {
   const runner = jobRunners.get(session)
   if (!runner) throw new Error('Jobs are changed in a transaction.')
-  return { db: executing(runner) }
+  return { db: executing(runner, queue) }
 }
