@@ -1,0 +1,105 @@
+/** What is PostgreSQL's own: what stands in the way of opening it, and how it goes on after it was lost. */
+import pg from 'pg'
+import { expect, test } from 'vitest'
+import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
+import { StoreUnavailable } from '../../src/storage/store.ts'
+import { postgres, whileRefused } from '../support/postgres.ts'
+import { newAccount, newPlace, openDomain, openStore, queueRun, type Test } from '../support/store.ts'
+
+async function refusal(url: string): Promise<string> {
+  const opened = openPostgresStore(url, { connectionsMax: 2 })
+  return opened.then(
+    async (store) => {
+      await store.close()
+      return 'opened'
+    },
+    (error: Error) => error.message,
+  )
+}
+
+/** The place's URL with another user, and with what else is changed of it. */
+function changed(place: string, changes: Partial<URL>): string {
+  return Object.assign(new URL(place), changes).href
+}
+
+async function administer(place: string, sql: string): Promise<void> {
+  const client = new pg.Client(place)
+  await client.connect()
+  await client.query(sql).finally(() => client.end())
+}
+
+/** A role that may sign in, and nothing else; gone when the test ends. */
+async function newRole(test: Test, place: string): Promise<string> {
+  const name = `role_${crypto.randomUUID().replaceAll('-', '')}`
+  await administer(place, `CREATE ROLE ${name} LOGIN`)
+  test.onTestFinished(() => administer(place, `DROP OWNED BY ${name}; DROP ROLE ${name}`))
+  return name
+}
+
+test('says in a sentence what is in the way of opening it, and nothing of the password', async (test) => {
+  const place = await newPlace(test, postgres)
+  const password = 'a-secret'
+  expect(await refusal(changed(place, { port: '1', password }))).toMatch(
+    /^PostgreSQL at 127\.0\.0\.1:1\/\w+ cannot be reached \(.*ECONNREFUSED.*\): start it, or correct DATABASE_URL\.$/,
+  )
+  const nowhere = await refusal(changed(place, { pathname: '/nowhere', password }))
+  expect(nowhere).toMatch(
+    /has no such database: database "nowhere" does not exist\. Create it, or correct DATABASE_URL\.$/,
+  )
+  expect(nowhere).not.toContain(password)
+})
+
+test('asks for the rights that it lacks', async (test) => {
+  const place = await postgres.prepare({ empty: true })
+  test.onTestFinished(() => postgres.remove(place))
+  const username = await newRole(test, place)
+  expect(await refusal(changed(place, { username }))).toMatch(
+    /lacks rights in the database .* Grant it CREATE on the database/,
+  )
+})
+
+test('is not opened by a version that is older than it', async (test) => {
+  const place = await newPlace(test, postgres)
+  const insert = 'INSERT INTO execution_service.kysely_migration'
+  await administer(place, `${insert} (name, timestamp) VALUES ('9999-later', '2027-01-01')`)
+  expect(await refusal(place)).toMatch(/^The store was written by a newer version of this service/)
+})
+
+test('is unavailable while connections are refused, and goes on by itself afterwards', async (test) => {
+  const domain = await openDomain(test, { kind: postgres })
+  const { principal } = await newAccount(domain)
+  await queueRun(domain, principal)
+  await whileRefused(domain.place, async () => {
+    await expect(domain.store.check()).rejects.toThrow(StoreUnavailable)
+    await expect(queueRun(domain, principal)).rejects.toThrow(StoreUnavailable)
+    await expect(domain.runs.list(principal.accountId, { limit: 1 })).rejects.toThrow(StoreUnavailable)
+  })
+  await domain.store.check()
+  await queueRun(domain, principal)
+  expect((await domain.runs.list(principal.accountId, { limit: 10 }))?.runs).toHaveLength(2)
+})
+
+test('goes on when a newer version changes the tables that its statements were prepared for', async (test) => {
+  const domain = await openDomain(test, { kind: postgres })
+  const { principal } = await newAccount(domain)
+  const { id } = await queueRun(domain, principal)
+  const claim = () => domain.queue.claim('worker', domain.workflows.list(), 1, 15)
+  // Each connection has prepared what it does by now.
+  for (let count = 0; count < 10; count += 1) await domain.runs.get(principal.accountId, id)
+  const [first] = await claim()
+  if (first)
+    await domain.queue.settle(first, { kind: 'workerStopped' }, { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 })
+  await administer(domain.place, 'ALTER TABLE execution_service.runs ADD COLUMN later TEXT')
+  expect(await domain.runs.get(principal.accountId, id)).toMatchObject({ status: 'queued' })
+  expect(await claim()).toMatchObject([{ runId: id, attempt: 2 }])
+})
+
+test('acknowledges no write before it is durable, whatever the server has as its default', async (test) => {
+  const place = await newPlace(test, postgres)
+  const name = new URL(place).pathname.slice(1)
+  await administer(place, `ALTER DATABASE ${name} SET synchronous_commit TO off`)
+  const store = await openStore(test, place, postgres)
+  const shown = "SELECT current_setting('synchronous_commit') AS value"
+  expect(await store.read.all(shown, [])).toEqual([{ value: 'on' }])
+  expect(await store.write((session) => session.all(shown, []))).toEqual([{ value: 'on' }])
+})
