@@ -9,6 +9,8 @@ export interface TcpProxy {
   cut(): void
   /** Passes nothing on any more; connections stay open, and new ones are accepted. */
   stall(): void
+  /** Passes nothing on any more of the connections that are there, and everything of new ones. */
+  lose(): void
   /** Passes everything on again; what was stalled is reset. */
   mend(): void
 }
@@ -16,6 +18,7 @@ export interface TcpProxy {
 export async function startTcpProxy(test: Test, target: number): Promise<TcpProxy> {
   let state: 'whole' | 'cut' | 'stalled' = 'whole'
   const sockets = new Set<Socket>()
+  const lost = new WeakSet<Socket>()
   const keep = (socket: Socket) => {
     sockets.add(socket)
     socket.on('error', () => {}).once('close', () => sockets.delete(socket))
@@ -26,7 +29,7 @@ export async function startTcpProxy(test: Test, target: number): Promise<TcpProx
   }
   const pass = (from: Socket, to: Socket) => {
     from.on('data', (bytes) => {
-      if (state === 'whole') to.write(bytes)
+      if (state === 'whole' && !lost.has(from)) to.write(bytes)
     })
     from.once('close', () => to.destroy())
   }
@@ -52,6 +55,9 @@ export async function startTcpProxy(test: Test, target: number): Promise<TcpProx
       reset()
     },
     stall: () => become('stalled'),
+    lose() {
+      for (const socket of sockets) lost.add(socket)
+    },
     mend() {
       reset()
       become('whole')

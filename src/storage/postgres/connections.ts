@@ -3,7 +3,7 @@ import { Kysely, PostgresAdapter, PostgresDialect, PostgresQueryCompiler } from 
 import { Client, type ClientConfig, Pool, type PoolClient, types } from 'pg'
 import { type Session, StoreUnavailable, type Value } from '../store.ts'
 import type { Tables } from '../tables.ts'
-import { asUnavailable, isOutdated } from './failures.ts'
+import { asUnavailable, isOfConnection, isOutdated } from './failures.ts'
 
 /** Where the tables are; what else is in the database is not touched. */
 export const schema = 'execution_service'
@@ -51,9 +51,9 @@ export function openPool(url: string, connectionsMax: number): Pool {
   return pool
 }
 
-/** A connection of its own, for what holds it: migrating and listening. */
-export async function connect(url: string): Promise<Client> {
-  const client = new Client(configOf(url))
+/** A connection of its own, for what holds it: migrating, which may take long, and listening. */
+export async function connect(url: string, queryMilliseconds = queryMillisecondsMax): Promise<Client> {
+  const client = new Client({ ...configOf(url), query_timeout: queryMilliseconds })
   client.on('error', () => {})
   await client.connect()
   return client
@@ -73,11 +73,13 @@ export async function connectionOf(pool: Pool): Promise<PoolClient> {
 /** Each statement on whichever connection is free. */
 export function anyOf(pool: Pool): Runner {
   const query = async (...statement: unknown[]) => {
-    try {
-      return await onAnyOf(pool, statement)
-    } catch (error) {
-      if (!isOutdated(error)) throw error
-      return onAnyOf(pool, statement)
+    // Each connection may be outdated, and is given up then.
+    for (let outdated = 0; ; outdated += 1) {
+      try {
+        return await onAnyOf(pool, statement)
+      } catch (error) {
+        if (!isOutdated(error) || outdated === pool.options.max) throw error
+      }
     }
   }
   return { query: query as Runner['query'] }
@@ -94,7 +96,7 @@ async function onAnyOf(pool: Pool, statement: unknown[]): Promise<unknown> {
   try {
     return await (client.query as (...statement: unknown[]) => Promise<unknown>)(...statement)
   } catch (error) {
-    broken ||= isOutdated(error)
+    broken ||= isOfConnection(error)
     throw error
   } finally {
     client.off('error', onError)

@@ -41,11 +41,21 @@ export function isOutdated(error: unknown): boolean {
   return codeOf(error) === '0A000'
 }
 
+/** Whether the connection is of no use any more: outdated, or one on which no answer has come. */
+export function isOfConnection(error: unknown): boolean {
+  const cause = error instanceof StoreUnavailable ? error.cause : error
+  return isOutdated(cause) || (isUnavailable(cause) && !isSqlState(codeOf(cause) ?? ''))
+}
+
+function isSqlState(code: string): boolean {
+  return /^[0-9A-Z]{5}$/.test(code)
+}
+
 function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = codeOf(error)
   if (code === undefined) return unavailableMessages.test(error.message)
-  if (/^[0-9A-Z]{5}$/.test(code)) {
+  if (isSqlState(code)) {
     return (
       unavailableClasses.includes(code.slice(0, 2)) || unavailableStates.includes(code) || isWorthRunningAgain(error)
     )

@@ -4,7 +4,7 @@ import { type Commit, type Session, type Store, StoreUnavailable, type WriteOpti
 import { PostgresBells } from './bells.ts'
 import { anyOf, connectionOf, openPool, sessionOn } from './connections.ts'
 import { PostgresCounters } from './counters.ts'
-import { asUnavailable, isOutdated, isWorthRunningAgain } from './failures.ts'
+import { asUnavailable, isOfConnection, isOutdated, isWorthRunningAgain } from './failures.ts'
 import { jobRunners, PostgresJobs } from './jobs.ts'
 import { prepareDatabase } from './schema.ts'
 
@@ -109,11 +109,14 @@ function beginOf({ overlapping = false, turn }: WriteOptions): string {
 
 async function inTransaction<Result>(pool: Pool, work: Work<Result>, options: WriteOptions = {}): Promise<Result> {
   const begin = beginOf(options)
+  let outdated = 0
   for (let run = 1; ; run += 1) {
     try {
       return await once(pool, work, begin)
     } catch (error) {
-      if (!isWorthRunningAgain(error) || run === runsMax) throw asUnavailable(error)
+      // Each connection may be, and is given up then: it was in nobody's way.
+      if (isOutdated(error) && outdated++ < pool.options.max) run -= 1
+      else if (!isWorthRunningAgain(error) || run === runsMax) throw asUnavailable(error)
     }
   }
 }
@@ -134,7 +137,7 @@ async function once<Result>(pool: Pool, work: Work<Result>, begin: string): Prom
     if (command !== 'COMMIT') throw new Error('The work went on after a statement that had failed.')
     return result
   } catch (error) {
-    broken ||= isOutdated(error)
+    broken ||= isOfConnection(error)
     broken ||= await client.query('ROLLBACK').then(
       () => false,
       () => true,

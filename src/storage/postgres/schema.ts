@@ -11,6 +11,8 @@ export const oldestVersion = 15
 /** Of no meaning but that every process of the service takes the same: whoever has it migrates. */
 export const migrationLock = 7_361_024_518
 const waitMillisecondsMax = 60_000
+/** An index of a large table takes its time. Whoever gives up sooner would begin again, and never be done. */
+const migrationMillisecondsMax = 60 * 60 * 1000
 
 /**
  * Makes or migrates what `act` and the service need. Processes that start together take turns.
@@ -19,7 +21,7 @@ const waitMillisecondsMax = 60_000
  * @throws {DatabaseRefused}
  */
 export async function prepareDatabase(url: string, act: () => Promise<void>): Promise<void> {
-  const client = await connect(url).catch((error: unknown) => {
+  const client = await connect(url, migrationMillisecondsMax).catch((error: unknown) => {
     throw refusalOf(error, url)
   })
   try {
