@@ -21,7 +21,7 @@ const endDelaysSql = `UPDATE runs SET delayed = 0 WHERE id IN (SELECT id FROM ru
   WHERE status = 'queued' AND delayed = 1 AND available_at <= ? ORDER BY available_at LIMIT 500)
   AND status = 'queued' RETURNING ${readyColumns}`
 const expireSql = `UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ?
-  WHERE id = ? AND status = 'queued' RETURNING ${attemptedColumns}`
+  WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING ${attemptedColumns}`
 const forgetKeysSql = 'DELETE FROM idempotency_keys WHERE expires_at <= ?'
 const anyOldKeySql = 'SELECT 1 AS one FROM idempotency_keys WHERE expires_at <= ? LIMIT 1'
 

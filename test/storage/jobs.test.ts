@@ -1,9 +1,11 @@
 /** What becomes of runs whose jobs pg-boss's own maintenance has changed: nothing that their workers would notice. */
 import { PgBoss } from 'pg-boss'
 import { expect, test } from 'vitest'
+import { Upkeep } from '../../src/runs/upkeep.ts'
+import type { Session, Store } from '../../src/storage/store.ts'
 import { claimAll, claimOne, failed, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
 import { postgres } from '../support/postgres.ts'
-import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
+import { type Domain, newAccount, openDomain, queueRun, retention, type Test } from '../support/store.ts'
 
 const schema = 'execution_service_jobs'
 
@@ -65,4 +67,29 @@ test.for(['handed back', 'lost with its worker'])('a run that is %s after that i
   }
   const again = await claimAll(domain.queue, domain)
   expect(again.map(({ runId }) => runId)).toContain(long.id)
+})
+
+test('a run does not expire that is started and handed back while it is looked at', async (test) => {
+  const clock = stoppedClock()
+  const slow = { now: clock.now() }
+  const domain = await openDomain(test, { kind: postgres, now: clock.now })
+  const other = await openDomain(test, { kind: postgres, place: domain.place, now: () => slow.now })
+  const { principal } = await newAccount(domain)
+  const run = await queueRun(domain, principal, { expiresInSeconds: 10 })
+  clock.advance(60)
+  const { store } = domain
+  const write: Store['write'] = (work, options) =>
+    store.write(async (session) => {
+      const all: Session['all'] = async (sql, values) => {
+        const rows = await session.all(sql, values)
+        if (/^SELECT id FROM runs\s+WHERE status = 'queued' AND expires_at/.test(sql)) {
+          const claim = await claimOne(other)
+          await other.queue.settle(claim, { kind: 'workerStopped' }, noRetry)
+        }
+        return rows as never
+      }
+      return work({ ...session, all })
+    }, options)
+  await new Upkeep({ ...store, write }, retention, () => {}, clock.now).once()
+  expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'queued', attempts: 1 })
 })
