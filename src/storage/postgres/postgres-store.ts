@@ -6,7 +6,7 @@ import { anyOf, connectionOf, openPool, sessionOn } from './connections.ts'
 import { PostgresCounters } from './counters.ts'
 import { asUnavailable, isOfConnection, isOutdated, isWorthRunningAgain } from './failures.ts'
 import { jobRunners, PostgresJobs } from './jobs.ts'
-import { prepareDatabase } from './schema.ts'
+import { prepareDatabase, refusalOf } from './schema.ts'
 
 export { DatabaseRefused } from './schema.ts'
 
@@ -32,18 +32,19 @@ export async function openPostgresStore(url: string, options: Partial<PostgresOp
   const pool = openPool(url, connectionsMax)
   const jobs = new PostgresJobs(pool)
   const counters = new PostgresCounters(pool)
+  const bells = new PostgresBells(url, pool, fallbackRingMilliseconds)
   try {
     await prepareDatabase(url, async () => {
       await jobs.prepare()
       await counters.prepare()
     })
-    const bells = new PostgresBells(url, pool, fallbackRingMilliseconds)
     await bells.open()
     return storeOn(pool, bells, jobs, counters)
   } catch (error) {
+    await bells.close()
     await jobs.stop()
     await pool.end()
-    throw error
+    throw refusalOf(error, url)
   }
 }
 
