@@ -70,6 +70,9 @@ const queries = [
   })),
 ]
 
+/** Of PostgreSQL, whose names begin as those of the metrics do. */
+const isSchema = /^execution_service_jobs$/
+
 const metricPattern = /\b((?:execution_service|process|nodejs)_\w+)(?:\{([^}]*)\})?/g
 
 /** What is wrong with a query, if anything. */
@@ -96,6 +99,14 @@ test('the dashboard and the alerts ask for metrics and labels that the service e
   expect(rules.length).toBeGreaterThan(6)
   const faults = queries.map(({ of, expr, named }) => [of, faultOf(expr, named, known)]).filter(([, fault]) => fault)
   expect(faults).toEqual([])
+})
+
+test('the guide to operating names metrics and labels that the service exports', async (context) => {
+  const known = queried(await exported(context))
+  const named = [...readFileSync('docs/operating.md', 'utf8').matchAll(/`(execution_service_\w+(?:\{[^}]*\})?)`/g)]
+  const metrics = named.map(([, each = '']) => each).filter((each) => !isSchema.test(each))
+  expect(metrics.length).toBeGreaterThan(1)
+  expect(metrics.map((each) => [each, faultOf(each, [], known)]).filter(([, fault]) => fault)).toEqual([])
 })
 
 test('the dashboard shows every metric of the service', async (context) => {
