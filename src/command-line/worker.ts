@@ -46,36 +46,35 @@ export async function worker({ managed = false } = {}): Promise<void> {
   // Runs that need no browser go on without; whoever has set it wants to know before one fails.
   if (config.BROWSER_PATH) findBrowser(config.BROWSER_PATH).catch((error: Error) => log.warn(error.message))
   const running = new Worker(store, await openEncryption(config, store, sealedColumns), options, log, onFatal)
+  let workflows: readonly Workflow[] = []
+  // Before the worker begins: one whose port is in use ends without having been among those that are alive.
+  const management = managed ? await startManagement({ config, store, metrics, workflows: () => workflows }) : undefined
   const started = running.start()
-  const management = managed ? startManagement({ config, store, metrics, started }) : undefined
   onStopSignal(async () => {
-    const managing = await management
-    managing?.readiness.stop()
+    management?.readiness.stop()
     await started
     await running.stop(config.SHUTDOWN_SECONDS)
-    await managing?.listener.stop(0)
+    await management?.listener.stop(0)
     await store.close()
     await tracing?.close()
     log.flush()
   })
-  await started
-  const managing = await management
-  if (!managing) return
-  managing.readiness.start()
+  workflows = await started
+  if (!management) return
+  management.readiness.start()
   // For people; the log goes to standard output.
-  process.stderr.write(`Management           ${managing.listener.url}/readyz\n`)
+  process.stderr.write(`Management           ${management.listener.url}/readyz\n`)
 }
 
 interface Managed {
   config: Config
   store: Store
   metrics: Metrics
-  /** The worker's start. */
-  started: Promise<readonly Workflow[]>
+  workflows: () => readonly Workflow[]
 }
 
 /** Loaded where it is wanted alone: it takes a worker some megabytes. */
-async function startManagement({ config, store, metrics, started }: Managed) {
+async function startManagement({ config, store, metrics, workflows }: Managed) {
   const [{ listen }, { build }, { managementApp }, { Readiness }] = await Promise.all([
     import('../contract/listener.ts'),
     import('../management/build.ts'),
@@ -84,13 +83,6 @@ async function startManagement({ config, store, metrics, started }: Managed) {
   ])
   const readiness = new Readiness(store)
   const ready = () => readiness.check()
-  let workflows: readonly Workflow[] = []
-  void started.then(
-    (loaded) => {
-      workflows = loaded
-    },
-    () => {},
-  )
   const { HOST: host, MANAGEMENT_PORT: port, ACCOUNT_CONCURRENCY: accountConcurrency } = config
   const { read: session } = store
   metrics.ofAddress({
@@ -98,7 +90,7 @@ async function startManagement({ config, store, metrics, started }: Managed) {
     build,
     session,
     workers: new Workers(store),
-    workflows: () => workflows,
+    workflows,
     accountConcurrency,
   })
   const app = managementApp({ metrics: () => metrics.text(), ready })

@@ -1,11 +1,18 @@
 /** Processes that each do some of the work, on one store: together they are the service. */
-import { createServer } from 'node:net'
-import { describe, expect, test } from 'vitest'
+import { type AddressInfo, createServer } from 'node:net'
+import { describe, expect, type TestContext, test } from 'vitest'
 import { command } from '../support/installation.ts'
 import { until } from '../support/service.ts'
 import { clientOf, ownInstallation, queue, untilStatus } from './caller.ts'
 
 const statusOf = async (url: string) => (await fetch(url, { redirect: 'manual' })).status
+
+async function takenPort({ onTestFinished }: TestContext): Promise<string> {
+  const taken = createServer()
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void taken.close())
+  return String((taken.address() as AddressInfo).port)
+}
 
 describe.concurrent('--only', { timeout: 40_000 }, () => {
   test('splits the service into processes, which several of the same role may stand beside', async (context) => {
@@ -37,11 +44,8 @@ describe.concurrent('--only', { timeout: 40_000 }, () => {
 
   test('serves its roles alone, and says where it can only guess at the others', async (context) => {
     const own = await ownInstallation(context)
-    const taken = createServer()
-    await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
-    context.onTestFinished(() => void taken.close())
-    const { port } = taken.address() as { port: number }
-    const only = await own.startOnly('browser-context', { DASHBOARD_PORT: String(port), EXECUTION_PORT: '3901' })
+    const DASHBOARD_PORT = await takenPort(context)
+    const only = await own.startOnly('browser-context', { DASHBOARD_PORT, EXECUTION_PORT: '3901' })
     const { dashboardUrl, executionUrl, browserContextUrl } = only
     expect({ dashboardUrl, executionUrl }).toEqual({ dashboardUrl: '', executionUrl: '' })
     expect(await statusOf(`${browserContextUrl}/docs/`)).toBe(200)
@@ -65,6 +69,16 @@ describe.concurrent('--only', { timeout: 40_000 }, () => {
     await until('it is not ready', async () => (await statusOf(`${worker.managementUrl}/readyz`)) === 503)
     expect(await ended).toEqual({ code: 0, signal: null })
     await untilStatus(client, run, 'queued')
+  })
+
+  test('a worker whose management port is in use ends with one sentence', async (context) => {
+    const { settings } = await ownInstallation(context)
+    const MANAGEMENT_PORT = await takenPort(context)
+    const { code, stderr } = await command(['start', '--only', 'worker'], { ...settings, MANAGEMENT_PORT })
+    expect(code).toBe(1)
+    expect(stderr).toBe(
+      `127.0.0.1:${MANAGEMENT_PORT} is in use by another program: set MANAGEMENT_PORT to another port, or HOST to another address.\n`,
+    )
   })
 
   test('refuses a role that does not exist in one sentence that names those that do', async () => {
