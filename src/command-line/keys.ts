@@ -26,7 +26,9 @@ export async function createKey(options: CreateOptions): Promise<void> {
     const userId = await accounts.ownerOf(accountId)
     const key = await apiKeys.create({ accountId, userId, name, scopes, expiresAt }, operator)
     if (options.json) return print(JSON.stringify({ id: key.id, value: key.value, ...shown(key) }))
-    print(`${key.value}\n\nThis is the value of "${key.name}". It is not shown again: store it now.`)
+    print(key.value)
+    // Beside it, so that `$(… keys create --name ci)` is the value alone.
+    process.stderr.write(`\nThis is the value of "${key.name}". It is not shown again: store it now.\n`)
   })
 }
 

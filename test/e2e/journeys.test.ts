@@ -141,6 +141,13 @@ describe('an operator', () => {
     await untilStatus(client, run, 'succeeded')
   })
 
+  test('prints a key as all of standard output, for scripts, and what people should know beside it', async () => {
+    const { id } = JSON.parse((await installation.command('accounts', 'create', '--name', 'Script', '--json')).stdout)
+    const { stdout, stderr } = await installation.command('keys', 'create', '--name', 'ci', '--account', id)
+    expect((await clientOf(service, stdout.trim()).listRuns()).response.status).toBe(200)
+    expect(stderr).toContain('This is the value of "ci". It is not shown again')
+  })
+
   test('limits keys to scopes in an account that has them, and in no other', async () => {
     const created = await installation.command('accounts', 'create', '--name', 'With scopes', '--scopes', '--json')
     const { id } = JSON.parse(created.stdout)
