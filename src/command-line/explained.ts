@@ -3,6 +3,7 @@ import { ApiKeyRefused } from '../api-keys/api-key.ts'
 import { ConfigRefused } from '../config.ts'
 import { ListenRefused } from '../contract/listener.ts'
 import { RoleRefused } from '../roles.ts'
+import { StoreTooNew } from '../storage/migrations/migrations.ts'
 import { BackupRefused } from '../storage/sqlite/backup.ts'
 import { WorkflowRefused } from '../workflows/workflow.ts'
 
@@ -17,6 +18,7 @@ const forPeople = [
   ApiKeyRefused,
   ListenRefused,
   RoleRefused,
+  StoreTooNew,
 ]
 
 export async function explained(command: () => Promise<unknown>): Promise<void> {

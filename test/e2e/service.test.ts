@@ -8,7 +8,7 @@ import { readConfig } from '../../src/config.ts'
 import { openStore } from '../../src/installation.ts'
 import { command } from '../support/installation.ts'
 import { removeDirectory, settingsOf, temporaryDirectory, until } from '../support/service.ts'
-import { newStorage } from '../support/storage.ts'
+import { type Environment, newStorage } from '../support/storage.ts'
 import { clientOf, collect, fileIn, ownInstallation, queue, read, untilStatus } from './caller.ts'
 
 /** How often the run has reached a final status, and which. */
@@ -131,6 +131,15 @@ describe.concurrent('the service', { timeout: 40_000 }, () => {
     expect(sentence).toMatch(/broken\.ts does not load: Error: No such luck\.$/)
   })
 
+  test('does not start on a store that a newer version has migrated, and says so in one sentence', async (context) => {
+    const { settings } = await ownInstallation(context)
+    const store = await openStore(readConfig(settings))
+    const migration = "INSERT INTO kysely_migration (name, timestamp) VALUES ('9999-newer', '2999-01-01T00:00:00.000Z')"
+    await store.write((session) => session.all(migration, []))
+    await store.close()
+    expect(await sentenceOn(settings)).toMatch(/^The store was written by a newer version of this service: start that/)
+  })
+
   test.each<[what: string, changes: Record<string, string>, sentence: string | RegExp]>([
     ['a port that is no number', { EXECUTION_PORT: 'http' }, /^EXECUTION_PORT is "http": set it to a whole number/],
     [
@@ -147,8 +156,13 @@ describe.concurrent('the service', { timeout: 40_000 }, () => {
 /** What the service says when it does not start, which must be one sentence. */
 async function sentenceAtStart(changes: Record<string, string>): Promise<string> {
   const { settings, remove } = await newStorage()
-  const { code, stdout, stderr } = await command(['start'], { ...settingsOf(settings), ...changes })
+  const sentence = await sentenceOn({ ...settingsOf(settings), ...changes })
   await remove()
+  return sentence
+}
+
+async function sentenceOn(settings: Environment): Promise<string> {
+  const { code, stdout, stderr } = await command(['start'], settings)
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   const [sentence = '', ...more] = stderr.split('\n')
   expect(more).toEqual([''])

@@ -15,7 +15,14 @@ const migrations: Record<string, Migration> = {
   '0005-several-machines': severalMachines,
 }
 
-/** Brings the store to this version's schema. Refuses one that a newer version has migrated. */
+/** A newer version has migrated the store; the message says what to do. */
+export class StoreTooNew extends Error {}
+
+/**
+ * Brings the store to this version's schema.
+ *
+ * @throws {StoreTooNew}
+ */
 export async function migrate<Tables>(db: Kysely<Tables>): Promise<void> {
   // Most often there is nothing to be done, which a look tells in a tenth of the time.
   if (await isUpToDate(db)) return
@@ -24,7 +31,7 @@ export async function migrate<Tables>(db: Kysely<Tables>): Promise<void> {
   if (!error) return
   const message = error instanceof Error ? error.message : String(error)
   if (/corrupted migrations/.test(message)) {
-    throw new Error(
+    throw new StoreTooNew(
       'The store was written by a newer version of this service: start that version, or restore a backup.',
     )
   }
