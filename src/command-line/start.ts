@@ -4,6 +4,7 @@ import { type Service, startService } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
 import { openLog } from '../log.ts'
 import { type Role, readRoles, type Surface, surfaces } from '../roles.ts'
+import { keyFilePath } from '../storage/keys/key-file.ts'
 import { onStopSignal } from './stop-signal.ts'
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url))
@@ -32,7 +33,7 @@ export async function start({ only = [], greet = true }: StartOptions = {}): Pro
   })
   const service = await starting
   for (const guess of guessesOf(config, service, roles)) log.warn(guess)
-  if (greet) say(welcome(service, roles, config.DATA_DIR))
+  if (greet) say(welcome(service, roles, config))
   log.info({ roles: [...roles], ...addressesOf(service, roles) }, 'service ready')
 }
 
@@ -65,7 +66,7 @@ function isBehindUnknownProxy({ PROXY_HOPS, DASHBOARD_URL, EXECUTION_URL, BROWSE
   return PROXY_HOPS === 0 && [DASHBOARD_URL, EXECUTION_URL, BROWSER_CONTEXT_URL].some((url) => url !== undefined)
 }
 
-function welcome(service: Service, roles: ReadonlySet<Role>, dataDirectory: string): string {
+function welcome(service: Service, roles: ReadonlySet<Role>, config: Config): string {
   const { firstAccount, welcomeUrl, executionUrl, managementUrl } = service
   const served = surfaceNames.filter((name) => roles.has(name))
   const line = (title: string, url: string) => `${title.padEnd(21)}${url}`
@@ -76,9 +77,8 @@ function welcome(service: Service, roles: ReadonlySet<Role>, dataDirectory: stri
     ...(docs ? [line('Docs', docs)] : []),
   ]
   if (!welcomeUrl) return addresses.join('\n')
-  const made = `First start: made the store in ${dataDirectory}, its encryption key, and the account "${firstAccount?.name}".`
   return [
-    ...(firstAccount ? [made, ''] : []),
+    ...(firstAccount ? [`First start: made ${madeFirst(config)} and the account "${firstAccount.name}".`, ''] : []),
     ...addresses,
     '',
     'Nobody can sign in to the dashboard yet. This link works once, within a day; it makes you its owner:',
@@ -89,6 +89,13 @@ function welcome(service: Service, roles: ReadonlySet<Role>, dataDirectory: stri
     "    -H 'Authorization: Bearer <API_KEY>' -H 'Content-Type: application/json' -H 'Prefer: wait=10' \\",
     `    -d '{"variableData": {"path": "README.md"}}'`,
   ].join('\n')
+}
+
+function madeFirst({ DATABASE_URL, DATA_DIR, ENCRYPTION_KEY }: Config): string {
+  if (DATABASE_URL === undefined) return `the store in ${DATA_DIR},${ENCRYPTION_KEY ? '' : ' its encryption key,'}`
+  const tables = 'the tables in the database of DATABASE_URL'
+  if (ENCRYPTION_KEY) return tables
+  return `${tables}, the encryption key in ${keyFilePath(DATA_DIR)}, which all other machines need as ENCRYPTION_KEY,`
 }
 
 /** For people; the logs go to standard output. */
