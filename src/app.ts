@@ -14,7 +14,6 @@ import { browserContextApi } from './browser-context-api.ts'
 import { BrowserContexts } from './browser-contexts/browser-contexts.ts'
 import { ContextVersions } from './browser-contexts/versions.ts'
 import type { Config } from './config.ts'
-import { type Listener, listen, urlOf } from './contract/listener.ts'
 import { mountDocument } from './contract/mount.ts'
 import { dashboardApp } from './dashboard/dashboard.ts'
 import { docsHandler, isDocsPath } from './docs/handler.ts'
@@ -25,7 +24,8 @@ import { build } from './management/build.ts'
 import { managementApp } from './management/management.ts'
 import { Metrics, type SurfaceMetrics } from './management/metrics.ts'
 import { Readiness } from './management/readiness.ts'
-import { type Role, readRoles, type Surface, surfaces } from './roles.ts'
+import { type Addresses, addressesOf, listenOnAll, type SurfaceApps } from './ports.ts'
+import { type Role, readRoles, type Surface } from './roles.ts'
 import { RunArtifacts } from './runs/artifacts.ts'
 import { RunFeed } from './runs/feed.ts'
 import type { RunObserver } from './runs/observer.ts'
@@ -42,13 +42,6 @@ import { tracedStore } from './tracing/traced-store.ts'
 import { openTracing, type TraceHandlers, traceHandlers } from './tracing/tracing.ts'
 import { WorkerProcess } from './worker/worker-process.ts'
 import { describeWorkflows, Workflows } from './workflows/workflows.ts'
-
-/** Where the readers of pages and docs reach each surface, in whichever process it is served. */
-interface Addresses {
-  dashboardUrl: string
-  executionUrl: string
-  browserContextUrl: string
-}
 
 export interface Service extends Addresses {
   /** Leads to choosing who owns the installation, as long as nobody can sign in. Works once. */
@@ -185,8 +178,6 @@ interface SurfaceParts extends Foundations {
   addresses: Addresses
 }
 
-type SurfaceApps = ReadonlyMap<Surface, Express>
-
 /** In the order in which they are told of. */
 async function surfaceApps(only: ReadonlySet<Role>, parts: SurfaceParts): Promise<SurfaceApps> {
   const { domain, addresses } = parts
@@ -239,28 +230,4 @@ function dashboardOf(parts: SurfaceParts, docs: RequestHandler): Express {
     isUnavailable: (error) => error instanceof StoreUnavailable,
     log,
   })
-}
-
-/** Opens all ports, or none of them. */
-async function listenOnAll(config: Config, apps: SurfaceApps, management: Express) {
-  const opened = new Map<Surface, Listener>()
-  const at = (name: PortSetting) => ({ host: config.HOST, port: config[name], name })
-  try {
-    for (const [name, app] of apps) opened.set(name, await listen(app, at(surfaces[name].port)))
-    return { surfaces: opened, management: await listen(management, at('MANAGEMENT_PORT')) }
-  } catch (error) {
-    await Promise.all([...opened.values()].map((listener) => listener.stop(0)))
-    throw error
-  }
-}
-
-type PortSetting = (typeof surfaces)[Surface]['port'] | 'MANAGEMENT_PORT'
-
-/** What another process serves is at its public address or, for all that is known here, at its port on this host. */
-function addressesOf(config: Config, listeners: ReadonlyMap<Surface, Listener>): Addresses {
-  const of = (name: Surface) => {
-    const { url, port } = surfaces[name]
-    return config[url] ?? listeners.get(name)?.url ?? urlOf(config.HOST, config[port])
-  }
-  return { dashboardUrl: of('dashboard'), executionUrl: of('execution'), browserContextUrl: of('browser-context') }
 }

@@ -15,6 +15,7 @@ const rooms = [
   'main.ts',
   'command-line',
   'app.ts',
+  'ports.ts',
   'sealed-columns.ts',
   'execution-api.ts',
   'browser-context-api.ts',
