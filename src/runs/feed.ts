@@ -1,6 +1,7 @@
 /** Tells who follows a run, or all of an account, when something has happened to it, in whichever process it happened. */
 import { inList } from '../storage/lists.ts'
 import type { Session, Store } from '../storage/store.ts'
+import { Changes } from './changes.ts'
 import type { Run, RunEvent } from './run.ts'
 import type { Runs } from './runs.ts'
 import { isFinal, type RunStatus } from './state.ts'
@@ -231,41 +232,4 @@ async function accountsOf(session: Session, runs: ReadonlySet<string>): Promise<
 
 function* portionsOf<Item>(items: readonly Item[], size: number): Generator<Item[]> {
   for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
-}
-
-/** Remembers that something changed until somebody waits for it. */
-class Changes {
-  readonly end: () => void
-  #changed = false
-  #wake: (() => void) | undefined
-
-  constructor(end: () => void) {
-    this.end = end
-  }
-
-  readonly tell = (): void => {
-    this.#changed = true
-    this.#wake?.()
-  }
-
-  readonly #stop = (): void => this.#wake?.()
-
-  /** Resolves at the next change, or false when `milliseconds` have passed or `signal` is aborted first. */
-  async next(milliseconds: number, signal: AbortSignal): Promise<boolean> {
-    if (!this.#changed && !signal.aborted) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(() => this.#wake?.(), milliseconds)
-        this.#wake = () => {
-          clearTimeout(timer)
-          signal.removeEventListener('abort', this.#stop)
-          resolve()
-        }
-        signal.addEventListener('abort', this.#stop)
-      })
-    }
-    const changed = this.#changed
-    this.#changed = false
-    this.#wake = undefined
-    return changed
-  }
 }

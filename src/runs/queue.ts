@@ -2,20 +2,18 @@
  * What workers do with runs: claim them under a lease, report on them, end attempts. Every report names the attempt,
  * which is the fencing token: a worker that was paused past its lease changes nothing any more.
  */
-import { inList } from '../storage/lists.ts'
 import type { Session, Store } from '../storage/store.ts'
 import type { RunsTable } from '../storage/tables.ts'
 import { type NewArtifact, putArtifact } from './artifacts.ts'
 import { type Claim, type Claimable, findClaimable, type Lease, take, takeWithoutContext } from './claim.ts'
-import { holdFor, passOnContext } from './context-turns.ts'
-import { type AttemptedRun, attemptedBy, attemptedColumns, type Handout, handoutOf } from './handout.ts'
-import { type FinishedRun, finishedRun, type RunObserver } from './observer.ts'
-import type { RunEvent } from './run.ts'
-import { type Next, nextAfter, type Outcome, type RunStatus } from './state.ts'
-import { appendEvent, forgetSteps } from './store.ts'
+import { holdFor } from './context-turns.ts'
+import { attemptedBy, type Handout, handoutOf } from './handout.ts'
+import { cancelledLeases, heldRun, prolong } from './leases.ts'
+import type { FinishedRun, RunObserver } from './observer.ts'
+import { type Report, record } from './reports.ts'
+import { nextOf, settleRow } from './settlement.ts'
+import type { Outcome, RunStatus } from './state.ts'
 import { Turns } from './turns.ts'
-
-export type Report = Omit<RunEvent, 'sequence'>
 
 export interface QueueOptions {
   accountConcurrency?: number
@@ -23,14 +21,6 @@ export interface QueueOptions {
   /** Told of the runs that finish here. */
   observer?: RunObserver
 }
-
-const cancelRequestedSql = `SELECT id, attempts FROM runs
-  WHERE status = 'running' AND cancel_requested = 1 AND worker_id = ?`
-
-const heldSql = `SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND status = 'running'`
-
-const settleSql = `UPDATE runs SET status = ?, reason = ?, worker_id = NULL, lease_expires_at = NULL, failures = ?,
-  losses = ?, delayed = ?, finished_at = ?, available_at = ?, output = ?, error = ? WHERE id = ?`
 
 /** In one transaction. */
 const passedOverMax = 100
@@ -185,11 +175,8 @@ export class RunQueue {
   async renew(workerId: string, leases: readonly Lease[], leaseSeconds: number): Promise<Lease[]> {
     if (leases.length === 0) return []
     const until = this.#now() + leaseSeconds * 1000
-    const { marks, values } = inList(leases.map(({ runId }) => runId))
-    const sql = `UPDATE runs SET lease_expires_at = ? WHERE status = 'running' AND worker_id = ? AND id IN (${marks})
-      RETURNING attempts, ${attemptedColumns}`
     const renew = async (session: Session) => {
-      const held = await session.all<AttemptedRun & { attempts: number }>(sql, [until, workerId, ...values])
+      const held = await prolong(session, workerId, leases, until)
       await this.#handout.touch(session, held)
       return held
     }
@@ -198,9 +185,8 @@ export class RunQueue {
   }
 
   /** The worker's leases on runs that a caller has cancelled. */
-  async cancelRequested(workerId: string): Promise<Lease[]> {
-    const rows = await this.#store.read.all<{ id: string; attempts: number }>(cancelRequestedSql, [workerId])
-    return rows.map((row) => ({ runId: row.id, attempt: row.attempts, workerId }))
+  cancelRequested(workerId: string): Promise<Lease[]> {
+    return cancelledLeases(this.#store.read, workerId)
   }
 
   /** Adds events to the run; the last progress among them becomes the run's. False when the lease is lost. */
@@ -249,8 +235,7 @@ export class RunQueue {
 
   async #whileHeld(lease: Lease, work: (session: Session, row: RunsTable) => Promise<void>): Promise<boolean> {
     const whileHeld = async (session: Session) => {
-      const values = [lease.runId, lease.attempt, lease.workerId]
-      const [row] = await session.all<RunsTable>(`${heldSql} ${session.forUpdate}`, values)
+      const row = await heldRun(session, lease)
       if (row) await work(session, row)
       return row !== undefined
     }
@@ -258,56 +243,4 @@ export class RunQueue {
     if (held) this.#store.ring('runs')
     return held
   }
-}
-
-/** Adds the events; the last progress among them becomes the run's. */
-async function record(session: Session, { runId }: Lease, reports: readonly Report[]): Promise<void> {
-  for (const report of reports) await appendEvent(session, runId, report)
-  const progress = reports.findLast((report) => report.type === 'progress')
-  if (!progress) return
-  const { percent, message } = progress.data
-  const update = session.query.updateTable('runs').set({ progress: JSON.stringify({ percent, message }) })
-  await update.where('id', '=', runId).execute()
-}
-
-function nextOf({ cancel_requested, failures, losses }: RunsTable, outcome: Outcome, retry: Claimable['retry']): Next {
-  return nextAfter(outcome, { cancelRequested: cancel_requested === 1, failures, losses, retry })
-}
-
-/** Writes what becomes of a running run, and the event that tells it; returns it when it has finished. */
-export async function settleRow(
-  session: Session,
-  handout: Handout,
-  row: RunsTable,
-  outcome: Outcome,
-  retry: Claimable['retry'],
-  at: number,
-): Promise<FinishedRun | undefined> {
-  const next = nextOf(row, outcome, retry)
-  const again = next.status === 'queued'
-  const delayed = again && next.delaySeconds > 0
-  const succeeded = next.status === 'succeeded' && outcome.kind === 'succeeded'
-  await session.all(settleSql, [
-    next.status,
-    next.reason,
-    row.failures + (outcome.kind === 'failed' ? 1 : 0),
-    row.losses + (outcome.kind === 'workerLost' ? 1 : 0),
-    delayed ? 1 : 0,
-    again ? null : at,
-    delayed ? at + Math.round(next.delaySeconds * 1000) : row.available_at,
-    succeeded ? JSON.stringify(outcome.output) : row.output,
-    outcome.kind === 'failed' ? JSON.stringify(outcome.error) : succeeded ? null : row.error,
-    row.id,
-  ])
-  const data = { status: next.status, attempt: row.attempts, reason: next.reason }
-  await appendEvent(session, row.id, { at, type: 'status', data })
-  if (!again) await forgetSteps(session, row.id)
-  if (outcome.kind === 'workerLost' && next.reason === 'workerLost') await handout.lose(session, row, !again)
-  else if (!again) await handout.end(session, row)
-  else {
-    await handout.park(session, row)
-    if (!delayed) await handout.unpark(session, [row])
-  }
-  if (row.browser_context_id !== null) await passOnContext(session, handout, row.browser_context_id, row.id)
-  return again ? undefined : finishedRun(row, next, at)
 }

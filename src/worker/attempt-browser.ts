@@ -12,7 +12,7 @@ import {
 } from '../browser-contexts/storage-state.ts'
 import type { ContextVersions, Staged } from '../browser-contexts/versions.ts'
 import type { Claim } from '../runs/claim.ts'
-import type { Report } from '../runs/queue.ts'
+import type { Report } from '../runs/reports.ts'
 import type { Outcome, RunStatus } from '../runs/state.ts'
 import type { Session } from '../storage/store.ts'
 import { redactor, type Secrets } from '../workflows/secrets.ts'

@@ -1,7 +1,8 @@
 /** One attempt of a run, from its claim to its outcome. */
 import { ArtifactRefused, artifactWritesMax, type NewArtifact } from '../runs/artifacts.ts'
 import type { Claim, Claimable } from '../runs/claim.ts'
-import type { Report, RunQueue } from '../runs/queue.ts'
+import type { RunQueue } from '../runs/queue.ts'
+import type { Report } from '../runs/reports.ts'
 import { secretsOwner, stepOwner } from '../runs/sealed.ts'
 import type { Outcome, RunStatus } from '../runs/state.ts'
 import type { Encryption } from '../storage/encryption.ts'

@@ -1,6 +1,7 @@
 /** Gathers what an attempt says for a moment and writes it together, in order, with every secret masked. */
 import type { Lease } from '../runs/claim.ts'
-import type { Report, RunQueue } from '../runs/queue.ts'
+import type { RunQueue } from '../runs/queue.ts'
+import type { Report } from '../runs/reports.ts'
 import { StoreUnavailable } from '../storage/store.ts'
 
 /** Long enough to share a commit, too short for a reader to notice. */

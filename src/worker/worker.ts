@@ -1,12 +1,10 @@
 /** Claims runs while it has free slots, keeps its leases, and hands back what it cannot finish when it stops. */
 import type { Logger } from 'pino'
 import { v7 as uuid } from 'uuid'
-import { BrowserHost, type BrowserOptions } from '../browser/browser-host.ts'
+import { BrowserHost } from '../browser/browser-host.ts'
 import { ContextVersions } from '../browser-contexts/versions.ts'
 import type { Claim, Lease } from '../runs/claim.ts'
-import type { RunObserver } from '../runs/observer.ts'
 import { RunQueue } from '../runs/queue.ts'
-import type { Retention } from '../runs/retention.ts'
 import { Upkeep } from '../runs/upkeep.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
@@ -17,30 +15,8 @@ import { ExecutorPool } from './executor-pool.ts'
 import type { ExecutorProcess } from './executor-process.ts'
 import { Presence } from './presence.ts'
 import { untilAvailable } from './reporter.ts'
-import { type AttemptWatch, type WatchAttempt, watchedBy } from './watch.ts'
-
-export interface WorkerOptions {
-  workflowsDirectory: string
-  /** How many attempts it executes at the same time. */
-  slots: number
-  /** A worker that is silent for this long has lost its runs. */
-  leaseSeconds: number
-  abortGraceSeconds: number
-  memoryMegabytesMax: number
-  /** Where the browser is that workflows use. */
-  browser: BrowserOptions
-  /** How many versions of a browser context are kept. */
-  contextVersionsKept: number
-  retention: Retention
-  /** How many runs of one account may run at the same time, over all workers; 0, as without it, for any number. */
-  accountConcurrency?: number
-  /** How long the workflows may take to load. */
-  loadSecondsMax?: number
-  /** Told of what becomes of runs. */
-  observer?: RunObserver
-  /** Who watches its attempts. */
-  watches?: readonly WatchAttempt[]
-}
+import { type AttemptWatch, watchedBy } from './watch.ts'
+import type { WorkerOptions } from './worker-options.ts'
 
 export class Worker {
   readonly #id = uuid()

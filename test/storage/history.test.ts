@@ -1,6 +1,6 @@
 /** A run's history for a page: everything where there is little, what came last where there is much. */
 import { describe, expect, test } from 'vitest'
-import type { Report } from '../../src/runs/queue.ts'
+import type { Report } from '../../src/runs/reports.ts'
 import type { RunEvent } from '../../src/runs/run.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
