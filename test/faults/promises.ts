@@ -78,7 +78,7 @@ export const promises: readonly Promised[] = [
   {
     id: 'P11',
     sentence: "A key's value and a context's cookies appear nowhere but in the one answer that returns them.",
-    faults: [fault('secrets-nowhere')],
+    faults: [fault('secrets-nowhere'), 'test/faults/browsing.test.ts'],
     small: ['test/contract/secrets.test.ts', 'test/storage/secrets.test.ts'],
   },
   {
@@ -114,7 +114,7 @@ export const promises: readonly Promised[] = [
   {
     id: 'P16',
     sentence: 'Nothing of one browser context is visible in another.',
-    faults: ['test/faults/doctor.test.ts'],
+    faults: ['test/faults/doctor.test.ts', 'test/faults/browsing.test.ts'],
     small: ['test/e2e/examples-browser.test.ts'],
   },
 ]
