@@ -21,7 +21,7 @@ export async function start({ only = [], greet = true }: StartOptions = {}): Pro
   if (roles.size === 1 && roles.has('worker')) return (await import('./worker.ts')).worker({ managed: true })
   const config = readConfig(process.env)
   const log = openLog(config)
-  if (isBehindUnknownProxy(config)) {
+  if (isBehindUnknownProxy(config, roles)) {
     log.warn('a public address is set, but PROXY_HOPS is not: failed sign-ins of one reader count for all')
   }
   const starting = startService(config, log, main, roles)
@@ -62,8 +62,10 @@ function guessesOf(config: Config, service: Service, roles: ReadonlySet<Role>): 
     })
 }
 
-function isBehindUnknownProxy({ PROXY_HOPS, DASHBOARD_URL, EXECUTION_URL, BROWSER_CONTEXT_URL }: Config): boolean {
-  return PROXY_HOPS === 0 && [DASHBOARD_URL, EXECUTION_URL, BROWSER_CONTEXT_URL].some((url) => url !== undefined)
+/** By the addresses of what it serves: those of other processes are set where there is no proxy, too. */
+function isBehindUnknownProxy(config: Config, roles: ReadonlySet<Role>): boolean {
+  const hasUrl = (name: Surface) => roles.has(name) && config[surfaces[name].url] !== undefined
+  return config.PROXY_HOPS === 0 && surfaceNames.some(hasUrl)
 }
 
 function welcome(service: Service, roles: ReadonlySet<Role>, config: Config): string {

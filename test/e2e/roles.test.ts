@@ -45,13 +45,18 @@ describe.concurrent('--only', { timeout: 40_000 }, () => {
   test('serves its roles alone, and says where it can only guess at the others', async (context) => {
     const own = await ownInstallation(context)
     const DASHBOARD_PORT = await takenPort(context)
-    const only = await own.startOnly('browser-context', { DASHBOARD_PORT, EXECUTION_PORT: '3901' })
+    const only = await own.startOnly('browser-context', {
+      DASHBOARD_PORT,
+      EXECUTION_PORT: '3901',
+      DASHBOARD_URL: 'https://dashboard.example.com',
+    })
     const { dashboardUrl, executionUrl, browserContextUrl } = only
     expect({ dashboardUrl, executionUrl }).toEqual({ dashboardUrl: '', executionUrl: '' })
     expect(await statusOf(`${browserContextUrl}/docs/`)).toBe(200)
     expect(only.log.map(({ msg }) => msg)).toContain(
       'the Execution API is served elsewhere, and EXECUTION_URL is not set: docs and commands say http://127.0.0.1:3901',
     )
+    expect(only.log.filter(({ msg }) => msg.includes('PROXY_HOPS'))).toEqual([])
     expect(only.output(), 'the link is for those who have the dashboard').not.toContain('/links/')
     expect(
       only.log.some(({ msg }) => msg.includes('worker')),

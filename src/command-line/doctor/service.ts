@@ -23,8 +23,8 @@ export async function runningService({ HOST, MANAGEMENT_PORT }: Address, millise
 
 export async function checkService({ HOST, MANAGEMENT_PORT }: Address, running: Running): Promise<Finding> {
   if (MANAGEMENT_PORT === 0) return ok('MANAGEMENT_PORT is 0, so that it cannot be asked')
-  if (running === 'absent') return ok('it does not run')
   const url = urlOf(HOST, MANAGEMENT_PORT)
+  if (running === 'absent') return ok(`it does not run, or not at ${url}, which MANAGEMENT_PORT says`)
   const answer = running === 'silent' ? running : await ask(url, '/readyz')
   if (answer === undefined || answer === 'silent') {
     return fail(
