@@ -49,6 +49,13 @@ test('says in a sentence what is in the way of opening it, and nothing of the pa
   expect(nowhere).not.toContain(password)
 })
 
+test('says that it and the server do not agree on TLS', async (test) => {
+  const place = await newPlace(test, postgres)
+  expect(await refusal(`${place}?sslmode=require`)).toMatch(
+    /do not agree on TLS \(.*\): set up TLS there, or correct sslmode/,
+  )
+})
+
 test('asks for the rights that it lacks', async (test) => {
   const place = await postgres.prepare({ empty: true })
   test.onTestFinished(() => postgres.remove(place))

@@ -1,6 +1,6 @@
 /** Brings the database to this version's schema, one process at a time, and says in a sentence what is in the way. */
 import type { Client } from 'pg'
-import { migrate } from '../migrations/migrations.ts'
+import { migrate, StoreTooNew } from '../migrations/migrations.ts'
 import { connect, kyselyOn, schema } from './connections.ts'
 import { codeOf } from './failures.ts'
 
@@ -51,13 +51,17 @@ async function refuseOldVersions(client: Client): Promise<void> {
   )
 }
 
+const lacksRights = (where: string, message: string) =>
+  `The user of DATABASE_URL lacks rights in the database at ${where}: ${message}. Grant it CREATE on the database, or make it the owner of the schemas ${schema} and ${schema}_jobs.`
+
 const sentences: Readonly<Record<string, (where: string, message: string) => string>> = {
   '28P01': (where) => `PostgreSQL at ${where} refuses the password in DATABASE_URL: correct it.`,
   '28000': (where, message) => `PostgreSQL at ${where} does not let the user of DATABASE_URL in: ${message}.`,
   '3D000': (where, message) =>
     `PostgreSQL at ${where} has no such database: ${message}. Create it, or correct DATABASE_URL.`,
-  '42501': (where, message) =>
-    `The user of DATABASE_URL lacks rights in the database at ${where}: ${message}. Grant it CREATE on the database, or make it the owner of the schemas ${schema} and ${schema}_jobs.`,
+  '42501': lacksRights,
+  // No schema to create in: the role may not even look into the one that is there.
+  '3F000': lacksRights,
   '55P03': (where) =>
     `Another process has been migrating the database at ${where} for ${waitMillisecondsMax / 1000} seconds: wait until it is done, and start again.`,
   '25006': (where) => `The PostgreSQL at ${where} only reads, as a standby does: set DATABASE_URL to the primary.`,
@@ -72,7 +76,18 @@ export function refusalOf(error: unknown, url: string): unknown {
   const message = messageOf(error)
   if (sentence) return new DatabaseRefused(sentence(where, message), { cause: error })
   const isOfConnection = code === undefined || /^(08|57|53|E[A-Z])/.test(code)
-  if (!isOfConnection || /written by a newer version/.test(error.message)) return error
+  if (!isOfConnection || error instanceof StoreTooNew) return error
+  if (/password must be a string/.test(message)) {
+    return new DatabaseRefused(`PostgreSQL at ${where} asks for a password: put it into DATABASE_URL.`, {
+      cause: error,
+    })
+  }
+  if (/SSL|TLS|certificate/i.test(message)) {
+    const remedy = 'set up TLS there, or correct sslmode in DATABASE_URL'
+    return new DatabaseRefused(`PostgreSQL at ${where} and DATABASE_URL do not agree on TLS (${message}): ${remedy}.`, {
+      cause: error,
+    })
+  }
   return new DatabaseRefused(
     `PostgreSQL at ${where} cannot be reached (${message}): start it, or correct DATABASE_URL.`,
     { cause: error },
