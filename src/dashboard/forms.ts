@@ -20,9 +20,9 @@ export function readForm(bytesMax: number): RequestHandler[] {
   ]
 }
 
-/** PostgreSQL keeps no text with U+0000, and HTML has U+FFFD in its place (section 13.2.5). */
+/** PostgreSQL keeps no text with U+0000. With another control character in its place it is refused where it was. */
 function withoutNul(text: string): string {
-  return text.replaceAll(/%00|\0/g, '%EF%BF%BD')
+  return text.replaceAll(/%00|\0/g, '%01')
 }
 
 /** The fields of the form that was sent. */

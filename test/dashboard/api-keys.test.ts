@@ -120,7 +120,7 @@ describe('a key', () => {
     const rename = (name: string) => ada.visitor.post(`/api-keys/${id}/rename`, { name })
     expect((await rename(' nightly import ')).headers.location).toBe('/api-keys?done=renamed')
     expect(textOf(await ada.visitor.get('/api-keys?done=renamed'))).toContain('Create API key Renamed.')
-    for (const wrong of ['', '   ', 'a'.repeat(101), 'a\0b']) {
+    for (const wrong of ['', '   ', 'a'.repeat(101), 'a\u0001b']) {
       const answer = await rename(wrong)
       expect([answer.status, inputOf(answer, 'name')]).toEqual([400, wrong])
       expect(errorOf(answer, 'name')).toMatch(/^(Enter a name|Use at most 100 characters|Use no control)/)

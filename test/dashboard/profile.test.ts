@@ -36,7 +36,7 @@ test('what cannot be is refused with what was typed kept, and nothing is changed
   const wrong: [form: Record<string, string>, member: string, words: string][] = [
     [{ name: 'Ada', email: eve.email.toUpperCase() }, 'email', 'Another user has this e-mail address.'],
     [{ name: 'Ada', email: 'ada' }, 'email', 'Enter an e-mail address, such as name@example.com.'],
-    [{ name: 'Ada', email: 'a\0@b' }, 'email', 'Enter an e-mail address, such as name@example.com.'],
+    [{ name: 'Ada', email: 'a\u0001@b' }, 'email', 'Enter an e-mail address, such as name@example.com.'],
     [{ name: '', email: ada.email }, 'name', 'Enter a name.'],
     [{ name: '"'.repeat(101), email: ada.email }, 'name', 'Use at most 100 characters.'],
   ]

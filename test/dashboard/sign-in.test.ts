@@ -95,7 +95,7 @@ describe('to another place than the overview', () => {
     '/sign-in',
     '/sign-in?next=/runs',
     '',
-    '\0//evil.example',
+    '\u0001//evil.example',
   ]
 
   test.for(own)('leads %j to %j', async ([next, goal], { expect }) => {

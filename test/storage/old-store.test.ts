@@ -10,6 +10,7 @@ import * as initial from '../../src/storage/migrations/0001-initial.ts'
 import { connect } from '../../src/storage/sqlite/connection.ts'
 import { newPlace, openDomain, queueRun } from '../support/store.ts'
 
+const runId = '018bcfe5-6800-7000-8000-000000000001'
 const values = { good: crypto.randomUUID(), deleted: crypto.randomUUID(), expired: crypto.randomUUID() }
 
 /** A file as that version left it: an account, the user who came with it, three keys and a run. */
@@ -22,7 +23,7 @@ async function writeOldStore(place: string): Promise<void> {
     INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', 'Default', 1, 1000);
     INSERT INTO users (id, account_id, name, created_at) VALUES ('u', 'a', 'Owner', 1000);
     INSERT INTO runs (id, account_id, api_key_id, workflow_id, workflow_version, status, priority, variables, created_at)
-      VALUES ('r', 'a', 'good', 'anything', '1.0.0', 'queued', 0, '{}', 1000)`)
+      VALUES ('${runId}', 'a', 'good', 'anything', '1.0.0', 'queued', 0, '{}', 1000)`)
   const insert = database.prepare(`INSERT INTO api_keys
     (id, account_id, user_id, name, hash, prefix, scopes, created_at, last_used_at, expires_at, expired_at, deleted_at)
     VALUES (?, 'a', 'u', ?, ?, ?, ?, 1000, ?, ?, ?, ?)`)
@@ -51,7 +52,7 @@ test('keys of a store from before the dashboard work on, and are listed, rotated
   expect(await apiKeys.authenticate(values.good)).toBeUndefined()
   expect(await apiKeys.authenticate(successor?.value ?? '')).toMatchObject({ scopes: ['runs:read'] })
   expect(await apiKeys.delete('a', 'expired', operator)).toBe(true)
-  expect(await domain.runs.get('a', 'r')).toMatchObject({ apiKeyId: 'good', status: 'queued' })
+  expect(await domain.runs.get('a', runId)).toMatchObject({ apiKeyId: 'good', status: 'queued' })
   await queueRun(domain, principal)
 })
 
