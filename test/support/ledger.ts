@@ -110,16 +110,17 @@ export async function outcomeOf({ read }: Store, ids: readonly string[]): Promis
   const outcome: Outcome = { lost: 0, doubled: 0, unfinished: 0, succeeded: 0, otherwise: [], attempts: 0 }
   for (let from = 0; from < ids.length; from += atOnce) {
     const some = ids.slice(from, from + atOnce)
-    const runs = await read.query
-      .selectFrom('runs')
-      .select(['id', 'status', 'reason', 'error', 'attempts'])
-      .where('id', 'in', some)
-      .execute()
     const events = read.query.selectFrom('run_events').select(['run_id', 'data']).where('type', '=', 'status')
     const ends = new Map<string, number>()
     for (const { run_id, data } of await events.where('run_id', 'in', some).execute()) {
       if (isFinal(JSON.parse(data).status)) ends.set(run_id, (ends.get(run_id) ?? 0) + 1)
     }
+    // After the events: a run that has ended since is counted at the next look.
+    const runs = await read.query
+      .selectFrom('runs')
+      .select(['id', 'status', 'reason', 'error', 'attempts'])
+      .where('id', 'in', some)
+      .execute()
     outcome.lost += some.length - runs.length
     outcome.doubled += [...ends.values()].filter((count) => count > 1).length
     outcome.unfinished += runs.filter(({ id }) => !ends.has(id)).length

@@ -70,7 +70,7 @@ describe.concurrent.each(fleetStores)('on the store "$name"', { timeout: 120_000
     const ids = await queueMarks(api.executionUrl, key, runs, directory, 1000)
     const { frozen, killed } = await trouble(fleet, members)
     const outcome = await fleet.withStore((store) => outcomeWhenFinished(store, ids))
-    const { lost, doubled, succeeded, attempts } = outcome
+    const { lost, doubled, succeeded, otherwise, attempts } = outcome
     const marks = ids.map((id) => readFileSync(join(directory, id), 'utf8'))
     const repeated = marks.filter((text) => text.split('started').length > 2).length
     record({
@@ -80,7 +80,7 @@ describe.concurrent.each(fleetStores)('on the store "$name"', { timeout: 120_000
       figures: { acknowledged: ids.length, killed, lost, doubled },
       remark: `${frozen} times frozen, ${attempts} attempts, ${repeated} runs started more than once`,
     })
-    expect({ lost, doubled, succeeded }).toEqual({ lost: 0, doubled: 0, succeeded: runs })
+    expect({ lost, doubled, succeeded, otherwise }).toEqual({ lost: 0, doubled: 0, succeeded: runs, otherwise: [] })
     expect(killed).toBeGreaterThan(2)
     expect(frozen).toBeGreaterThan(2)
     expect(repeated).toBeGreaterThan(0)
