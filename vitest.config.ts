@@ -19,7 +19,7 @@ const forConsumers = [
 export default defineConfig({
   test: {
     // More than cores: many tests wait for processes and clocks.
-    maxWorkers: 3,
+    maxWorkers: 4,
     // For all projects. It starts a PostgreSQL when the first test asks for a database.
     globalSetup: 'test/support/postgres-databases.ts',
     projects: [
@@ -97,9 +97,18 @@ export default defineConfig({
       {
         test: {
           ...limits,
+          // `npm run test:dashboard`: each page by itself. The journeys through them are in test/e2e.
+          name: 'dashboard',
+          include: ['test/dashboard/**/*.test.ts'],
+          isolate: false,
+        },
+      },
+      {
+        test: {
+          ...limits,
           name: 'parts',
           include: [
-            'test/{unit,contract,contract-machinery,storage,dashboard}/**/*.test.ts',
+            'test/{unit,contract,contract-machinery,storage}/**/*.test.ts',
             'test/{samples,parity,guard,generate}/**/*.test.ts',
           ],
           exclude: forConsumers,
