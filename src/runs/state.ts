@@ -62,6 +62,9 @@ export type Next =
   | { status: 'queued'; reason: RunReason; delaySeconds: number }
   | { status: 'succeeded' | 'failed' | 'timedOut' | 'cancelled'; reason: RunReason | null }
 
+/** For outcomes that no retry policy has a say in: a run that was lost or handed back is queued again, whatever it is. */
+export const noRetry = { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 }
+
 /** A run whose workers die this often is likely what kills them. */
 export const lossesMax = 5
 

@@ -10,6 +10,7 @@ import { type FinishedRun, finishedRun, type RunObserver } from './observer.ts'
 import { Removal } from './removal.ts'
 import { finishedRuns, type Retention } from './retention.ts'
 import { settleRow } from './settlement.ts'
+import { noRetry } from './state.ts'
 import { appendEvent } from './store.ts'
 import { anyLongDeadWorkers, forgetLongDeadWorkers } from './workers.ts'
 
@@ -24,9 +25,6 @@ const expireSql = `UPDATE runs SET status = 'expired', reason = 'notStartedInTim
   WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING ${attemptedColumns}`
 const forgetKeysSql = 'DELETE FROM idempotency_keys WHERE expires_at <= ?'
 const anyOldKeySql = 'SELECT 1 AS one FROM idempotency_keys WHERE expires_at <= ? LIMIT 1'
-
-/** Retries are decided by the attempt's worker; one that is lost is always worth another try. */
-const noRetry = { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 }
 
 /** Looks this often, and sooner when a delay ends sooner. */
 const intervalMilliseconds = 1000

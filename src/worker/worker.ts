@@ -5,6 +5,7 @@ import { BrowserHost } from '../browser/browser-host.ts'
 import { ContextVersions } from '../browser-contexts/versions.ts'
 import type { Claim, Lease } from '../runs/claim.ts'
 import { RunQueue } from '../runs/queue.ts'
+import { noRetry } from '../runs/state.ts'
 import { Upkeep } from '../runs/upkeep.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
@@ -223,9 +224,6 @@ export class Worker {
     }
   }
 }
-
-/** A run that is handed back is queued again, whatever its retry policy. */
-const noRetry = { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 }
 
 function keyOf({ runId, attempt }: Lease): string {
   return `${runId}/${attempt}`

@@ -62,7 +62,7 @@ export async function connect(url: string, queryMilliseconds = queryMilliseconds
 type Runner = Pick<PoolClient, 'query'>
 
 /** Whatever the reason for which there is no connection, the next one may be had. @throws {StoreUnavailable} */
-export async function connectionOf(pool: Pool): Promise<PoolClient> {
+async function connectionOf(pool: Pool): Promise<PoolClient> {
   try {
     return await pool.connect()
   } catch (error) {
@@ -85,7 +85,20 @@ export function anyOf(pool: Pool): Runner {
   return { query: query as Runner['query'] }
 }
 
-async function onAnyOf(pool: Pool, statement: unknown[]): Promise<unknown> {
+function onAnyOf(pool: Pool, statement: unknown[]): Promise<unknown> {
+  return lend(pool, (client) => (client.query as (...statement: unknown[]) => Promise<unknown>)(...statement))
+}
+
+/**
+ * Lends `act` a connection of the pool, which gives it up afterwards where it was lost or is of no use any more.
+ *
+ * @param undo what is done on the connection when `act` has failed; where that fails too, it is given up.
+ */
+export async function lend<Result>(
+  pool: Pool,
+  act: (client: PoolClient) => Promise<Result>,
+  undo: (client: PoolClient) => Promise<unknown> = async () => {},
+): Promise<Result> {
   const client = await connectionOf(pool)
   let broken = false
   // While it is lent out, nobody else hears that it was lost.
@@ -94,9 +107,13 @@ async function onAnyOf(pool: Pool, statement: unknown[]): Promise<unknown> {
   }
   client.on('error', onError)
   try {
-    return await (client.query as (...statement: unknown[]) => Promise<unknown>)(...statement)
+    return await act(client)
   } catch (error) {
     broken ||= isOfConnection(error)
+    broken ||= await undo(client).then(
+      () => false,
+      () => true,
+    )
     throw error
   } finally {
     client.off('error', onError)

@@ -2,9 +2,9 @@
 import type { Pool, PoolClient } from 'pg'
 import { type Commit, type Session, type Store, StoreUnavailable, type WriteOptions } from '../store.ts'
 import { PostgresBells } from './bells.ts'
-import { anyOf, connectionOf, openPool, sessionOn } from './connections.ts'
+import { anyOf, lend, openPool, sessionOn } from './connections.ts'
 import { PostgresCounters } from './counters.ts'
-import { asUnavailable, isOfConnection, isOutdated, isWorthRunningAgain } from './failures.ts'
+import { asUnavailable, isOutdated, isWorthRunningAgain } from './failures.ts'
 import { jobRunners, PostgresJobs } from './jobs.ts'
 import { prepareDatabase, refusalOf } from './schema.ts'
 
@@ -122,32 +122,16 @@ async function inTransaction<Result>(pool: Pool, work: Work<Result>, options: Wr
   }
 }
 
-async function once<Result>(pool: Pool, work: Work<Result>, begin: string): Promise<Result> {
-  const client = await connectionOf(pool)
-  let broken = false
-  // While it is lent out, nobody else hears that it was lost.
-  const onError = () => {
-    broken = true
-  }
-  client.on('error', onError)
-  try {
+function once<Result>(pool: Pool, work: Work<Result>, begin: string): Promise<Result> {
+  const transaction = async (client: PoolClient) => {
     await client.query(begin)
     const result = await work(sessionOf(client))
     const { command } = await client.query('COMMIT')
     // A statement has failed, and the work has made nothing of it.
     if (command !== 'COMMIT') throw new Error('The work went on after a statement that had failed.')
     return result
-  } catch (error) {
-    broken ||= isOfConnection(error)
-    broken ||= await client.query('ROLLBACK').then(
-      () => false,
-      () => true,
-    )
-    throw error
-  } finally {
-    client.off('error', onError)
-    client.release(broken)
   }
+  return lend(pool, transaction, (client) => client.query('ROLLBACK'))
 }
 
 const sessions = new WeakMap<PoolClient, Session>()
