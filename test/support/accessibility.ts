@@ -44,14 +44,25 @@ const looks: { look: string; colorScheme: 'light' | 'dark'; width: number; rules
   { look: 'dark, at the least width', colorScheme: 'dark', width: 320, rules: ofLook },
 ]
 
+/** Runs in the page. What a page does about other colors begins with the next frame, and may be a transition. */
+async function untilColorsStand(): Promise<void> {
+  for (;;) {
+    await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+    const animations = document.getAnimations()
+    if (animations.length === 0) return
+    await Promise.all(animations.map((animation) => animation.finished))
+  }
+}
+
 /** What is wrong with the page, in any look. */
 async function faults(page: Page, { name, open }: ShownPage): Promise<string[]> {
   const found: string[] = []
-  await open(page)
-  for (const { look, colorScheme, width, rules } of looks) {
+  for (const [index, { look, colorScheme, width, rules }] of looks.entries()) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
     await page.setViewportSize({ width, height: 800 })
-    await page.evaluate(() => Promise.all(document.getAnimations().map((animation) => animation.finished)))
+    // In the first look: a page that is opened in the colors of the one before would still be changing them.
+    if (index === 0) await open(page)
+    await page.evaluate(untilColorsStand)
     found.push(...(await violations(page, rules)).map((line) => `${name}, ${look}: ${line}`))
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
     if (wide > 0) found.push(`${name}, ${look}: is ${wide} px wider than the window`)

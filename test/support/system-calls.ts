@@ -36,11 +36,20 @@ export function failing(pids: readonly number[], names: string, error: string): 
 async function attach(pids: readonly number[], flags: string[]): Promise<() => Promise<void>> {
   const child = spawn('strace', [...flags, ...pids.flatMap((pid) => ['-p', String(pid)])], { stdio: 'ignore' })
   const ended = once(child, 'exit')
-  const isTraced = (pid: number) => !/^TracerPid:\s+0$/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
-  await until('the processes are traced', () => pids.every(isTraced))
+  await until('the processes are traced', () => pids.every(isTracedOrGone))
   return async () => {
     child.kill('SIGINT')
     await ended
+  }
+}
+
+/** Some of a database's processes end by themselves, or because a call of theirs has just been made to fail. */
+function isTracedOrGone(pid: number): boolean {
+  try {
+    return !/^TracerPid:\s+0$/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  } catch (error) {
+    if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+    return true
   }
 }
 
