@@ -43,11 +43,14 @@ export interface Claim extends Lease {
 const isClaimable = `status = 'queued' AND delayed = 0 AND waits_for_context = 0 AND (job_id IS NULL OR job_id = ?)
   AND (expires_at IS NULL OR expires_at > ? OR attempts > 0)`
 
+/** As a value: as a condition, PostgreSQL may look for the id among all that wait, in the index that has only those. */
+const claimable = `CASE WHEN ${isClaimable} THEN 1 ELSE 0 END`
+
 const claimSql = `UPDATE runs SET status = 'running', reason = NULL, attempts = attempts + 1, workflow_version = ?,
   started_at = COALESCE(started_at, ?), worker_id = ?, lease_expires_at = ?, job_id = ?, job_retry_count = ?
-  WHERE id = ? AND ${isClaimable}`
+  WHERE id = ? AND ${claimable} = 1`
 
-const claimableSql = `SELECT id, browser_context_id, persist_context, CASE WHEN ${isClaimable} THEN 1 ELSE 0 END AS claimable
+const claimableSql = `SELECT id, browser_context_id, persist_context, ${claimable} AS claimable
   FROM runs WHERE id = ?`
 
 interface Taking {

@@ -33,22 +33,31 @@ function lastOf(heads: readonly Head[]): string | undefined {
   return heads.findLast(({ account_id }) => account_id !== cut)?.account_id ?? cut
 }
 
+const uuidLength = 36
+/** A run's id, its account and its workflow in one value, so that one look into an index finds all of them. */
+const placeOf = `SELECT id || account_id || workflow_id FROM runs WHERE ${isReady}`
+const [idIn, accountIn, workflowIn] = [
+  `substr(place, 1, ${uuidLength})`,
+  `substr(place, ${uuidLength + 1}, ${uuidLength})`,
+  `substr(place, ${2 * uuidLength + 1})`,
+]
+const columnOf = (name: string) => `(SELECT ${name} FROM runs WHERE id = ${idIn}) AS ${name}`
+
 /**
  * One or two looks into the index for each head: with GROUP BY, both stores read past every run that waits, and SQLite
- * does with `(account_id, workflow_id) > (…)` too.
+ * does with `(account_id, workflow_id) > (…)` too. Nothing is joined: where many runs have come since PostgreSQL counted
+ * its rows, it takes the table for a small one, and reads all of it.
  */
-const headsSql = `WITH RECURSIVE heads (number, id, account_id, workflow_id, priority, job_id, browser_context_id) AS (
-  SELECT 1, id, account_id, workflow_id, priority, job_id, browser_context_id FROM runs
-    WHERE id = (SELECT id FROM runs WHERE ${isReady} AND account_id > ? ${inOrder})
+const headsSql = `WITH RECURSIVE heads (number, place) AS (
+  SELECT 1, (${placeOf} AND account_id > ? ${inOrder})
   UNION ALL
-  SELECT heads.number + 1, next.id, next.account_id, next.workflow_id, next.priority, next.job_id,
-      next.browser_context_id
-    FROM heads JOIN runs AS next ON next.id = COALESCE(
-      (SELECT id FROM runs WHERE ${isReady} AND account_id = heads.account_id AND workflow_id > heads.workflow_id
-        ${inOrder}),
-      (SELECT id FROM runs WHERE ${isReady} AND account_id > heads.account_id ${inOrder}))
-    WHERE heads.number < ${headsMax})
-  SELECT id, account_id, workflow_id, priority, job_id, browser_context_id FROM heads`
+  SELECT number + 1, COALESCE(
+      (${placeOf} AND account_id = ${accountIn} AND workflow_id > ${workflowIn} ${inOrder}),
+      (${placeOf} AND account_id > ${accountIn} ${inOrder}))
+    FROM heads WHERE place IS NOT NULL AND number < ${headsMax})
+  SELECT ${idIn} AS id, ${accountIn} AS account_id, ${workflowIn} AS workflow_id,
+      ${columnOf('priority')}, ${columnOf('job_id')}, ${columnOf('browser_context_id')}
+    FROM heads WHERE place IS NOT NULL`
 
 const headSql = `SELECT id, account_id, workflow_id, priority, job_id, browser_context_id FROM runs
   WHERE ${isReady} AND account_id = ? AND workflow_id = ? ORDER BY priority DESC, id LIMIT 1`

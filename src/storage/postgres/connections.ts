@@ -34,9 +34,16 @@ function configOf(url: string): ClientConfig {
   }
 }
 
+/**
+ * Every statement has an index that it is written for, however few rows the server takes a table to have. A bitmap of
+ * them would be read past what was finished long ago at each use; an index scan leaves out what it has found dead once.
+ */
+const planner = ['jit', 'enable_seqscan', 'enable_bitmapscan']
+
 /** Said on each connection, since a URL may have options of its own, which would replace those of the configuration. */
 const settings = `SET search_path TO ${schema}; SET lock_timeout TO ${lockMillisecondsMax};
   SET idle_in_transaction_session_timeout TO ${idleMillisecondsMax};
+  ${planner.map((name) => `SET ${name} TO off;`).join(' ')}
   SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`
 
 export function openPool(url: string, connectionsMax: number): Pool {
@@ -107,6 +114,7 @@ export async function lend<Result>(
   }
   client.on('error', onError)
   try {
+    await forgetOldPlans(client)
     return await act(client)
   } catch (error) {
     broken ||= isOfConnection(error)
@@ -119,6 +127,22 @@ export async function lend<Result>(
     client.off('error', onError)
     client.release(broken)
   }
+}
+
+const plansMillisecondsMax = 1000
+const plannedAt = new WeakMap<PoolClient, number>()
+
+/**
+ * A statement is planned by how large its tables are at that moment. A plan that was made while they were nearly empty
+ * reads all of them at each use, and would be kept until the server counts their rows anew: a minute, in which thousands
+ * of runs may come.
+ */
+async function forgetOldPlans(client: PoolClient): Promise<void> {
+  const now = performance.now()
+  const before = plannedAt.get(client)
+  if (before !== undefined && now - before < plansMillisecondsMax) return
+  plannedAt.set(client, now)
+  if (before !== undefined) await client.query('DISCARD PLANS')
 }
 
 /** Statements on one connection, or on whichever of the pool is free. */
