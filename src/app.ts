@@ -76,7 +76,7 @@ export async function startService(
   const firstAccount = await domain.accounts.createFirst()
   const welcomeToken = only.has('dashboard') ? await domain.links.first() : undefined
   const worker = only.has('worker') ? new WorkerProcess(command, log) : undefined
-  const readiness = new Readiness(store)
+  const readiness = new Readiness(store, log)
   const ready = () => readiness.check()
   const { read: session } = store
   const { ACCOUNT_CONCURRENCY: accountConcurrency } = config

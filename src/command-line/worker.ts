@@ -1,4 +1,5 @@
 /** `npm run worker` and `npm start -- --only worker`: executes runs until it is told to stop. */
+import type { Logger } from 'pino'
 import { findBrowser } from '../browser/find-browser.ts'
 import { type Config, readConfig } from '../config.ts'
 import { openEncryption, openStore } from '../installation.ts'
@@ -48,7 +49,9 @@ export async function worker({ managed = false } = {}): Promise<void> {
   const running = new Worker(store, await openEncryption(config, store, sealedColumns), options, log, onFatal)
   let workflows: readonly Workflow[] = []
   // Before the worker begins: one whose port is in use ends without having been among those that are alive.
-  const management = managed ? await startManagement({ config, store, metrics, workflows: () => workflows }) : undefined
+  const management = managed
+    ? await startManagement({ config, store, log, metrics, workflows: () => workflows })
+    : undefined
   const started = running.start()
   onStopSignal(async () => {
     management?.readiness.stop()
@@ -69,19 +72,20 @@ export async function worker({ managed = false } = {}): Promise<void> {
 interface Managed {
   config: Config
   store: Store
+  log: Logger
   metrics: Metrics
   workflows: () => readonly Workflow[]
 }
 
 /** Loaded where it is wanted alone: it takes a worker some megabytes. */
-async function startManagement({ config, store, metrics, workflows }: Managed) {
+async function startManagement({ config, store, log, metrics, workflows }: Managed) {
   const [{ listen }, { build }, { managementApp }, { Readiness }] = await Promise.all([
     import('../contract/listener.ts'),
     import('../management/build.ts'),
     import('../management/management.ts'),
     import('../management/readiness.ts'),
   ])
-  const readiness = new Readiness(store)
+  const readiness = new Readiness(store, log)
   const ready = () => readiness.check()
   const { HOST: host, MANAGEMENT_PORT: port, ACCOUNT_CONCURRENCY: accountConcurrency } = config
   const { read: session } = store

@@ -15,10 +15,18 @@ const get = (path: string) => sendRaw(service.managementUrl, { method: 'GET', pa
 test('is ready as long as the store can be read, and alive in any case', async () => {
   expect(await get('/readyz')).toMatchObject({ status: 200, text: 'ready\n' })
   await service.whileUnreadable(async () => {
-    expect(await get('/readyz')).toMatchObject({ status: 503, text: 'not ready\n' })
+    for (let count = 0; count < 3; count += 1) {
+      expect(await get('/readyz')).toMatchObject({ status: 503, text: 'not ready\n' })
+    }
     expect(await get('/livez')).toMatchObject({ status: 200, text: 'alive\n' })
   })
   expect(await get('/readyz')).toMatchObject({ status: 200, text: 'ready\n' })
+  // Whoever is told 503 finds the reason in the log, once for each time the store was away.
+  const told = service.log.filter(({ msg }) => /ready/.test(msg) && msg !== 'service ready')
+  expect(told).toMatchObject([
+    { level: 40, msg: 'not ready: the store does not answer', err: { message: expect.stringMatching(/./) } },
+    { level: 30, msg: 'ready again: the store answers' },
+  ])
 })
 
 test('counts each answer by its operation and status', async () => {
