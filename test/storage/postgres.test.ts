@@ -5,6 +5,7 @@ import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 import { postgres, whileRefused } from '../support/postgres.ts'
 import { newAccount, newPlace, openDomain, openStore, queueRun, type Test } from '../support/store.ts'
+import { startTransactionPooler } from '../support/transaction-pooler.ts'
 
 async function refusal(url: string): Promise<string> {
   const opened = openPostgresStore(url, { connectionsMax: 2 })
@@ -53,6 +54,15 @@ test('says that it and the server do not agree on TLS', async (test) => {
   const place = await newPlace(test, postgres)
   expect(await refusal(`${place}?sslmode=require`)).toMatch(
     /do not agree on TLS \(.*\): set up TLS there, or correct sslmode/,
+  )
+})
+
+test('is not opened through a pooler that gives each transaction another connection', async (test) => {
+  const place = await newPlace(test, postgres)
+  expect(await refusal(place)).toBe('opened')
+  const pooled = await startTransactionPooler(test, place)
+  expect(await refusal(pooled)).toMatch(
+    /^The pooler at 127\.0\.0\.1:\d+\/\w+ gives each transaction another connection, .* session mode\.$/,
   )
 })
 

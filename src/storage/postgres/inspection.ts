@@ -3,7 +3,7 @@ import type { Client } from 'pg'
 import { newestMoment, readable, type StoreInspection } from '../inspection.ts'
 import { schemaDifference } from '../migrations/migrations.ts'
 import { connect, schema, sessionOn } from './connections.ts'
-import { placeOf, refusalOf } from './schema.ts'
+import { placeOf, refusalOf, refusePoolers } from './schema.ts'
 
 export interface DatabaseInspection extends StoreInspection {
   /** Whether the service's tables are there. */
@@ -62,6 +62,7 @@ export async function inspectDatabase(url: string): Promise<DatabaseInspection> 
   let client: Client | undefined
   try {
     client = await connect(url)
+    await refusePoolers(client, url)
     await client.query(`SET search_path TO ${schema}; SET default_transaction_read_only TO on`)
     const session = sessionOn(client)
     const { rows } = await client.query<DatabaseFacts>(factsSql)

@@ -26,6 +26,7 @@ export async function prepareDatabase(url: string, act: () => Promise<void>): Pr
   })
   try {
     await refuseOldVersions(client)
+    await refusePoolers(client, url)
     await client.query(`SET lock_timeout TO ${waitMillisecondsMax}`)
     await client.query('SELECT pg_advisory_lock($1)', [migrationLock])
     // Where it exists, the right to make it is not asked for.
@@ -50,6 +51,32 @@ async function refuseOldVersions(client: Client): Promise<void> {
     `The database of DATABASE_URL is PostgreSQL ${version}: set it to one of version ${oldestVersion} or later.`,
   )
 }
+
+const nameSql = "SELECT set_config('execution_service.connection', $1, false)"
+const nameOfSql = "SELECT current_setting('execution_service.connection', true) AS name"
+/** A pooler that others use, too, may happen to have given each its own. */
+const looks = 3
+
+/**
+ * What is said on a connection has to hold there: locks, bells and prepared statements. A pooler that lends connections
+ * for a transaction gives two clients the same one, and each finds what the other has said.
+ */
+export async function refusePoolers(client: Client, url: string): Promise<void> {
+  const other = await connect(url)
+  try {
+    for (let look = 1; look <= looks; look += 1) {
+      await client.query(nameSql, ['one'])
+      await other.query(nameSql, ['other'])
+      const { rows } = await client.query<{ name: string | null }>(nameOfSql)
+      if (rows[0]?.name !== 'one') throw new DatabaseRefused(throughPooler(placeOf(url)))
+    }
+  } finally {
+    await other.end().catch(() => {})
+  }
+}
+
+const throughPooler = (where: string) =>
+  `The pooler at ${where} gives each transaction another connection, as PgBouncer does in transaction mode: set DATABASE_URL to PostgreSQL itself, or to a pooler in session mode.`
 
 const lacksRights = (where: string, message: string) =>
   `The user of DATABASE_URL lacks rights in the database at ${where}: ${message}. Grant it CREATE on the database, or make it the owner of the schemas ${schema} and ${schema}_jobs.`
