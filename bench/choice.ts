@@ -14,8 +14,8 @@ export const options = {
   stores: { type: 'string', default: storeKinds.join(',') },
   finished: { type: 'string', default: '0,100000,2000000' },
   shapes: { type: 'string', default: '1x1,2x1,4x1,1x2,1x4' },
-  rounds: { type: 'string', default: '3' },
-  seconds: { type: 'string', default: '3' },
+  rounds: { type: 'string', default: '5' },
+  seconds: { type: 'string', default: '1.5' },
 } as const
 
 export function choiceOf(values: Record<keyof typeof options, string>): Choice {

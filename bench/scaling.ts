@@ -11,11 +11,11 @@ import { cpuSeconds, type Installation, type Shape, startInstallation } from './
 const connectionCount = 64
 /** As many accounts call at the same time. */
 const callers = 4
-const paced = { count: 100, intervalMilliseconds: 20 }
+const paced = { count: 50, intervalMilliseconds: 20 }
 /** Own rates fall by so much at most, from an empty to a full store. */
 const fallPercentMax = 10
-/** Between the ratios of two rounds; beyond it, the machine has too much else to do. */
-const spreadMax = 0.3
+/** Between the ratios of the middle half of the rounds; beyond it, the machine has too much else to do. */
+const spreadMax = 0.2
 
 interface Sample {
   acceptedPerSecond: number
@@ -39,19 +39,8 @@ export async function scaling(choice: Choice): Promise<void> {
   const samples: Samples = new Map()
   try {
     for (const kind of choice.stores) for (const finished of choice.finished) await stores.get(kind, finished)
-    // Those that are compared with each other follow each other.
-    for (let round = 0; round < choice.rounds; round += 1) {
-      for (const kind of choice.stores) {
-        for (const shape of choice.shapes) {
-          // In the other order every second time: what changes steadily meanwhile hits all alike.
-          for (const finished of round % 2 === 0 ? choice.finished : choice.finished.toReversed()) {
-            const key = keyOf(kind, shape, finished)
-            const sample = await measure(await stores.get(kind, finished), shape, choice.seconds)
-            samples.set(key, [...(samples.get(key) ?? []), sample])
-            process.stderr.write(`round ${round + 1}, ${key}: ${Math.round(sample.acceptedPerSecond)}/s\n`)
-          }
-        }
-      }
+    for (const kind of choice.stores) {
+      for (const shape of choice.shapes) await compare(stores, { ...choice, kind, shape }, samples)
     }
   } finally {
     await stores.close()
@@ -63,17 +52,27 @@ export async function scaling(choice: Choice): Promise<void> {
   }
 }
 
-async function measure(filled: FilledStore, shape: Shape, seconds: number): Promise<Sample> {
-  const installation = await startInstallation(filled.env, shape)
-  const clients = installation.executionUrls.map(() => fork(new URL('./load-client.ts', import.meta.url).pathname))
-  const store = await filled.open()
+type Comparison = Choice & { kind: StoreKind; shape: Shape }
+
+/** All installations of a shape are there all the time, and those that are compared take turns of seconds. */
+async function compare(stores: FilledStores, choice: Comparison, samples: Samples): Promise<void> {
+  const { kind, shape, finished, rounds, seconds } = choice
+  const subjects: Subject[] = []
   try {
-    return await measured({ filled, installation, clients, store, seconds })
+    for (const count of finished) subjects.push(await open(await stores.get(kind, count), shape))
+    // Not counted: what is compiled, planned and cached at the first requests.
+    for (const subject of subjects) await measure(subject, 1)
+    for (let round = 0; round < rounds; round += 1) {
+      // In the other order every second time: what changes steadily meanwhile hits all alike.
+      for (const subject of round % 2 === 0 ? subjects : subjects.toReversed()) {
+        const key = keyOf(kind, shape, subject.filled.finished)
+        const sample = await measure(subject, seconds)
+        samples.set(key, [...(samples.get(key) ?? []), sample])
+        process.stderr.write(`round ${round + 1}, ${key}: ${Math.round(sample.acceptedPerSecond)}/s\n`)
+      }
+    }
   } finally {
-    await store.close()
-    for (const client of clients) client.kill()
-    await installation.stop()
-    await filled.restore()
+    for (const subject of subjects) await close(subject)
   }
 }
 
@@ -82,18 +81,28 @@ interface Subject {
   installation: Installation
   clients: ChildProcess[]
   store: Store
-  seconds: number
 }
 
-async function measured({ filled, installation, clients, store, seconds }: Subject): Promise<Sample> {
+async function open(filled: FilledStore, shape: Shape): Promise<Subject> {
+  const installation = await startInstallation(filled.env, shape)
+  const clients = installation.executionUrls.map(() => fork(new URL('./load-client.ts', import.meta.url).pathname))
+  return { filled, installation, clients, store: await filled.open() }
+}
+
+async function close({ filled, installation, clients, store }: Subject): Promise<void> {
+  await store.close()
+  for (const client of clients) client.kill()
+  await installation.stop()
+  await filled.restore()
+}
+
+/** Its processes have nothing to do afterwards, while others are measured. */
+async function measure({ filled, installation, clients, store }: Subject, seconds: number): Promise<Sample> {
   const apiKeys = filled.apiKeys.slice(0, callers)
   const { executionUrls: urls, apiPids, workerPids } = installation
   const database = filled.databasePid === undefined ? [] : [filled.databasePid]
   const [first] = clients
   if (!first) throw new Error('There is no client.')
-  // Half a second that is not counted, and then nothing to do for the workers.
-  await askAll(clients, urls, { apiKeys, seconds: 0.5 })
-  await untilNothingWaits(store)
   const latencies = await ask<number[]>(first, { task: 'pace', urls, apiKeys, ...paced })
 
   const [apiBefore, databaseBefore] = [cpuSeconds(apiPids), cpuSeconds(database)]
@@ -103,7 +112,8 @@ async function measured({ filled, installation, clients, store, seconds }: Subje
 
   const [from, workersBefore] = [await finishedCount(store), cpuSeconds(workerPids)]
   const begun = performance.now()
-  await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
+  await untilNothingWaits(store)
+  const milliseconds = performance.now() - begun
   const done = (await finishedCount(store)) - from
   const workersCpu = cpuSeconds(workerPids) - workersBefore
   return {
@@ -112,7 +122,7 @@ async function measured({ filled, installation, clients, store, seconds }: Subje
     databaseMicroseconds: (databaseCpu * 1e6) / accepted,
     answerMilliseconds: Math.max(...loads.map(({ p99 }) => p99)),
     latencies,
-    finishedPerSecond: (done * 1000) / (performance.now() - begun),
+    finishedPerSecond: (done * 1000) / milliseconds,
     workerMicroseconds: (workersCpu * 1e6) / done,
   }
 }
@@ -127,13 +137,19 @@ function askAll(clients: ChildProcess[], urls: string[], task: { apiKeys: string
 }
 
 async function ask<Result>(client: ChildProcess, task: Task): Promise<Result> {
-  const ended = once(client, 'exit').then(() => {
+  const answered = new AbortController()
+  const { signal } = answered
+  const ended = once(client, 'exit', { signal }).then(() => {
     throw new Error('A client ended.')
   })
   ended.catch(() => {})
   client.send(task)
-  const [result] = await Promise.race([once(client, 'message'), ended])
-  return result
+  try {
+    const [result] = await Promise.race([once(client, 'message', { signal }), ended])
+    return result
+  } finally {
+    answered.abort()
+  }
 }
 
 const openedAt = Date.now()
@@ -197,8 +213,10 @@ function verdictOf(kind: StoreKind, shape: Shape, { finished }: Choice, samples:
   const ratios = (member: Exclude<keyof Sample, 'latencies'>) =>
     full.map((sample, round) => sample[member] / (empty[round]?.[member] ?? Number.NaN))
   const rates = [ratios('acceptedPerSecond'), ratios('finishedPerSecond')]
-  const told = (each: number[]) =>
-    `${median(each).toFixed(2)} (${Math.min(...each).toFixed(2)} to ${Math.max(...each).toFixed(2)})`
+  const told = (each: number[]) => {
+    const [low, high] = middleHalfOf(each)
+    return `${median(each).toFixed(2)} (${low.toFixed(2)} to ${high.toFixed(2)})`
+  }
   const [accepted = '', done = ''] = rates.map(told)
   const counts = `${most.toLocaleString('en')} finished runs ÷ ${least.toLocaleString('en')}`
   const cpu = `CPU of APIs ${told(ratios('apiMicroseconds'))}, of workers ${told(ratios('workerMicroseconds'))}`
@@ -207,10 +225,18 @@ function verdictOf(kind: StoreKind, shape: Shape, { finished }: Choice, samples:
   return `- ${what}; own rates fall by at most ${fallPercentMax} %: ${rates.map(verdict).sort().at(0)}`
 }
 
+/** Its least and its greatest. */
+function middleHalfOf(ratios: number[]): [number, number] {
+  const cut = Math.floor(ratios.length / 4)
+  const middle = ratios.toSorted((a, b) => a - b).slice(cut, ratios.length - cut)
+  return [Math.min(...middle), Math.max(...middle)]
+}
+
 const unclear = 'cannot be told, since rounds are too few or differ too much'
 
 /** In the order of the alphabet, the worst first. */
 function verdict(ratios: number[]): 'does not hold' | 'holds' | typeof unclear {
-  if (ratios.length < 2 || Math.max(...ratios) - Math.min(...ratios) > spreadMax) return unclear
+  const [low, high] = middleHalfOf(ratios)
+  if (ratios.length < 4 || high - low > spreadMax) return unclear
   return median(ratios) >= 1 - fallPercentMax / 100 ? 'holds' : 'does not hold'
 }
