@@ -81,6 +81,7 @@ export async function startService(
   const { read: session } = store
   const { ACCOUNT_CONCURRENCY: accountConcurrency } = config
   metrics.ofAddress({ ready, build, session, workers: domain.workers, workflows: () => workflows, accountConcurrency })
+  metrics.ofWorkflows(workflows)
   const measured = metrics.ofSurfaces(() => domain.feed.followers)
   const traces = await traceHandlers(tracing)
   const perMinute = config.RATE_LIMIT_PER_MINUTE

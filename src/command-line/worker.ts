@@ -63,6 +63,7 @@ export async function worker({ managed = false } = {}): Promise<void> {
     log.flush()
   })
   workflows = await started
+  metrics.ofWorkflows(workflows)
   if (!management) return
   management.readiness.start()
   // For people; the log goes to standard output.

@@ -12,9 +12,10 @@ import {
 import type { Admit } from '../contract/rate-limit.ts'
 import type { Commit, Store } from '../storage/store.ts'
 import type { WatchAttempt } from '../worker/watch.ts'
+import type { Workflow } from '../workflows/workflow.ts'
 import type { build } from './build.ts'
 import { type QueueMetricsParts, queueMetrics } from './queue-metrics.ts'
-import { attemptMetrics, RunMetrics } from './run-metrics.ts'
+import { AttemptMetrics, RunMetrics } from './run-metrics.ts'
 import { withinTime } from './within-time.ts'
 
 /** What another process has measured, as it sends it. */
@@ -24,6 +25,7 @@ export class Metrics {
   readonly registry = new Registry()
   /** To be told what becomes of runs in this process. */
   readonly runs: RunMetrics
+  #attempts: AttemptMetrics | undefined
 
   /** @param process tells this process from others that are read through the same address, as a label of everything. */
   constructor(process: 'service' | 'worker', store: Store) {
@@ -92,19 +94,33 @@ export class Metrics {
       observe: (surface: string) => (operation: string, _method: string, status: number, seconds: number) =>
         requests.observe({ surface, operation, status: String(status) }, seconds),
       /** Counts what a surface does not admit. */
-      admit:
-        <P>(surface: string, admit: Admit<P>): Admit<P> =>
-        async (principal) => {
+      admit<P>(surface: string, admit: Admit<P>): Admit<P> {
+        rateLimited.inc({ surface }, 0)
+        return async (principal) => {
           const exceeded = await admit(principal)
           if (exceeded) rateLimited.inc({ surface })
           return exceeded
-        },
+        }
+      },
     }
   }
 
   /** What a worker tells of its attempts. */
   ofWorker(): WatchAttempt {
-    return attemptMetrics(this.registry)
+    const attempts = new AttemptMetrics(this.registry)
+    this.#attempts = attempts
+    return (claim) => attempts.watch(claim)
+  }
+
+  /**
+   * Begins to count at 0. Prometheus tells how a counter grows from two values of it: of one that appears with what it
+   * counts, the first scrape's share would be missing, and with it all of a workflow that seldom runs.
+   */
+  ofWorkflows(workflows: readonly Pick<Workflow, 'id'>[]): void {
+    for (const { id } of workflows) {
+      this.runs.ofWorkflow(id)
+      this.#attempts?.ofWorkflow(id)
+    }
   }
 }
 

@@ -2,11 +2,29 @@
 import { Counter, Histogram, type Registry } from 'prom-client'
 import type { Claim } from '../runs/claim.ts'
 import type { FinishedRun, RunObserver } from '../runs/observer.ts'
-import type { AttemptEnd, AttemptWatch, WatchAttempt } from '../worker/watch.ts'
+import type { FailureReason, RunReason, RunStatus } from '../runs/state.ts'
+import type { AttemptEnd, AttemptWatch } from '../worker/watch.ts'
 
 /** From a moment to an hour. */
 const durations = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600]
 const latencies = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600]
+
+const failures = {
+  workflowFailed: 'failed',
+  workflowExited: 'failed',
+  outputInvalid: 'failed',
+  contextNotSaved: 'failed',
+  workerLost: 'failed',
+} as const satisfies Record<FailureReason | 'workerLost', RunStatus>
+
+/** How a run can end: each reason, and its status. */
+const endings: Partial<Record<RunReason | '', RunStatus>> = {
+  '': 'succeeded',
+  ...failures,
+  timeLimit: 'timedOut',
+  cancelRequested: 'cancelled',
+  notStartedInTime: 'expired',
+}
 
 /** Labels are workflows and words of the service's own: nothing that a caller sent. */
 export class RunMetrics implements RunObserver {
@@ -36,6 +54,11 @@ export class RunMetrics implements RunObserver {
     })
   }
 
+  /** Tells 0 of what has not happened to runs of a workflow. */
+  ofWorkflow(workflow: string): void {
+    for (const [reason, status] of Object.entries(endings)) this.#finished.inc({ workflow, status, reason }, 0)
+  }
+
   finished({ workflowId: workflow, status, reason, seconds }: FinishedRun): void {
     this.#finished.inc({ workflow, status, reason: reason ?? '' })
     if (seconds !== undefined) this.#durations.observe({ workflow, status }, seconds)
@@ -47,31 +70,43 @@ export class RunMetrics implements RunObserver {
 }
 
 /** Of a process that executes attempts. */
-export function attemptMetrics(registry: Registry): WatchAttempt {
-  const registers = [registry]
-  const measures = {
-    latency: new Histogram({
-      name: 'execution_service_start_latency_seconds',
-      help: "From when a run could have started to its first attempt's start.",
-      labelNames: ['workflow'],
-      buckets: latencies,
-      registers,
-    }),
-    started: new Counter({
-      name: 'execution_service_started_attempts_total',
-      help: 'Attempts that were started.',
-      labelNames: ['workflow'],
-      registers,
-    }),
-    durations: new Histogram({
-      name: 'execution_service_attempt_duration_seconds',
-      help: 'From the start of an attempt to its end, by outcome.',
-      labelNames: ['workflow', 'outcome'],
-      buckets: durations,
-      registers,
-    }),
+export class AttemptMetrics {
+  readonly #measures: Measures
+
+  constructor(registry: Registry) {
+    const registers = [registry]
+    this.#measures = {
+      latency: new Histogram({
+        name: 'execution_service_start_latency_seconds',
+        help: "From when a run could have started to its first attempt's start.",
+        labelNames: ['workflow'],
+        buckets: latencies,
+        registers,
+      }),
+      started: new Counter({
+        name: 'execution_service_started_attempts_total',
+        help: 'Attempts that were started.',
+        labelNames: ['workflow'],
+        registers,
+      }),
+      durations: new Histogram({
+        name: 'execution_service_attempt_duration_seconds',
+        help: 'From the start of an attempt to its end, by outcome.',
+        labelNames: ['workflow', 'outcome'],
+        buckets: durations,
+        registers,
+      }),
+    }
   }
-  return (claim) => new MeasuredAttempt(measures, claim)
+
+  /** Tells 0 as long as no attempt of a workflow was started. */
+  ofWorkflow(workflow: string): void {
+    this.#measures.started.inc({ workflow }, 0)
+  }
+
+  watch(claim: Claim): AttemptWatch {
+    return new MeasuredAttempt(this.#measures, claim)
+  }
 }
 
 interface Measures {

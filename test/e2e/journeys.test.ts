@@ -209,6 +209,10 @@ describe('an operator', () => {
     // What its worker has measured is read here too.
     expect(metrics.text).toMatch(/^execution_service_workers\{process="service"\} 1$/m)
     expect(metrics.text).toMatch(/^process_resident_memory_bytes\{process="worker"\} \d+$/m)
+    // What has not happened yet is told as well.
+    const never = 'workflow="greet",status="failed",reason="outputInvalid"'
+    for (const process of ['service', 'worker'])
+      expect(metrics.text).toContain(`execution_service_finished_runs_total{${never},process="${process}"} 0\n`)
   })
 
   test('sees a worker that was killed replaced, and its run finished by the new one', async () => {
