@@ -1,11 +1,34 @@
 /** What is shipped to watch the service with, and what the guide says, is what the service exports. */
 import { readFileSync } from 'node:fs'
+import { Registry } from 'prom-client'
 import { expect, type TestContext, test } from 'vitest'
 import { parse } from 'yaml'
 import { build } from '../../src/management/build.ts'
 import { Metrics } from '../../src/management/metrics.ts'
+import { queueMetrics } from '../../src/management/queue-metrics.ts'
+import {
+  type FailureReason,
+  lossesMax,
+  nextAfter,
+  noRetry,
+  type Outcome,
+  type RunStatus,
+} from '../../src/runs/state.ts'
 import { Workers } from '../../src/runs/workers.ts'
 import { openDomain } from '../support/store.ts'
+
+/** A service and its worker in one process, that nothing has happened in yet. */
+async function measuring(test: TestContext) {
+  const { store, workflows: of } = await openDomain(test)
+  const workflows = of.list()
+  const queue = { session: store.read, workers: new Workers(store), workflows: () => workflows }
+  const metrics = new Metrics('service', store)
+  metrics.ofAddress({ ready: async () => {}, build, ...queue })
+  metrics.ofSurfaces(() => ({ run: 0, account: 0 })).admit('execution', async () => undefined)
+  metrics.ofWorker()
+  metrics.ofWorkflows(workflows)
+  return { metrics, queue, workflows }
+}
 
 interface Exported {
   name: string
@@ -16,18 +39,28 @@ interface Exported {
 
 /** Every metric of a service and its worker, with Node's own. */
 async function exported(test: TestContext): Promise<Exported[]> {
-  const { store, workflows } = await openDomain(test)
-  const metrics = new Metrics('service', store)
-  metrics.ofAddress({
-    ready: async () => {},
-    session: store.read,
-    workers: new Workers(store),
-    workflows: () => workflows.list(),
-    build,
-  })
-  metrics.ofSurfaces(() => ({ run: 0, account: 0 }))
-  metrics.ofWorker()
+  const { metrics } = await measuring(test)
   return metrics.registry.getMetricsAsArray() as unknown as Exported[]
+}
+
+const error = { name: 'Error', message: '' }
+const failures: FailureReason[] = ['workflowFailed', 'workflowExited', 'outputInvalid', 'contextNotSaved']
+const outcomes: Outcome[] = [
+  { kind: 'succeeded', output: null },
+  ...failures.map((reason) => ({ kind: 'failed' as const, reason, error })),
+  { kind: 'timedOut' },
+  { kind: 'cancelled' },
+  { kind: 'workerLost' },
+]
+
+const ownCounter = /^execution_service_\w+_total$/
+
+/** What the service's own counters tell. */
+async function counted({ registry }: Metrics) {
+  const metrics = await registry.getMetricsAsJSON()
+  return metrics
+    .filter(({ name }) => ownCounter.test(name))
+    .flatMap(({ name, values }) => values.map(({ labels, value }) => ({ labels: { name, ...labels }, value })))
 }
 
 /** The names that a metric has in queries, each with its labels; Prometheus adds where it has read them. */
@@ -107,6 +140,53 @@ test('the guide to operating names metrics and labels that the service exports',
   const metrics = named.map(([, each = '']) => each).filter((each) => !isSchema.test(each))
   expect(metrics.length).toBeGreaterThan(1)
   expect(metrics.map((each) => [each, faultOf(each, [], known)]).filter(([, fault]) => fault)).toEqual([])
+})
+
+test('what every process tells of the whole installation is never added up over its processes', async (context) => {
+  const { queue } = await measuring(context)
+  const registry = new Registry()
+  queueMetrics(registry, queue)
+  const gauges = registry.getMetricsAsArray().map(({ name }) => name)
+  const used = queries.flatMap(({ of, expr }) =>
+    gauges.filter((name) => expr.includes(name)).map((name) => [of, name, expr]),
+  )
+  expect(new Set(used.map(([, name]) => name)).size).toBe(gauges.length)
+  // Installations have a job each, and may be added up.
+  const isTakenOnce = (name = '', expr = '') =>
+    new RegExp(`(?:^max(?: by \\([^)]*\\) )?|max by \\(job[^)]*\\) )\\(${name}\\b`).test(expr)
+  expect(used.filter(([, name, expr]) => !isTakenOnce(name, expr))).toEqual([])
+})
+
+test('counters begin at 0, so that Prometheus sees the first that they count', async (context) => {
+  const { metrics, workflows } = await measuring(context)
+  const before = await counted(metrics)
+  const counters = (await exported(context)).filter(({ name }) => ownCounter.test(name))
+  expect(new Set(before.map(({ labels }) => labels.name))).toEqual(new Set(counters.map(({ name }) => name)))
+  expect(before.filter(({ value }) => value !== 0)).toEqual([])
+  const [workflowId = ''] = workflows.map(({ id }) => id)
+  for (const outcome of outcomes) {
+    const { status, reason } = nextAfter(outcome, {
+      cancelRequested: false,
+      failures: 0,
+      losses: lossesMax - 1,
+      retry: noRetry,
+    })
+    metrics.runs.finished({ workflowId, status: status as RunStatus, reason, seconds: 1 })
+  }
+  const after = await counted(metrics)
+  expect(after.map(({ labels }) => labels)).toEqual(before.map(({ labels }) => labels))
+  expect(after.filter(({ value }) => value === 1)).toHaveLength(outcomes.length)
+})
+
+test('every alert is shown to fire, and the guide says what to look at', () => {
+  const names = rules.map(({ alert }) => alert)
+  const shown: { alert_rule_test: { alertname: string; exp_alerts: unknown[] }[] }[] = parse(
+    readFileSync('deploy/prometheus/alerts.test.yaml', 'utf8'),
+  ).tests
+  const firing = shown.flatMap((each) => each.alert_rule_test).filter(({ exp_alerts }) => exp_alerts.length > 0)
+  expect(new Set(firing.map(({ alertname }) => alertname))).toEqual(new Set(names))
+  const explained = [...readFileSync('docs/watching.md', 'utf8').matchAll(/^\| `(ExecutionService\w+)` \|/gm)]
+  expect(explained.map(([, name]) => name)).toEqual(names)
 })
 
 test('the dashboard shows every metric of the service', async (context) => {
