@@ -163,10 +163,16 @@ function idOf({ id }: Job | TakenJob): string {
 /** What is said for every run: giving a job out, entering, settling and touching it. */
 const isHot = /^\s*(WITH|INSERT INTO \S+\.job)/
 
+/**
+ * pg-boss counts and removes jobs in transactions of its own, planned each time, that read all of them: 300,000
+ * finished ones in 0.3 s as they lie in the table, and in 0.8 s by an index.
+ */
+const readsAll = 'BEGIN; SET LOCAL enable_seqscan TO on; SET LOCAL enable_bitmapscan TO on;'
+
 /** @param queue whose name pg-boss writes into its statements: each connection would prepare them for each queue. */
 function executing(runner: Runner, queue?: string) {
   const executeSql = (text: string, values: unknown[] = []) => {
-    if (!isHot.test(text)) return runner.query(text, values)
+    if (!isHot.test(text)) return runner.query(text.replace(/^\s*BEGIN;/, readsAll), values)
     const general = text.replaceAll(`'${queue}'`, `$${values.length + 1}::text`)
     return runner.query({ ...prepared(general), values: general === text ? values : [...values, queue] })
   }
