@@ -116,6 +116,13 @@ describe('a database', () => {
     })
   })
 
+  test('is examined where there is room for one connection alone', async (test) => {
+    const made = await database(test)
+    const { role, url } = await strangerAt(test, made)
+    await change(made, `ALTER ROLE ${role} CONNECTION LIMIT 1`)
+    expect(checkDatabase(await inspect(test, url))).toMatchObject({ status: 'ok' })
+  })
+
   test('fails when what is made belongs to another role', async (test) => {
     const { url } = await strangerAt(test, await database(test))
     expect(checkRights(await inspect(test, url), config)).toMatchObject({

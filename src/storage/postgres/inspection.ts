@@ -3,6 +3,7 @@ import type { Client } from 'pg'
 import { newestMoment, readable, type StoreInspection } from '../inspection.ts'
 import { schemaDifference } from '../migrations/migrations.ts'
 import { connect, schema, sessionOn } from './connections.ts'
+import { codeOf } from './failures.ts'
 import { placeOf, refusalOf, refusePoolers } from './schema.ts'
 
 export interface DatabaseInspection extends StoreInspection {
@@ -57,12 +58,18 @@ const factsSql = `SELECT current_setting('server_version_num')::int / 10000 AS v
     + coalesce(current_setting('reserved_connections', true)::int, 0) AS "connectionsReserved",
   pg_database_size(current_database()) AS "sizeBytes"`
 
+/** Of a server, a database or a role (PostgreSQL, appendix A). */
+const tooManyConnections = '53300'
+
 /** @throws {DatabaseRefused} when it cannot be reached. */
 export async function inspectDatabase(url: string): Promise<DatabaseInspection> {
   let client: Client | undefined
   try {
     client = await connect(url)
-    await refusePoolers(client, url)
+    // Where there is no room for a second connection, the count of those that are left says so.
+    await refusePoolers(client, url).catch((error: unknown) => {
+      if (codeOf(error) !== tooManyConnections) throw error
+    })
     await client.query(`SET search_path TO ${schema}; SET default_transaction_read_only TO on`)
     const session = sessionOn(client)
     const { rows } = await client.query<DatabaseFacts>(factsSql)
