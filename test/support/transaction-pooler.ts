@@ -8,21 +8,24 @@ import type { Test } from './store.ts'
 
 /** Returns the URL by which the database is reached through it. */
 export async function startTransactionPooler(test: Test, url: string): Promise<string> {
-  const { hostname, port, pathname, username } = new URL(url)
-  const far = connect(Number(port), hostname)
-  far.write(startup({ user: username, database: pathname.slice(1) }))
-  const welcome = await untilReady(far)
+  const { hostname, port } = new URL(url)
+  const far = connect(Number(port || 5432), hostname)
   let near: Socket | undefined
   far.on('data', (bytes) => near?.write(bytes))
+  // The first client signs in to the server itself, by whatever that asks of it; others are told what that was told.
+  let welcome: Promise<Buffer> | undefined
   const clients = new Set<Socket>()
   const server = createServer((client) => {
     clients.add(client.on('error', () => {}))
-    client.once('data', () => {
-      client.write(welcome)
-      client.on('data', (bytes) => {
-        near = client
-        if (!isFarewell(bytes)) far.write(bytes)
-      })
+    const pass = (bytes: Buffer) => {
+      near = client
+      if (!isFarewell(bytes)) far.write(bytes)
+    }
+    client.once('data', async (bytes) => {
+      client.on('data', pass)
+      if (welcome) return void client.write(await welcome)
+      welcome = untilReady(far)
+      pass(bytes)
     })
   })
   server.listen(0, '127.0.0.1')
@@ -32,28 +35,22 @@ export async function startTransactionPooler(test: Test, url: string): Promise<s
     server.close()
   })
   const pooled = new URL(url)
+  pooled.hostname = '127.0.0.1'
   pooled.port = String((server.address() as AddressInfo).port)
   return pooled.href
 }
 
-/** The first message of a client (PostgreSQL, "Message Formats": StartupMessage). */
-function startup(parameters: Record<string, string>): Buffer {
-  const text = Object.entries(parameters).flat().concat('', '').join('\0')
-  const message = Buffer.alloc(8 + Buffer.byteLength(text))
-  message.writeInt32BE(message.length, 0)
-  message.writeInt32BE(3 << 16, 4)
-  message.write(text, 8)
-  return message
-}
+/** AuthenticationOk (PostgreSQL, "Message Formats"). */
+const signedIn = Buffer.from([...Buffer.from('R'), 0, 0, 0, 8, 0, 0, 0, 0])
 
-/** Everything up to the first ReadyForQuery, which is six bytes and comes last. */
+/** From AuthenticationOk to the first ReadyForQuery, which is six bytes and comes last. */
 async function untilReady(socket: Socket): Promise<Buffer> {
   let received = Buffer.alloc(0)
-  while (received.at(-6) !== 'Z'.charCodeAt(0)) {
+  while (!received.includes(signedIn) || received.at(-6) !== 'Z'.charCodeAt(0)) {
     const [bytes] = await once(socket, 'data')
     received = Buffer.concat([received, bytes])
   }
-  return received
+  return received.subarray(received.indexOf(signedIn))
 }
 
 /** Terminate: of the client, not of the connection that it was lent. */
