@@ -50,7 +50,8 @@ async function untilColorsStand(): Promise<void> {
     await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
     const animations = document.getAnimations()
     if (animations.length === 0) return
-    await Promise.all(animations.map((animation) => animation.finished))
+    // One whose element goes away is cancelled, which is an end, too.
+    await Promise.allSettled(animations.map((animation) => animation.finished))
   }
 }
 
