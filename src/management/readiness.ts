@@ -7,6 +7,9 @@ export class Readiness {
   readonly #log: Pick<Logger, 'info' | 'warn'>
   #isServing = false
   #hasStore = true
+  #asked = 0
+  /** The last question whose answer counts. */
+  #answered = 0
 
   constructor(store: Store, log: Pick<Logger, 'info' | 'warn'>) {
     this.#store = store
@@ -25,14 +28,25 @@ export class Readiness {
   /** Logs when the store is lost, and when it is there again, since whoever asks is told no reason. @throws {StoreUnavailable} */
   async check(): Promise<void> {
     if (!this.#isServing) throw new StoreUnavailable('The process is starting or stopping.')
+    this.#asked += 1
+    const question = this.#asked
     try {
       await this.#store.check()
     } catch (error) {
-      if (this.#isServing && this.#hasStore) this.#log.warn({ err: error }, 'not ready: the store does not answer')
-      this.#hasStore = false
+      this.#note(question, error)
       throw error
     }
-    if (!this.#hasStore) this.#log.info('ready again: the store answers')
-    this.#hasStore = true
+    this.#note(question)
+  }
+
+  /** On a connection that was lost without a word, a question fails long after later ones were answered. */
+  #note(question: number, error?: unknown): void {
+    if (question < this.#answered || !this.#isServing) return
+    this.#answered = question
+    const hasStore = error === undefined
+    if (hasStore === this.#hasStore) return
+    this.#hasStore = hasStore
+    if (hasStore) this.#log.info('ready again: the store answers')
+    else this.#log.warn({ err: error }, 'not ready: the store does not answer')
   }
 }
