@@ -1,5 +1,6 @@
 # Any process of the service. It needs nothing to write to but /tmp, and /data unless the store is PostgreSQL's:
-#   docker run --init --read-only --tmpfs /tmp:exec -v execution-service:/data -p 127.0.0.1:3000-3002:3000-3002 IMAGE
+#   docker run --init --read-only --tmpfs /tmp:exec --stop-timeout 30 -v execution-service:/data \
+#     -p 127.0.0.1:3000-3002:3000-3002 IMAGE
 # How to run it: docs/operating.md.
 
 FROM node:24-slim AS packages

@@ -88,10 +88,13 @@ async function serve(start: Start): Promise<CDPSession | undefined> {
     return session
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error)
-    tell({ type: 'refused', message: reason(text, start), ofSandbox: /sandbox|namespace/i.test(text) })
+    tell({ type: 'refused', message: reason(text, start), ofSandbox: sandboxPattern.test(text) })
     return undefined
   }
 }
+
+/** `sys_chroot`: where a container's profile of system calls allows namespaces and not this, the browser names no sandbox. */
+const sandboxPattern = /sandbox|namespace|sys_chroot/i
 
 /** Playwright's message has the command and all that the browser has written. */
 function reason(text: string, { type }: Start): string {
