@@ -193,7 +193,7 @@ test('the health check passes while the service is ready, and fails when it is n
 })
 
 test('one service makes the image for all, and no registry is asked for it', () => {
-  // Compose makes images at the same time: two of one name are one too many for the image store of Docker 29.
+  // Compose makes all at the same time; where Docker keeps images in the store of containerd, the second of a name fails.
   const makers = Object.values(compose.services).filter(({ build }) => build !== undefined)
   expect(makers).toMatchObject([{ image: compose.name }])
   expect(own.length).toBeGreaterThan(1)
