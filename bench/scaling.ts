@@ -14,8 +14,6 @@ const callers = 4
 const paced = { count: 50, intervalMilliseconds: 20 }
 /** Own rates fall by so much at most, from an empty to a full store. */
 const fallPercentMax = 10
-/** Between the ratios of the middle half of the rounds; beyond it, the machine has too much else to do. */
-const spreadMax = 0.2
 
 interface Sample {
   acceptedPerSecond: number
@@ -47,8 +45,7 @@ export async function scaling(choice: Choice): Promise<void> {
   }
   for (const kind of choice.stores) {
     print(tableOf(kind, choice, samples))
-    for (const shape of choice.shapes) print(verdictOf(kind, shape, choice, samples))
-    print('')
+    print(`${verdictOf(kind, choice, samples)}\n`)
   }
 }
 
@@ -206,37 +203,44 @@ function tableOf(kind: StoreKind, { shapes, finished }: Choice, samples: Samples
   ])
 }
 
+type Measure = 'acceptedPerSecond' | 'finishedPerSecond' | 'apiMicroseconds' | 'workerMicroseconds'
+
 /** By pairs of one round, which follow each other: what else the machine does hits both alike. */
-function verdictOf(kind: StoreKind, shape: Shape, { finished }: Choice, samples: Samples): string {
-  const [least, most] = [Math.min(...finished), Math.max(...finished)]
-  const [empty = [], full = []] = [least, most].map((count) => samples.get(keyOf(kind, shape, count)))
-  const ratios = (member: Exclude<keyof Sample, 'latencies'>) =>
-    full.map((sample, round) => sample[member] / (empty[round]?.[member] ?? Number.NaN))
-  const rates = [ratios('acceptedPerSecond'), ratios('finishedPerSecond')]
-  const told = (each: number[]) => {
-    const [low, high] = middleHalfOf(each)
-    return `${median(each).toFixed(2)} (${low.toFixed(2)} to ${high.toFixed(2)})`
-  }
-  const [accepted = '', done = ''] = rates.map(told)
+function ratiosOf(measure: Measure, kind: StoreKind, shape: Shape, { finished }: Choice, samples: Samples): number[] {
+  const [empty = [], full = []] = [Math.min(...finished), Math.max(...finished)].map((count) =>
+    samples.get(keyOf(kind, shape, count)),
+  )
+  return full.map((sample, round) => sample[measure] / (empty[round]?.[measure] ?? Number.NaN))
+}
+
+/** Over all shapes, since the rounds of one are too few to tell a tenth. */
+function verdictOf(kind: StoreKind, choice: Choice, samples: Samples): string {
+  const over = (measure: Measure) => choice.shapes.flatMap((shape) => ratiosOf(measure, kind, shape, choice, samples))
+  const [accepted, done] = [over('acceptedPerSecond'), over('finishedPerSecond')]
+  const cpu = `CPU of APIs ${told(over('apiMicroseconds'))}, of workers ${told(over('workerMicroseconds'))}`
+  const [least, most] = [Math.min(...choice.finished), Math.max(...choice.finished)]
   const counts = `${most.toLocaleString('en')} finished runs ÷ ${least.toLocaleString('en')}`
-  const cpu = `CPU of APIs ${told(ratios('apiMicroseconds'))}, of workers ${told(ratios('workerMicroseconds'))}`
-  const figures = `202/s ${accepted}, done/s ${done}, ${cpu}`
-  const what = `${kind}, APIs ${shape.apis}, workers ${shape.workers}, ${counts}: ${figures}`
-  return `- ${what}; own rates fall by at most ${fallPercentMax} %: ${rates.map(verdict).sort().at(0)}`
+  const verdicts = `202/s ${told(accepted)} ${verdict(accepted)}, done/s ${told(done)} ${verdict(done)}`
+  return `- ${kind}, ${counts}: ${cpu}; own rates fall by at most ${fallPercentMax} %: ${verdicts}`
 }
 
-/** Its least and its greatest. */
-function middleHalfOf(ratios: number[]): [number, number] {
-  const cut = Math.floor(ratios.length / 4)
-  const middle = ratios.toSorted((a, b) => a - b).slice(cut, ratios.length - cut)
-  return [Math.min(...middle), Math.max(...middle)]
+function told(ratios: number[]): string {
+  const [low, high] = boundsOf(ratios)
+  return `${median(ratios).toFixed(2)} (${low.toFixed(2)} to ${high.toFixed(2)})`
 }
 
-const unclear = 'cannot be told, since rounds are too few or differ too much'
+/** Between which the median of many more rounds is, with 95 %: by the normal approximation of the binomial. */
+function boundsOf(ratios: number[]): [number, number] {
+  const sorted = ratios.toSorted((a, b) => a - b)
+  const [middle, reach] = [sorted.length / 2, 0.98 * Math.sqrt(sorted.length)]
+  const low = sorted.at(Math.max(0, Math.floor(middle - reach)))
+  const high = sorted.at(Math.min(sorted.length, Math.ceil(middle + reach)) - 1)
+  return [low ?? Number.NaN, high ?? Number.NaN]
+}
 
-/** In the order of the alphabet, the worst first. */
-function verdict(ratios: number[]): 'does not hold' | 'holds' | typeof unclear {
-  const [low, high] = middleHalfOf(ratios)
-  if (ratios.length < 4 || high - low > spreadMax) return unclear
-  return median(ratios) >= 1 - fallPercentMax / 100 ? 'holds' : 'does not hold'
+function verdict(ratios: number[]): string {
+  const [low, high] = boundsOf(ratios)
+  const least = 1 - fallPercentMax / 100
+  if (high < least) return 'does not hold'
+  return ratios.length >= 6 && low >= least ? 'holds' : 'cannot be told'
 }
