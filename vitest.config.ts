@@ -28,7 +28,7 @@ export default defineConfig({
           ...limits,
           name: 'processes',
           include: ['test/{e2e,worker,browser,command-line}/**/*.test.ts'],
-          exclude: forConsumers,
+          exclude: ['test/e2e/dashboard.test.ts', ...forConsumers],
         },
       },
       {
@@ -97,10 +97,18 @@ export default defineConfig({
       {
         test: {
           ...limits,
-          // `npm run test:dashboard`: each page by itself. The journeys through them are in test/e2e.
+          // `npm run test:dashboard`: each page by itself.
           name: 'dashboard',
           include: ['test/dashboard/**/*.test.ts'],
           isolate: false,
+        },
+      },
+      {
+        test: {
+          ...limits,
+          // `npm run test:dashboard`, too: what a person does in it. The journey to the first key is in `npm test`.
+          name: 'dashboard-journeys',
+          include: ['test/e2e/dashboard.test.ts'],
         },
       },
       {
