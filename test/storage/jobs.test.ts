@@ -24,7 +24,8 @@ async function aDayPasses(test: Test, { store, place }: Domain): Promise<void> {
   expect(states.length).toBeGreaterThan(0)
 }
 
-test('a run that fails after more than a day is tried again, though its job was given out meanwhile', async (test) => {
+/** A run that has been under way for a day, whose job pg-boss has given out meanwhile: to nobody, as it turned out. */
+async function givenOutAgain(test: Test) {
   const clock = stoppedClock()
   const domain = await openDomain(test, { kind: postgres, now: clock.now })
   const { principal } = await newAccount(domain)
@@ -33,6 +34,11 @@ test('a run that fails after more than a day is tried again, though its job was 
   await aDayPasses(test, domain)
   const other = await queueRun(domain, principal)
   expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: other.id }])
+  return { clock, domain, long, claim }
+}
+
+test('a run that fails after more than a day is tried again, though its job was given out meanwhile', async (test) => {
+  const { clock, domain, long, claim } = await givenOutAgain(test)
   expect(await domain.queue.settle(claim, failed, { ...noRetry, maxAttempts: 2 })).toBe(true)
   expect(await claimAll(domain.queue, domain)).toEqual([])
   clock.advance(1)
@@ -52,14 +58,7 @@ test('a run does not start before its delay has ended, though its job was given 
 })
 
 test.for(['handed back', 'lost with its worker'])('a run that is %s after that is started again', async (how, test) => {
-  const clock = stoppedClock()
-  const domain = await openDomain(test, { kind: postgres, now: clock.now })
-  const { principal } = await newAccount(domain)
-  const long = await queueRun(domain, principal)
-  const claim = await claimOne(domain)
-  await aDayPasses(test, domain)
-  const other = await queueRun(domain, principal)
-  expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: other.id }])
+  const { clock, domain, long, claim } = await givenOutAgain(test)
   if (how === 'handed back') await domain.queue.settle(claim, { kind: 'workerStopped' }, noRetry)
   else {
     clock.advance(leaseSeconds + 1)
