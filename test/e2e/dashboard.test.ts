@@ -197,6 +197,7 @@ test('everything can be done without JavaScript', async (context) => {
 test('the keyboard alone suffices to create and delete a key', async (context) => {
   const page = await dashboard.open(context)
   await page.goto('/sign-in')
+  await untilFocused(page, 'E-mail')
   await page.keyboard.type(owner.email)
   await page.keyboard.press('Tab')
   await page.keyboard.type(owner.password)
@@ -207,7 +208,7 @@ test('the keyboard alone suffices to create and delete a key', async (context) =
   await page.getByRole('heading', { name: 'API Keys' }).waitFor()
   await tabTo(page, /^Create (your first )?API key$/)
   await page.keyboard.press('Enter')
-  await page.getByRole('heading', { name: 'Create an API key' }).waitFor()
+  await untilFocused(page, 'Name')
   await page.keyboard.type('by keyboard')
   await page.keyboard.press('Enter')
   await page.getByText('Store the value now').waitFor()
@@ -221,6 +222,11 @@ test('the keyboard alone suffices to create and delete a key', async (context) =
   await page.keyboard.press('Enter')
   await page.getByText('Every system that used the key is refused').waitFor()
 })
+
+/** A page has its first focus with its first frame, which may come after its load event. */
+function untilFocused(page: Page, label: string): Promise<void> {
+  return page.getByLabel(label).and(page.locator(':focus')).waitFor()
+}
 
 const stopsMax = 60
 

@@ -60,7 +60,13 @@ export async function startBrowser(): Promise<Browser> {
   return {
     async newPage(test, options = {}) {
       const context = await browser.newContext(contextOptions(options))
-      test.onTestFinished(() => context.close())
+      // Windows of `inOwnWindow` end without a test.
+      test.onTestFinished(async (ended) => {
+        const shown = ended?.task.result?.state === 'fail' ? await textOf(context) : undefined
+        await context.close()
+        // One more error of the test that has failed, so that every report has it.
+        if (shown !== undefined) throw new Error(`When the test failed, the browser showed\n${shown}`)
+      })
       // Below the time limit of a test, so that what was waited for is told.
       context.setDefaultTimeout(15_000)
       listen(context)
@@ -68,6 +74,17 @@ export async function startBrowser(): Promise<Browser> {
     },
     close: () => browser.close(),
   }
+}
+
+const textMax = 2000
+
+/** The address and the elements of each page, as somebody would be told them who cannot see it. */
+async function textOf(context: BrowserContext): Promise<string> {
+  const pages = context.pages().map(async (page) => {
+    const text = await page.ariaSnapshot({ timeout: 1000 }).catch((error) => String(error))
+    return `${page.url()}\n${text.slice(0, textMax)}`
+  })
+  return (await Promise.all(pages)).join('\n')
 }
 
 function contextOptions(options: PageOptions): BrowserContextOptions {
