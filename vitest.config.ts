@@ -1,12 +1,22 @@
 /** How tests run: several files at a time, each with services, stores and accounts of its own. */
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { patience } from './test/support/patience.ts'
 
 // A process for most files, and many that they start: compiling what all of them load takes a tenth of the time.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/node', import.meta.url))
 
-// The time limits are for a machine that is busy with something else; the tests themselves wait for conditions.
-const limits = { testTimeout: 60_000, hookTimeout: 60_000 }
+/**
+ * For a machine that is busy with something else; the tests themselves wait for conditions, none of them for longer
+ * than `patience`, so that what was waited for is told.
+ */
+const limits = {
+  testTimeout: 3 * patience.timeout,
+  hookTimeout: 3 * patience.timeout,
+  expect: { poll: { timeout: patience.timeout } },
+  // A report has what was found and not only its difference.
+  chaiConfig: { truncateThreshold: 2000 },
+}
 
 /** Beside what they belong to, but too long for every change. */
 const forConsumers = [
@@ -46,8 +56,6 @@ export default defineConfig({
           ...limits,
           // `npm run test:faults`: they take too long for every change.
           name: 'faults',
-          // They start and kill many processes.
-          testTimeout: 180_000,
           include: ['test/faults/**/*.test.ts'],
           globalSetup: ['test/faults/print-figures.ts'],
         },
@@ -57,7 +65,6 @@ export default defineConfig({
           ...limits,
           // `npm run test:faults`, too: those that have their store from the environment.
           name: 'faults-on-postgres',
-          testTimeout: 180_000,
           include: ['test/contract/{two-accounts,fuzz,bad-*}.test.ts', 'test/faults/rolling-restart.test.ts'],
           globalSetup: ['test/faults/print-figures.ts'],
           env: { TEST_STORE: 'postgres' },

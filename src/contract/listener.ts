@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Express } from 'express'
 import { type ProblemKind, problemBody, problemKinds } from './problem.ts'
 
@@ -39,6 +40,11 @@ const limits = {
   maxHeaderSize: 16 * 1024,
   /** Node's own refusal of a request without Host has no body. */
   requireHostHeader: false,
+}
+
+/** Then act, when what has arrived has been read: a process that was busy for so long has not read it yet. */
+function afterMilliseconds(milliseconds: number, act: () => void): void {
+  setTimeout(() => setImmediate(act), milliseconds).unref()
 }
 
 /** How long a connection that has had no request may still begin its first when the service stops. */
@@ -89,6 +95,7 @@ export async function listen(app: Express, { host, port, name, ...options }: Lis
     drain,
     stop: async (graceSeconds) => {
       drain()
+      await accepted()
       const closed = closing(server, connections)
       stopping.abort()
       const cut = setTimeout(() => server.closeAllConnections(), graceSeconds * 1000)
@@ -98,6 +105,13 @@ export async function listen(app: Express, { host, port, name, ...options }: Lis
   }
 }
 
+/** Resolves when whoever has connected is known: those whom nobody has accepted are reset with the listening socket. */
+async function accepted(): Promise<void> {
+  // The first may come before the event loop has looked for connections.
+  await nextTurn()
+  await nextTurn()
+}
+
 /**
  * Accepts no more connections, and closes those that are idle: not at once, because a request may be on its way, which
  * a connection that is closed under it answers with a reset. Resolves when none is left.
@@ -105,11 +119,11 @@ export async function listen(app: Express, { host, port, name, ...options }: Lis
 async function closing(server: Server, connections: ReadonlyMap<Socket, ServerResponse | undefined>): Promise<void> {
   // The HTTP server's own `close` begins with closing idle connections.
   const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve))
-  const closeIdleSoon = () => setTimeout(() => server.closeIdleConnections(), nextRequestMilliseconds).unref()
+  const closeIdleSoon = () => afterMilliseconds(nextRequestMilliseconds, () => server.closeIdleConnections())
   closeIdleSoon()
   for (const [socket, response] of connections) {
     // Not idle for Node, which gives a first request more time.
-    if (!response) setTimeout(() => connections.get(socket) ?? socket.destroy(), firstRequestMilliseconds).unref()
+    if (!response) afterMilliseconds(firstRequestMilliseconds, () => connections.get(socket) ?? socket.destroy())
     // Its head has promised to keep the connection.
     else if (response.headersSent && !response.closed) response.once('close', closeIdleSoon)
   }

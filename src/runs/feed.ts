@@ -100,13 +100,14 @@ export class RunFeed {
   }
 
   /**
-   * Yields `true` soon after something has happened to any run of the account, many things at once being one, and
-   * `null` each time `quietSeconds` pass without it. What happened before the first is asked for is not told, nor is
-   * that a delay has ended, which is no event.
+   * Yields `true` when it follows, so that nothing happens unseen to whoever reads then; again soon after something has
+   * happened to any run of the account, many things at once being one; and `null` each time `quietSeconds` pass without
+   * it. That a delay has ended is not told: it is no event.
    */
   async *changes(accountId: string, quietSeconds: number, signal: AbortSignal): AsyncGenerator<true | null> {
     const changes = await this.#follow('account', accountId)
     try {
+      if (!signal.aborted && !this.#closed) yield true
       while (!signal.aborted && !this.#closed) {
         const changed = await changes.next(quietSeconds * 1000, signal)
         if (!signal.aborted && !this.#closed) yield changed || null

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import express from 'express'
 import { describe, expect, test } from 'vitest'
 import { ListenRefused, listen } from '../../src/contract/listener.ts'
@@ -138,6 +139,9 @@ describe('stopping', () => {
   test('waits for requests in flight, whose answers close their connections', async () => {
     const { listener, go, response, port } = await inFlight()
     const stopped = listener.stop(60)
+    // Whoever has connected by then is still accepted.
+    await nextTurn()
+    await nextTurn()
     await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toThrow('ECONNREFUSED')
     go.resolve()
     const answer = await response
@@ -228,6 +232,30 @@ describe('stopping', () => {
     const answer = await text(socket)
     expect(answer).toMatch(/^HTTP\/1.1 200 /)
     expect(answer).toContain('Connection: close')
+    await stopped
+  })
+
+  test('answers whoever has connected just before', async () => {
+    const { listener, port } = await serve()
+    const socket = connect(port, '127.0.0.1')
+    socket.write(`${getBook}\r\n`)
+    const answer = text(socket)
+    // The system has connected them in the next tick; the server accepts them in a later turn.
+    await new Promise<void>((resolve) => process.nextTick(resolve))
+    await listener.stop(60)
+    expect(await answer).toMatch(/^HTTP\/1.1 200 .*Connection: close/s)
+  })
+
+  test('answers a request that came while the process was busy', async () => {
+    const { listener, port } = await serve()
+    const socket = await used(port)
+    const stopped = listener.stop(60)
+    // The server is given no turn before its time for connections between two requests is over.
+    await nextTurn()
+    await nextTurn()
+    socket.write(`${getBook}\r\n`)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
+    expect(await text(socket)).toMatch(/^HTTP\/1.1 200 /)
     await stopped
   })
 

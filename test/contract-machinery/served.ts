@@ -3,7 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import pino from 'pino'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import type { LooseHandler } from '../../src/contract/exchange.ts'
 import { type Listener, type ListenOptions, listen } from '../../src/contract/listener.ts'
 import { mountDocument } from '../../src/contract/mount.ts'
@@ -68,11 +68,6 @@ export interface Called {
   json: ReturnType<typeof JSON.parse>
 }
 
-const started: Listener[] = []
-afterEach(async () => {
-  await Promise.all(started.splice(0).map((listener) => listener.stop(0)))
-})
-
 export async function mount(options: Options = {}) {
   const logged: Record<string, unknown>[] = []
   const log = pino({ level: 'trace' }, { write: (line: string) => logged.push(JSON.parse(line)) })
@@ -93,7 +88,7 @@ export async function serve(options: Options = {}): Promise<Served> {
   const { app, logged } = await mount(options)
   const { limits = {} } = options
   const listener = await listen(app, { host: '127.0.0.1', port: 0, name: 'LIBRARY_PORT', limits })
-  started.push(listener)
+  onTestFinished(() => listener.stop(0))
   const port = Number(new URL(listener.url).port)
   return {
     listener,

@@ -24,7 +24,7 @@ async function everywhere(
   return [...(await contents()), ['the log', service.output()], ['the metrics', metrics.text]]
 }
 
-test("a key's value is shown when it is created, and nowhere else ever", { timeout: 30_000 }, async () => {
+test("a key's value is shown when it is created, and nowhere else ever", async () => {
   const { contents, service, command } = await startTalkativeService()
   const { value, id } = JSON.parse((await command('keys', 'create', '--name', 'canary', '--json')).stdout)
 
@@ -87,7 +87,7 @@ test("a key's value is shown when it is created, and nowhere else ever", { timeo
   expect(shown.filter((text) => found([['', text]], [value]).length > 0)).toEqual([])
 })
 
-test('a secret variable is given to its workflow, and is nowhere else ever', { timeout: 30_000 }, async () => {
+test('a secret variable is given to its workflow, and is nowhere else ever', async () => {
   const { contents, service, createAccount } = await startTalkativeService()
   const { key } = await createAccount()
   const token = 'canary "one" \\ ä'

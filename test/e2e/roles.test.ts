@@ -14,7 +14,7 @@ async function takenPort({ onTestFinished }: TestContext): Promise<string> {
   return String((taken.address() as AddressInfo).port)
 }
 
-describe.concurrent('--only', { timeout: 40_000 }, () => {
+describe.concurrent('--only', () => {
   test('splits the service into processes, which several of the same role may stand beside', async (context) => {
     const own = await ownInstallation(context)
     const [one, other, contexts, worker] = await Promise.all([

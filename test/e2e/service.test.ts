@@ -19,7 +19,7 @@ async function endings(client: ExecutionClient, run: Pick<Run, 'id'>): Promise<s
 }
 
 // At the same time, because most of their time they wait for leases and for processes to end.
-describe.concurrent('the service', { timeout: 40_000 }, () => {
+describe.concurrent('the service', () => {
   test('keeps every run that it has acknowledged when it is killed, and finishes each of them once', async (context) => {
     const own = await ownInstallation(context)
     const killed = await own.start()

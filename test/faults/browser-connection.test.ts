@@ -6,6 +6,7 @@ import { type OpenBrowser, openBrowser } from '../../src/browser/connection.ts'
 import { checkIsolation } from '../../src/browser/isolation.ts'
 import { RunBrowser } from '../../src/worker/run-browser.ts'
 import { contextCount, openHost, startSpeaker } from '../support/browser-host.ts'
+import { patience } from '../support/patience.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
 const directory = temporaryDirectory()
@@ -113,7 +114,7 @@ test('a process that was killed leaves no context in the browser, and others go 
   const { child } = await startSpeaker(test, new URL('../browser/executor-process.ts', import.meta.url), endpoint.url)
   expect(await contextCount(endpoint.url)).toBe(contexts + 1)
   child.kill('SIGKILL')
-  await vi.waitUntil(async () => (await contextCount(endpoint.url)) === contexts, { timeout: 5000, interval: 10 })
+  await vi.waitUntil(async () => (await contextCount(endpoint.url)) === contexts, patience)
   expect(await page.innerText('p')).toBe('Shop')
 })
 
@@ -145,7 +146,7 @@ test.for([
     const context = await browser.open()
     await (await visit({ context })).evaluate(script)
     context.storageState({ indexedDB: true }).catch(() => {})
-    await vi.waitUntil(() => log.length - before >= errors.length, { timeout: 10_000, interval: 10 })
+    await vi.waitUntil(() => log.length - before >= errors.length, patience)
     const unreadable = expect.stringMatching('^it was not told within 0.3 s: a page may be in a loop, or ')
     expect(await browser.end(true)).toEqual({ unreadable })
     expect(await other.innerText('p')).toBe('Shop')

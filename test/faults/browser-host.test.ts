@@ -23,6 +23,7 @@ import {
   processesOf,
   startSpeaker,
 } from '../support/browser-host.ts'
+import { patience } from '../support/patience.ts'
 import { gone } from '../support/processes.ts'
 import { newPlace } from '../support/store.ts'
 
@@ -50,10 +51,7 @@ test('all who need the browser at the same time share one, which ends with its f
   host.release()
   host.release()
   await Promise.all(processes.map(gone))
-  await vi.waitUntil(() => readdirSync(temporary).every((name) => !name.includes('-browser-')), {
-    timeout: 5000,
-    interval: 10,
-  })
+  await vi.waitUntil(() => readdirSync(temporary).every((name) => !name.includes('-browser-')), patience)
   expect(host.describe()).toBe(undefined)
   // Nobody was failed by it.
   expect(log.filter(({ level }) => level >= 50)).toEqual([])

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { BrowserMissing } from '../../src/browser/browser-host.ts'
 import { browserProgram, openHost, processesOf } from '../support/browser-host.ts'
+import { patience } from '../support/patience.ts'
 import { newPlace } from '../support/store.ts'
 
 const isStart = 'test "$1" = --version ||'
@@ -30,7 +31,7 @@ test('a browser that does not start says why, and is tried again at once only th
   const waiting = host.take()
   waiting.catch(() => {})
   const waits = () => log.flatMap(({ milliseconds }) => milliseconds ?? [])
-  await vi.waitUntil(() => waits().length === 2, { timeout: 10_000, interval: 10 })
+  await vi.waitUntil(() => waits().length === 2, patience)
   expect(waits()).toEqual([400, 800])
   await host.close()
   await expect(waiting).rejects.toThrow('The worker is stopping: it starts no browser any more.')
@@ -68,7 +69,7 @@ test('a browser that takes its time is not waited for when the worker stops', as
   })
   const taken = host.take()
   taken.catch(() => {})
-  await vi.waitUntil(() => existsSync(file), { timeout: 10_000, interval: 10 })
+  await vi.waitUntil(() => existsSync(file), patience)
   await host.close()
   await expect(taken).rejects.toThrow('The worker is stopping: it starts no browser any more.')
   await expect(host.take()).rejects.toThrow('The worker is stopping: it starts no browser any more.')

@@ -3,6 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { openBrowsing, processesBelow } from '../support/browsing.ts'
 import { stateWith } from '../support/contexts.ts'
+import { patience } from '../support/patience.ts'
 import { gone } from '../support/processes.ts'
 import { queueRun } from '../support/store.ts'
 import { finished, started, startWorker, startWorkerProcess } from '../support/worker.ts'
@@ -16,7 +17,7 @@ function browsersBelow(pid: number): number[] {
   return browsers.toSorted((a, b) => Number(isFirst(b.command)) - Number(isFirst(a.command))).map((each) => each.pid)
 }
 
-describe.concurrent('a run with a browser', { timeout: 60_000 }, () => {
+describe.concurrent('a run with a browser', () => {
   test.skipIf(!existsSync('/proc'))(
     'fails with a sentence when the browser is killed, the next has a new one, and none outlives its worker',
     async (test) => {
@@ -54,7 +55,7 @@ describe.concurrent('a run with a browser', { timeout: 60_000 }, () => {
       await vi.waitUntil(async () => {
         await domain.upkeep.once()
         return (await site.context(contextId))?.heldByRunId === null
-      }, 15_000)
+      }, patience)
       expect(await site.context(contextId)).toMatchObject({ status: 'ready', version: 1 })
       expect(await site.stored(contextId)).toBe(stateWith('before'))
       const again = { status: 'queued', reason: 'workerLost', waitingFor: 'worker' }

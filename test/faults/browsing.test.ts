@@ -36,7 +36,7 @@ afterAll(async () => {
 const nothing = { cookies: '', local: '', database: '', session: '' }
 const all = (value: string) => ({ cookies: `visit=${value}`, local: value, database: value, session: value })
 
-describe.concurrent('a run with a browser', { timeout: 60_000 }, () => {
+describe.concurrent('a run with a browser', () => {
   test('starts with what the run before has kept, but for the sessions of its pages', async () => {
     const contextId = await site.createContext()
     const [one, two] = [canary('one'), canary('two')]

@@ -12,4 +12,4 @@ test('pages of an account with keys, members and runs have no fault', async (con
   const page = await dashboard.open(context)
   await becomeOwner(page, dashboard.welcomeUrl)
   expect(await faultsOf(page, await fill(dashboard, page))).toEqual([])
-}, 120_000)
+})

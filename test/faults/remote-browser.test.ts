@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest'
 import { openBrowser } from '../../src/browser/connection.ts'
 import { checkIsolation } from '../../src/browser/isolation.ts'
 import { hostProcessesOf, openHost, startRemoteBrowser, startSpeaker } from '../support/browser-host.ts'
+import { patience } from '../support/patience.ts'
 import { gone } from '../support/processes.ts'
 
 test('runs share a browser elsewhere, see nothing of each other or of its owner, and leave it as it was', async (test) => {
@@ -15,7 +16,7 @@ test('runs share a browser elsewhere, see nothing of each other or of its owner,
   const session = await owner.newBrowserCDPSession()
   const contexts = async () => (await session.send('Target.getBrowserContexts')).browserContextIds.length
   const became = (count: number) => {
-    return vi.waitUntil(async () => (await contexts()) === count, { timeout: 5000, interval: 10 })
+    return vi.waitUntil(async () => (await contexts()) === count, patience)
   }
 
   // One worker is told the address of the page that names the browser, the other the browser's own.

@@ -39,7 +39,7 @@ test('a rolling restart under load resets no connection, refuses no request, and
   expect(problems).toEqual([])
   expect(front.reused(), 'connections are kept').toBeGreaterThan(acknowledged.length)
   for (const id of acknowledged) await untilStatus(load.client, { id }, 'succeeded')
-}, 180_000)
+})
 
 /** Callers that queue runs and read them, without a pause and without a second try. */
 function startLoad({ url }: Front, key: string) {

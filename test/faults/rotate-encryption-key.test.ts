@@ -68,7 +68,7 @@ function seed(database: DatabaseSync, encryption: Encryption, count: number): vo
 
 const secretOf = (index: number) => ({ name: 'Ada', token: `a secret of ${index}` })
 
-describe.concurrent('rotate-encryption-key', { timeout: 60_000 }, () => {
+describe.concurrent('rotate-encryption-key', () => {
   test('by two at once, while runs with secrets are queued and executed, leaves nothing under an older key', async (context) => {
     const own = await ownInstallation(context)
     const service = await own.start()

@@ -1,6 +1,7 @@
 /** What becomes of API keys: renamed, rotated, used, and used although they were deleted. */
 import { describe, expect, test, vi } from 'vitest'
 import { AuditLog, operator } from '../../src/audit-log/audit-log.ts'
+import { patience } from '../support/patience.ts'
 import { newAccount, newUser, openDomain, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -142,14 +143,14 @@ describe.each(stores)('API keys ($name)', (kind) => {
       const lastUsedBy = async () => (await apiKeys.get(accountId, key.id))?.lastUsedBy
       await apiKeys.authenticate(key.value, 'first')
       await vi.advanceTimersByTimeAsync(5000)
-      await vi.waitUntil(async () => (await lastUsedBy()) === 'first')
+      await vi.waitUntil(async () => (await lastUsedBy()) === 'first', patience)
       await apiKeys.authenticate(key.value, 'second')
       const write = vi.spyOn(store, 'write').mockRejectedValueOnce(new Error('The disk is full.'))
       await vi.advanceTimersByTimeAsync(5000)
-      await vi.waitUntil(() => write.mock.calls.length === 1)
+      await vi.waitUntil(() => write.mock.calls.length === 1, patience)
       expect(await lastUsedBy()).toBe('first')
       await vi.advanceTimersByTimeAsync(5000)
-      await vi.waitUntil(async () => (await lastUsedBy()) === 'second')
+      await vi.waitUntil(async () => (await lastUsedBy()) === 'second', patience)
     })
 
     test('although they were deleted or rotated are in the audit log, once in an hour each', async (test) => {

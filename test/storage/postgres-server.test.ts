@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
+import { patience } from '../support/patience.ts'
 import { startPostgres } from '../support/postgres-server.ts'
 import { gone } from '../support/processes.ts'
 
@@ -22,7 +23,7 @@ test('the server is gone with the process that started it, however that ended, a
   const [{ pid, dataDirectory }] = await once(child, 'message')
   child.kill('SIGKILL')
   await gone(pid)
-  await vi.waitUntil(() => !existsSync(dataDirectory), { timeout: 5000, interval: 10 })
+  await vi.waitUntil(() => !existsSync(dataDirectory), patience)
 })
 
 test('the server that npm brings starts, is killed, and goes on with its data', async (test) => {

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { openSqliteStore, type SqliteOptions } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type Session, type Store, StoreUnavailable } from '../../src/storage/store.ts'
+import { patience } from '../support/patience.ts'
 import { newPlace, openStore, type Test } from '../support/store.ts'
 
 const insertSql = 'INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)'
@@ -164,5 +165,5 @@ test('bells ring by themselves now and then, should the file system not report c
   const { store } = await openHere(test, { fallbackRingMilliseconds: 5 })
   const heard = vi.fn()
   store.listen('cancellations', heard)
-  await vi.waitFor(() => expect(heard.mock.calls.length).toBeGreaterThan(3), { timeout: 10_000 })
+  await vi.waitFor(() => expect(heard.mock.calls.length).toBeGreaterThan(3), patience)
 })

@@ -4,6 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { Accounts } from '../../src/accounts/accounts.ts'
 import { type Session, type Store, StoreUnavailable } from '../../src/storage/store.ts'
+import { patience } from '../support/patience.ts'
 import { startStoreProcess } from '../support/processes.ts'
 import { newPlace, openStore } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
@@ -19,8 +20,6 @@ async function ids(session: Session): Promise<string[]> {
   const rows = await session.query.selectFrom('accounts').select('id').orderBy('id').execute()
   return rows.map((row) => row.id)
 }
-
-const waiting = { timeout: 10_000, interval: 5 }
 
 describe.each(stores)('a store ($name)', (kind) => {
   test('keeps what was written from the moment the write resolves, for whoever opens it then', async (test) => {
@@ -161,7 +160,7 @@ describe.each(stores)('a store ($name)', (kind) => {
         store.ring('runs')
         await vi.waitFor(() => {
           for (const each of heard) expect(each).toHaveBeenCalled()
-        }, waiting)
+        }, patience)
         for (const each of leave) each()
       }
       // Opening may ring too; what it rang is heard in the next turns of the event loop.
@@ -175,7 +174,7 @@ describe.each(stores)('a store ($name)', (kind) => {
       await vi.waitFor(() => {
         expect(here).toHaveBeenCalled()
         expect(there).toHaveBeenCalled()
-      }, waiting)
+      }, patience)
       await settled()
       expect(anotherBell).not.toHaveBeenCalled()
       expect(gone).not.toHaveBeenCalled()
@@ -190,7 +189,7 @@ describe.each(stores)('a store ($name)', (kind) => {
       const answered = vi.fn()
       store.listen('runs', answered)
       store.ring('queue')
-      await vi.waitFor(() => expect(answered).toHaveBeenCalled(), waiting)
+      await vi.waitFor(() => expect(answered).toHaveBeenCalled(), patience)
     })
   })
 })

@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/runs/store.ts'
 import { Upkeep } from '../../src/runs/upkeep.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
+import { patience } from '../support/patience.ts'
 import { type Domain, newAccount, newPlace, openDomain, queueRun, retention, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -41,7 +42,7 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     domain.store.listen('queue', rung)
     await until(availableAt)
     expect(await get()).toMatchObject({ waitingFor: 'worker', availableAt })
-    await vi.waitFor(() => expect(rung).toHaveBeenCalled(), { timeout: 10_000 })
+    await vi.waitFor(() => expect(rung).toHaveBeenCalled(), patience)
     expect(await claimed(domain)).toEqual([run.id])
   })
 
@@ -134,7 +135,7 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     domain.upkeep.start()
     test.onTestFinished(() => domain.upkeep.stop())
     const waitingFor = async () => (await domain.runs.get(principal.accountId, run.id))?.waitingFor
-    await vi.waitUntil(async () => (await waitingFor()) === 'worker', { timeout: 5000, interval: 5 })
+    await vi.waitUntil(async () => (await waitingFor()) === 'worker', patience)
   })
 
   test('reports what fails and goes on', async (test) => {
@@ -145,7 +146,7 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     await store.close()
     upkeep.start()
     test.onTestFinished(() => upkeep.stop())
-    await vi.waitFor(() => expect(failed).toHaveBeenCalledTimes(2), { timeout: 5000 })
+    await vi.waitFor(() => expect(failed).toHaveBeenCalledTimes(2), patience)
     expect(failed).toHaveBeenCalledWith(expect.any(StoreUnavailable))
   })
 })

@@ -9,6 +9,7 @@ import { type CDPSession, chromium } from 'playwright-core'
 import { vi } from 'vitest'
 import { BrowserHost, type BrowserOptions } from '../../src/browser/browser-host.ts'
 import { testBrowser } from './browser.ts'
+import { patience } from './patience.ts'
 import { newPlace, type Test } from './store.ts'
 
 /**
@@ -104,6 +105,6 @@ export async function startRemoteBrowser(test: Test) {
   child.stderr.on('data', (data) => {
     said += data
   })
-  const [webSocketUrl] = await vi.waitUntil(() => /ws:\S+/.exec(said), { timeout: 30_000, interval: 10 })
+  const [webSocketUrl] = await vi.waitUntil(() => /ws:\S+/.exec(said), patience)
   return { child, webSocketUrl, httpUrl: new URL(webSocketUrl.replace('ws:', 'http:')).origin }
 }

@@ -4,6 +4,7 @@
  */
 import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { bundled, type FoundBrowser, findBrowser } from '../../src/browser/find-browser.ts'
+import { patience } from './patience.ts'
 import type { Test } from './store.ts'
 
 export interface PageOptions {
@@ -67,8 +68,7 @@ export async function startBrowser(): Promise<Browser> {
         // One more error of the test that has failed, so that every report has it.
         if (shown !== undefined) throw new Error(`When the test failed, the browser showed\n${shown}`)
       })
-      // Below the time limit of a test, so that what was waited for is told.
-      context.setDefaultTimeout(15_000)
+      context.setDefaultTimeout(patience.timeout)
       listen(context)
       return context.newPage()
     },

@@ -7,6 +7,7 @@ import { openStore } from '../../src/installation.ts'
 import type { Store } from '../../src/storage/store.ts'
 import type { FleetPlace, FleetStore } from './fleet-stores.ts'
 import { addressesIn, capture, type Ended, endOf, withoutOwn } from './installation.ts'
+import { patience } from './patience.ts'
 import { type Addresses, type Environment, main, openAdministration, settingsOf, type TestAccount } from './service.ts'
 import type { Test } from './store.ts'
 
@@ -78,7 +79,7 @@ export async function newFleet(
   const start = async (args: string[], { settings: own = {}, through = [] }: MemberOptions, ready: string) => {
     const member = spawnMember([...through, process.execPath, main, ...args], { ...settings, ...own })
     members.push(member)
-    await vi.waitUntil(() => member.hasEnded() || member.logged(ready) > 0, { timeout: 60_000, interval: 10 })
+    await vi.waitUntil(() => member.hasEnded() || member.logged(ready) > 0, patience)
     if (member.hasEnded()) throw new Error(`A process ended at its start:\n${member.output()}`)
     return member
   }

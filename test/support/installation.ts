@@ -102,7 +102,7 @@ async function spawnService(
   })
   const banner = () => (hasEnded ? `${written()}(ended)` : addressesIn(written(), only))
   const isReady = () => banner() && (hasEnded || log.some(({ msg }) => msg === untilLogged))
-  await until('the service is ready', isReady, 50).catch((error) => {
+  await until('the service is ready', isReady).catch((error) => {
     // Nobody else knows of it yet.
     process.kill(-pid, 'SIGKILL')
     throw error

@@ -32,7 +32,7 @@ export function failures({ refused, unanswered }: Ledger): number {
 
 /** Resolves when so many runs are acknowledged in all. */
 export async function untilAcknowledged(ledger: Ledger, count: number): Promise<void> {
-  await until(`${count} runs are acknowledged`, () => ledger.acknowledged.length >= count, 60)
+  await until(`${count} runs are acknowledged`, () => ledger.acknowledged.length >= count)
 }
 
 /** Starts the callers; what they were told is in the ledger when the function that is returned has resolved. */
@@ -133,10 +133,10 @@ export async function outcomeOf({ read }: Store, ids: readonly string[]): Promis
 }
 
 /** What the store has of the runs when all that are not lost have finished. */
-export function outcomeWhenFinished(store: Store, ids: readonly string[], seconds = 60): Promise<Outcome> {
+export function outcomeWhenFinished(store: Store, ids: readonly string[]): Promise<Outcome> {
   const all = async () => {
     const outcome = await outcomeOf(store, ids)
     return outcome.unfinished === 0 && outcome
   }
-  return until('all runs have finished', all, seconds)
+  return until('all runs have finished', all)
 }

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
+import { patience } from './patience.ts'
 import type { Test } from './store.ts'
 import type { StoreKind } from './stores.ts'
 
@@ -36,5 +37,5 @@ function isAlive(pid: number): boolean {
 
 /** Resolves when the process has ended. */
 export async function gone(pid: number): Promise<void> {
-  await vi.waitUntil(() => !isAlive(pid), { timeout: 5000, interval: 10 })
+  await vi.waitUntil(() => !isAlive(pid), patience)
 }

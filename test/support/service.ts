@@ -9,6 +9,7 @@ import { type Config, readConfig } from '../../src/config.ts'
 import { knownScopes } from '../../src/documents.ts'
 import { openStore } from '../../src/installation.ts'
 import type { Store, Value } from '../../src/storage/store.ts'
+import { patience } from './patience.ts'
 import { type Environment, newStorage, type Storage } from './storage.ts'
 
 export { type Environment, removeDirectory, temporaryDirectory } from './storage.ts'
@@ -134,13 +135,12 @@ export async function openAdministration(
 export async function until<Result>(
   what: string,
   condition: () => Result | Promise<Result>,
-  seconds = 15,
 ): Promise<Exclude<Result, undefined | false | null | '' | 0>> {
-  const deadline = performance.now() + seconds * 1000
+  const deadline = performance.now() + patience.timeout
   for (;;) {
     const result = await condition()
     if (result) return result as Exclude<Result, undefined | false | null | '' | 0>
     if (performance.now() > deadline) throw new Error(`Waited in vain until ${what}.`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    await new Promise((resolve) => setTimeout(resolve, patience.interval))
   }
 }

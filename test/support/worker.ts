@@ -13,6 +13,7 @@ import { Worker } from '../../src/worker/worker.ts'
 import type { WorkerOptions } from '../../src/worker/worker-options.ts'
 import type { Workflow } from '../../src/workflows/workflow.ts'
 import { describeWorkflows } from '../../src/workflows/workflows.ts'
+import { patience } from './patience.ts'
 import { type Domain, newAccount, newPlace, openDomain, retention, type Test } from './store.ts'
 import { type StoreKind, sqlite } from './stores.ts'
 
@@ -94,25 +95,23 @@ export async function startWorkerProcess(
   child.stdout.on('data', (data) => {
     log += data
   })
-  await vi.waitUntil(() => log.includes('worker ready'), { timeout: 30_000, interval: 10 })
+  await vi.waitUntil(() => log.includes('worker ready'), patience)
   return child
 }
-
-const waiting = { timeout: 30_000, interval: 10 }
 
 /** The run, once it has finished. */
 export async function finished({ runs }: Domain, { accountId, id }: Run): Promise<Run> {
   return vi.waitUntil(async () => {
     const run = await runs.get(accountId, id)
     return run && isFinal(run.status) && run
-  }, waiting) as Promise<Run>
+  }, patience) as Promise<Run>
 }
 
 /** The line that attempt `attempt` of the workflow `wait` writes when it has started: its process. */
 export async function started(path: string, attempt = 1): Promise<number> {
   const line = new RegExp(`^${attempt} (\\d+)$`, 'm')
   const read = () => existsSync(path) && line.exec(readFileSync(path, 'utf8'))?.[1]
-  return Number(await vi.waitUntil(read, waiting))
+  return Number(await vi.waitUntil(read, patience))
 }
 
 /** What has happened to the run, each event on a line. */

@@ -1,11 +1,12 @@
 /** Attempts that are ended from outside: their run is cancelled, or their worker stops. */
 import { writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
+import { patience } from '../support/patience.ts'
 import { gone } from '../support/processes.ts'
 import { queueRun } from '../support/store.ts'
 import { finished, history, openInstallation, started, startWorker } from '../support/worker.ts'
 
-describe.concurrent('a worker', { timeout: 30_000 }, () => {
+describe.concurrent('a worker', () => {
   describe('when a run is cancelled', () => {
     test.for(['patiently', 'deafly', 'blocking'])('ends it, also one that waits %s', async (how, test) => {
       const { domain, principal, file } = await openInstallation(test)
@@ -77,7 +78,7 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
       // Claimed, but two of their processes have yet to start.
       const status = async () =>
         (await domain.runs.list(principal.accountId, { limit: 9, status: 'running' }))?.runs.length
-      await vi.waitUntil(async () => (await status()) === 3, { timeout: 10_000, interval: 1 })
+      await vi.waitUntil(async () => (await status()) === 3, { ...patience, interval: 1 })
       await worker.stop(0)
       for (const { id } of runs) {
         const back = { status: 'queued', reason: 'workerStopped' }

@@ -8,12 +8,13 @@ import type { Claim } from '../../src/runs/claim.ts'
 import { Workers } from '../../src/runs/workers.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type Session, type Store, StoreUnavailable } from '../../src/storage/store.ts'
+import { patience } from '../support/patience.ts'
 import { gone } from '../support/processes.ts'
 import { queueRun } from '../support/store.ts'
 import { sqlite } from '../support/stores.ts'
 import { finished, history, openInstallation, started, startWorker } from '../support/worker.ts'
 
-describe.concurrent('a worker', { timeout: 30_000 }, () => {
+describe.concurrent('a worker', () => {
   describe('with a lease', () => {
     test('renews it for as long as the run takes', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
@@ -23,7 +24,7 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
       await started(variables.started)
       const end = Date.now() + 3 * leaseSeconds * 1000
-      await vi.waitUntil(() => Date.now() > end, { timeout: 10_000 })
+      await vi.waitUntil(() => Date.now() > end, patience)
       writeFileSync(variables.until, '')
       expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 1 })
     })
@@ -34,9 +35,7 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
       const variables = { started: file('started'), until: file('until'), how: 'blocking' }
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
       const pid = await started(variables.started)
-      await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), {
-        timeout: 10_000,
-      })
+      await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), patience)
       const taken = { worker_id: 'another', attempts: 2, lease_expires_at: Date.now() + 60_000 }
       await domain.store.write(({ query }) => query.updateTable('runs').set(taken).where('id', '=', run.id).execute())
       await gone(pid)
@@ -73,20 +72,20 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
       const leaseSeconds = 0.6
       const begun = Date.now()
       const { worker } = await startWorker(test, domain, { leaseSeconds, slots: 3 })
-      await vi.waitUntil(async () => (await workers.alive()).length > 0, { timeout: 10_000, interval: 1 })
+      await vi.waitUntil(async () => (await workers.alive()).length > 0, { ...patience, interval: 1 })
       const [alive] = await workers.alive()
       expect(alive).toMatchObject({ host: hostname(), slots: 3 })
       expect(alive?.startedAt).toBeGreaterThanOrEqual(begun)
       const end = Date.now() + 3 * leaseSeconds * 1000
-      await vi.waitUntil(async () => (await workers.alive()).length === 1 && Date.now() > end, { timeout: 10_000 })
+      await vi.waitUntil(async () => (await workers.alive()).length === 1 && Date.now() > end, patience)
       const variables = { started: file('started'), until: file('until') }
       await queueRun(domain, principal, { workflowId: 'wait', variables })
       await started(variables.started)
-      await vi.waitFor(async () => expect(await workers.alive()).toEqual([alive]), { timeout: 10_000 })
+      await vi.waitFor(async () => expect(await workers.alive()).toEqual([alive]), patience)
       const stopped = worker.stop(10)
       // Its attempt goes on, and so does the worker.
       const later = Date.now() + 3 * leaseSeconds * 1000
-      await vi.waitUntil(async () => (await workers.alive()).length === 1 && Date.now() > later, { timeout: 10_000 })
+      await vi.waitUntil(async () => (await workers.alive()).length === 1 && Date.now() > later, patience)
       writeFileSync(variables.until, '')
       await stopped
       expect(await workers.alive()).toEqual([])
@@ -108,7 +107,7 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
       const { fatal } = await startWorker(test, { ...domain, store: { ...domain.store, write } }, { leaseSeconds: 0.6 })
       const run = await queueRun(domain, principal, { workflowId: 'talk' })
       expect(await finished(domain, run)).toMatchObject({ status: 'succeeded' })
-      await vi.waitUntil(async () => (await workers.alive()).length === 1, { timeout: 10_000 })
+      await vi.waitUntil(async () => (await workers.alive()).length === 1, patience)
       expect(refusals).toBe(3)
       expect(fatal).toEqual([])
     })
@@ -131,12 +130,12 @@ describe.concurrent('a worker', { timeout: 30_000 }, () => {
     const variables = { started: file('started'), until: file('until') }
     const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
     await started(variables.started)
-    await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), { timeout: 10_000 })
+    await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), patience)
     const locking = new DatabaseSync(join(domain.place, 'service.db'))
     test.onTestFinished(() => locking.close())
     locking.exec('BEGIN IMMEDIATE')
     writeFileSync(variables.until, '')
-    await vi.waitUntil(() => refused > 1, { timeout: 10_000 })
+    await vi.waitUntil(() => refused > 1, patience)
     expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'running' })
     locking.exec('ROLLBACK')
     expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 1, output: { attempt: 1 } })

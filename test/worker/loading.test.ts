@@ -6,6 +6,7 @@ import { describe, expect, test, vi } from 'vitest'
 import type { Worker } from '../../src/worker/worker.ts'
 import { WorkflowRefused } from '../../src/workflows/workflow.ts'
 import { describeWorkflows } from '../../src/workflows/workflows.ts'
+import { patience } from '../support/patience.ts'
 import { newAccount, newPlace, openDomain, queueRun, type Test } from '../support/store.ts'
 import { finished, moduleText, startWorker, writeModules } from '../support/worker.ts'
 
@@ -58,14 +59,14 @@ const refused: [string, Record<string, string>, RegExp][] = [
   ],
 ]
 
-describe.concurrent('a folder of workflows', { timeout: 20_000 }, () => {
+describe.concurrent('a folder of workflows', () => {
   test.for(refused)('is refused when a module %s', async ([, modules, sentence], test) => {
     const folder = await writeModules(test, modules)
     for (const error of await refusals(test, folder)) {
       expect(error).toBeInstanceOf(WorkflowRefused)
       expect((error as Error).message).toMatch(sentence)
     }
-    await vi.waitUntil(() => processesFor(folder) === 0, { timeout: 5000 })
+    await vi.waitUntil(() => processesFor(folder) === 0, patience)
   })
 
   test('is refused when a schema is not valid, and no process is left of it', async (test) => {
@@ -73,7 +74,7 @@ describe.concurrent('a folder of workflows', { timeout: 20_000 }, () => {
     const [, error] = await refusals(test, folder)
     expect(error).toBeInstanceOf(WorkflowRefused)
     expect((error as Error).message).toMatch(/^The output schema of workflow "a" is not valid: .+\.$/)
-    await vi.waitUntil(() => processesFor(folder) === 0, { timeout: 5000 })
+    await vi.waitUntil(() => processesFor(folder) === 0, patience)
   })
 
   test('is refused when a module waits for what never comes', async (test) => {
@@ -93,7 +94,7 @@ describe.concurrent('a folder of workflows', { timeout: 20_000 }, () => {
         `The modules of WORKFLOWS_DIR (${folder}) have not loaded within 0.5 seconds: look for a top-level await or a loop that does not end.`,
       )
     }
-    await vi.waitUntil(() => processesFor(folder) === 0, { timeout: 5000 })
+    await vi.waitUntil(() => processesFor(folder) === 0, patience)
   })
 
   test('is refused when it is not there', async (test) => {
@@ -137,7 +138,7 @@ test('a module finds no secret of the service in its environment when it is load
   expect(await describeWorkflows(folder)).toMatchObject([{ title: 'SETTING_OF_A_WORKFLOW' }])
 })
 
-describe.concurrent('a worker', { timeout: 20_000 }, () => {
+describe.concurrent('a worker', () => {
   const secret = "variables: { type: 'object', properties: { password: { type: 'string', writeOnly: true } } }"
 
   async function openFolder(test: Test, modules: Record<string, string>) {
@@ -152,7 +153,7 @@ describe.concurrent('a worker', { timeout: 20_000 }, () => {
 
   async function stopAndCount(worker: Worker, folder: string): Promise<void> {
     await worker.stop(0)
-    await vi.waitUntil(() => processesFor(folder) === 0, { timeout: 5000 })
+    await vi.waitUntil(() => processesFor(folder) === 0, patience)
   }
 
   test('fails a run whose secrets do not open, keeps no lease of it, and no process when it stops', async (test) => {
@@ -184,7 +185,7 @@ describe.concurrent('a worker', { timeout: 20_000 }, () => {
     const first = await queueRun(domain, principal, { workflowId: 'a' })
     expect(await finished(domain, first)).toMatchObject({ status: 'failed', reason: 'workflowExited' })
     const second = await queueRun(domain, principal, { workflowId: 'a' })
-    await vi.waitUntil(() => fatal.length > 0, { timeout: 10_000 })
+    await vi.waitUntil(() => fatal.length > 0, patience)
     expect(fatal).toEqual([expect.any(WorkflowRefused)])
     const back = { status: 'queued', reason: 'workerStopped' }
     expect(await domain.runs.get(principal.accountId, second.id)).toMatchObject(back)

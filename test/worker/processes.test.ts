@@ -3,11 +3,12 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/runs/store.ts'
+import { patience } from '../support/patience.ts'
 import { gone } from '../support/processes.ts'
 import { newPlace, queueRun } from '../support/store.ts'
 import { finished, history, openInstallation, started, startWorker, startWorkerProcess } from '../support/worker.ts'
 
-describe.concurrent('a worker process', { timeout: 30_000 }, () => {
+describe.concurrent('a worker process', () => {
   test.for(['patiently', 'blocking'])(
     'that is killed leaves no process behind, and another worker completes its run (%s)',
     async (how, test) => {
@@ -50,7 +51,7 @@ describe.concurrent('a worker process', { timeout: 30_000 }, () => {
     const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
     await started(variables.started)
     // Frozen in the middle of a commit it would hold the store's lock.
-    await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), { timeout: 10_000 })
+    await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), patience)
     frozen.kill('SIGSTOP')
     const { worker } = await startWorker(test, domain)
     await started(variables.started, 2)

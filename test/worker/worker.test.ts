@@ -14,7 +14,7 @@ import {
   writeModules,
 } from '../support/worker.ts'
 
-describe.concurrent('a worker', { timeout: 30_000 }, () => {
+describe.concurrent('a worker', () => {
   test('executes a run, and tells what it says in the order in which it is said', async (test) => {
     const { domain, principal } = await openInstallation(test)
     await startWorker(test, domain)

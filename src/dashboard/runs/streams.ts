@@ -21,8 +21,6 @@ type Stream = (visit: Visit, request: Request, response: Response) => Promise<vo
 export function allChanges(parts: Parts): Stream {
   return (visit, request, response) =>
     send(parts, visit, request, response, async function* (signal) {
-      // What has happened since the page was read is in what it reads next.
-      yield 'change'
       for await (const changed of parts.feed.changes(visit.account.id, quietSeconds, signal)) {
         yield changed ? 'change' : null
       }

@@ -65,7 +65,7 @@ describe.each(faults)('%s', (fault, broken) => {
     // What is stalled is not answered for a while: a query may take 30 s.
     if (!stalls) {
       await until('both processes are not ready', async () => (await readiness()).every((status) => status === 503))
-      await until('calls are refused by 503', () => (ledger.refused.get(503) ?? 0) >= 20, 30)
+      await until('calls are refused by 503', () => (ledger.refused.get(503) ?? 0) >= 20)
     } else {
       const before = ledger.acknowledged.length
       await new Promise((resolve) => setTimeout(resolve, 2000))
@@ -74,7 +74,7 @@ describe.each(faults)('%s', (fault, broken) => {
     await end()
     const mended = performance.now()
     const before = ledger.acknowledged.length
-    await until('both processes are ready', async () => (await readiness()).every((status) => status === 200), 40)
+    await until('both processes are ready', async () => (await readiness()).every((status) => status === 200))
     await untilAcknowledged(ledger, before + 60)
     const seconds = (performance.now() - mended) / 1000
     await stop()

@@ -38,8 +38,8 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const probed = probe()
     await untilAcknowledged(neighbours, 40)
     await stop()
-    const { succeeded } = await fleet.withStore((store) => outcomeWhenFinished(store, neighbours.acknowledged, 90))
-    const ended = await fleet.withStore((store) => outcomeWhenFinished(store, badIds, 90))
+    const { succeeded } = await fleet.withStore((store) => outcomeWhenFinished(store, neighbours.acknowledged))
+    const ended = await fleet.withStore((store) => outcomeWhenFinished(store, badIds))
     probing = false
     await probed
     record({

@@ -35,7 +35,7 @@ async function queueThrough({ about, fleet, api, begin, end }: Faulty): Promise<
   await untilAcknowledged(ledger, 50)
   await begin()
   const refused = () => ledger.refused.get(503) ?? 0
-  await until('calls are refused by 503', () => refused() >= refusals, 30)
+  await until('calls are refused by 503', () => refused() >= refusals)
   await end()
   await fleet.place.resume?.()
   const mended = performance.now()

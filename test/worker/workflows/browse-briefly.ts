@@ -2,4 +2,4 @@
 import { defineWorkflow } from 'execution-service/workflow'
 import { definition } from './browse.ts'
 
-export default defineWorkflow({ ...definition, id: 'browse-briefly', timeLimitSeconds: 7 })
+export default defineWorkflow({ ...definition, id: 'browse-briefly', timeLimitSeconds: 15 })
