@@ -104,7 +104,7 @@ export class Upkeep {
 
   /**
    * In transactions of its own, since they take a while; returns in how many milliseconds to look again. While there is
-   * more, others get as much time to write as this has taken.
+   * more, that is sooner than otherwise, and others get as much time to write as this has taken.
    */
   async #removeSome(): Promise<number> {
     const startedAt = performance.now()
@@ -112,7 +112,7 @@ export class Upkeep {
     for (const removal of this.#removals) {
       if (await removal.once()) more = true
     }
-    return more ? Math.min(intervalMilliseconds, Math.ceil(performance.now() - startedAt)) : intervalMilliseconds
+    return more ? Math.min(intervalMilliseconds - 1, Math.ceil(performance.now() - startedAt)) : intervalMilliseconds
   }
 
   async #anythingDue(now: number): Promise<boolean> {

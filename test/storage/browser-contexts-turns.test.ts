@@ -141,7 +141,7 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     const leaving = await queue({ priority: 2 })
     const last = await queue()
     expect(await domain.runs.cancel(accountId, cancelled.id)).toMatchObject({ status: 'cancelled', waitingFor: null })
-    clock.advance(11)
+    clock.set(expiring.expiresAt)
     await domain.upkeep.once()
     expect(await run(expiring)).toMatchObject({ status: 'expired' })
     await domain.queue.settle(holder, succeeded, noRetry)
@@ -191,7 +191,7 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     const browserContext = { id: contextId, persist: 'always' } as const
     const delayed = await queueRun(domain, principal, { workflowId: 'browse', browserContext, delaySeconds: 1 })
     expect(delayed.waitingFor).toBe('delay')
-    clock.advance(6)
+    clock.set(delayed.availableAt)
     await domain.upkeep.once()
     expect(await claimAll(domain.queue, domain)).toEqual([])
     expect(await run(delayed)).toMatchObject({ waitingFor: 'browserContext' })

@@ -14,13 +14,17 @@ export const failed = {
   error: { name: 'Error', message: 'The far side did not answer.' },
 } as const
 
-/** A clock that stands still until it is told to go on. */
+/** A clock that stands still until it is told to go on. Runs do not ask it when they were created. */
 export function stoppedClock() {
   let at = Date.now()
   return {
     now: () => at,
     advance: (seconds: number) => {
       at += seconds * 1000
+    },
+    /** @param moment as in a run: what is due then, however long it took to get there. */
+    set: (moment: number | null) => {
+      at = moment ?? Number.NaN
     },
   }
 }

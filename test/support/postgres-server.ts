@@ -1,5 +1,6 @@
 /** Runs PostgreSQL servers for tests: on loopback and a port that is free, in a directory that is removed at the end. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -91,7 +92,7 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
   const binaries = findBinaries(user, directory, options.fromNpm)
   if (!existsSync(join(dataDirectory, 'PG_VERSION'))) initialise(binaries, dataDirectory, user)
   const logFile = join(directory, 'log')
-  const log = () => (existsSync(logFile) ? readFileSync(logFile, 'utf8') : '')
+  const log = () => readIfThere(logFile)
   const port = options.port ?? (await freePort())
   const durability = options.durable ? {} : notDurable
   const settings = {
@@ -228,16 +229,27 @@ function keep(
 
 /** From postmaster.pid: the first line is the process, the eighth says whether it serves. */
 function statusOf(dataDirectory: string): { pid: number; serves: boolean } {
-  const path = join(dataDirectory, 'postmaster.pid')
-  const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []
+  const lines = readIfThere(join(dataDirectory, 'postmaster.pid')).split('\n')
   return { pid: Number(lines[0]), serves: lines[7]?.trim() === 'ready' }
 }
 
+/** A server that starts removes what another has left. */
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+/** Below those that Linux gives to whoever wants any: it stays free until the server starts, and while it is restarted. */
 async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
+  for (;;) {
+    const port = randomInt(15_000, 32_000)
+    const server = createServer()
+    const isFree = await new Promise((resolve) => {
+      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+    })
+    if (isFree) return port
+  }
 }

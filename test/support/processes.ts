@@ -31,8 +31,12 @@ function isAlive(pid: number): boolean {
   } catch {
     return false
   }
-  const status = `/proc/${pid}/stat`
-  return !existsSync(status) || !/\) [ZX] /.test(readFileSync(status, 'utf8'))
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch {
+    // It was buried meanwhile, unless the system has no such files at all.
+    return !existsSync('/proc/self/stat')
+  }
 }
 
 /** Resolves when the process has ended. */
