@@ -8,11 +8,15 @@ import { bearer, good, invalid, json, queueRequest, wrongRequests } from './wron
 
 let service: TestService
 /** Half a request, and nothing more; it is answered while the other tests run. */
-let slow: { answer: Promise<Answer>; startedAt: number }
+let slow: Promise<{ answer: Answer; seconds: number }>
 
 beforeAll(async () => {
   service = await startTestService({ worker: false })
-  slow = { startedAt: performance.now(), answer: sendText(service.executionUrl, runs) }
+  const startedAt = performance.now()
+  slow = sendText(service.executionUrl, runs).then((answer) => ({
+    answer,
+    seconds: (performance.now() - startedAt) / 1000,
+  }))
 })
 afterAll(() => service.stop())
 
@@ -135,7 +139,8 @@ describe('what is not HTTP', () => {
 })
 
 test('a request that does not arrive whole within 10 seconds is answered with 408, and the connection is closed', async () => {
-  const answer = await slow.answer
+  const { answer, seconds } = await slow
   expectProblem(undefined, answer, { kind: 'request-timeout', title: 'Request timeout', status: 408 })
-  expect(performance.now() - slow.startedAt).toBeLessThan(13_000)
+  // Node's own limit is a minute.
+  expect(seconds).toBeLessThan(30)
 })

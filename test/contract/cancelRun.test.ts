@@ -58,7 +58,7 @@ describeOperation(
 
       test('leaves a finished run as it is', async () => {
         const account = await subject.service.createAccount()
-        const runId = await queueRun(subject.service, account, { query: '', headers: { Prefer: 'wait=10' } })
+        const runId = await queueRun(subject.service, account, { query: '', headers: { Prefer: 'wait=30' } })
         const before = await send(subject.service, 'getRun', account.key, { path: { runId } })
         const { body } = await subject.called(account.key, { path: { runId } })
         expect(body).toEqual(before.body)

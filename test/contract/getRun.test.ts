@@ -46,7 +46,7 @@ describeOperation(
 
       test('shows what a run has returned, and its last progress', async () => {
         const account = await subject.service.createAccount()
-        const runId = await queueRun(subject.service, account, { query: '', headers: { Prefer: 'wait=10' } })
+        const runId = await queueRun(subject.service, account, { query: '', headers: { Prefer: 'wait=30' } })
         const { body } = await subject.called(account.key, { path: { runId } })
         expect(body).toMatchObject({
           status: 'succeeded',
@@ -60,7 +60,7 @@ describeOperation(
 
       test('shows why a run has failed, with its secrets masked', async () => {
         const account = await subject.service.createAccount()
-        const workflow = { path: { workflowId: 'betray' }, query: '', headers: { Prefer: 'wait=10' } }
+        const workflow = { path: { workflowId: 'betray' }, query: '', headers: { Prefer: 'wait=30' } }
         const body = { variableData: { token: 'very secret', fails: true } }
         const runId = await queueRun(subject.service, account, { ...workflow, body })
         const answer = await subject.called(account.key, { path: { runId } })
@@ -76,7 +76,7 @@ describeOperation(
         const account = await subject.service.createAccount()
         const browserContextId = await createContext(subject.service, account)
         const query = `browserContextId=${browserContextId}`
-        const print = { path: { workflowId: 'print' }, body: { variableData: {} }, headers: { Prefer: 'wait=10' } }
+        const print = { path: { workflowId: 'print' }, body: { variableData: {} }, headers: { Prefer: 'wait=30' } }
         const runId = await queueRun(subject.service, account, { ...print, query })
         const { body } = await subject.called(account.key, { path: { runId } })
         expect(body).toMatchObject({ status: 'succeeded', browserContextId, persistContext: 'onSuccess' })

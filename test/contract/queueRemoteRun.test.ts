@@ -32,10 +32,10 @@ describeOperation(
     200(subject) {
       test('answers with the finished run when it finishes within the time that Prefer names', async () => {
         const { key } = await subject.service.createAccount()
-        const answer = await subject.called(key, { path, body, headers: { Prefer: 'wait=10' } })
+        const answer = await subject.called(key, { path, body, headers: { Prefer: 'wait=30' } })
         expect(answer.body).toMatchObject({ status: 'succeeded', output: { greeting: 'Hello, Ada!' } })
         expect(answer.headers.location).toBe(`/v1/execution/runs/${answer.body.id}`)
-        expect(answer.headers['preference-applied']).toBe('wait=10')
+        expect(answer.headers['preference-applied']).toBe('wait=30')
         expect(answer.headers['idempotent-replayed']).toBeUndefined()
       })
 
@@ -45,13 +45,13 @@ describeOperation(
           path: { workflowId: 'betray' },
           body: { variableData: { token: 'very secret', fails: true } },
         }
-        const answer = await subject.called(key, { ...betrayal, headers: { Prefer: 'wait=10' } })
+        const answer = await subject.called(key, { ...betrayal, headers: { Prefer: 'wait=30' } })
         expect(answer.body).toMatchObject({ status: 'failed', error: { name: 'Error' } })
       })
 
       test('replays a finished run for the same Idempotency-Key', async () => {
         const { key } = await subject.service.createAccount()
-        const filled = { path, body, headers: { Prefer: 'wait=10', 'Idempotency-Key': 'once' } }
+        const filled = { path, body, headers: { Prefer: 'wait=30', 'Idempotency-Key': 'once' } }
         const first = await subject.called(key, filled)
         const second = await subject.called(key, filled)
         expect(second.body).toEqual(first.body)

@@ -64,7 +64,7 @@ test("a key's value is shown when it is created, and nowhere else ever", async (
     await execution('PUT', queue, [...bearer, ...json, 'Idempotency-Key', 'a b'], '{"variableData":{"name":"Ada"}}'),
   ).toBe(400)
   expect(
-    await execution('PUT', queue, [...bearer, ...json, 'Prefer', 'wait=10'], '{"variableData":{"name":"Ada"}}'),
+    await execution('PUT', queue, [...bearer, ...json, 'Prefer', 'wait=30'], '{"variableData":{"name":"Ada"}}'),
   ).toBe(200)
   expect(
     await call(service.browserContextUrl, {
@@ -109,7 +109,7 @@ test('a secret variable is given to its workflow, and is nowhere else ever', asy
   }
   const betray = (fails: boolean) => ({ variableData: { token, nested: { token: other }, fails } })
   const queue = '/v1/execution/queue-remote/betray'
-  const wait = ['Prefer', 'wait=10']
+  const wait = ['Prefer', 'wait=30']
 
   const succeeded = JSON.parse((await call('PUT', queue, betray(false), wait)).text)
   expect(succeeded.status).toBe('succeeded')

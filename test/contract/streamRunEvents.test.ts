@@ -8,7 +8,7 @@ import { eventsIn } from './document.ts'
 import { type Answered, describeOperation } from './operation.ts'
 import { queueRun } from './requests.ts'
 
-const atOnce = { query: '', headers: { Prefer: 'wait=10' } }
+const atOnce = { query: '', headers: { Prefer: 'wait=30' } }
 
 function told({ text }: Answered): string[] {
   return eventsIn(text).map(({ data }) => [data.type, data.status ?? data.state ?? data.message].join(' '))

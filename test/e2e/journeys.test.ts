@@ -55,7 +55,7 @@ describe('a caller', () => {
   test('waits for a run that finishes in time, and is told of one that does not that it goes on', async () => {
     const { client } = await newCaller()
     const { file, release } = newFile()
-    const quick = await queue(client, 'greet', { name: 'Ada' }, {}, { Prefer: 'wait=10' })
+    const quick = await queue(client, 'greet', { name: 'Ada' }, {}, { Prefer: 'wait=30' })
     expect(quick.response.status).toBe(200)
     expect(quick.run.output).toEqual({ greeting: 'Hello, Ada!' })
     const slow = await queue(client, 'hold', { file }, {}, { Prefer: 'wait=1' })

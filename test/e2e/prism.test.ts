@@ -62,12 +62,12 @@ describe('Prism finds no fault', () => {
     const workflowId = workflows.data?.data.find(({ id }) => id === 'greet')?.id ?? ''
     await client.getWorkflow({ params: { path: { workflowId } } })
     const body = { variableData: { name: 'Ada', token: 'very secret' } }
-    const header = { Prefer: 'wait=10', 'Idempotency-Key': 'once' }
+    const header = { Prefer: 'wait=30', 'Idempotency-Key': 'once' }
     const finished = await client.queueRemoteRun({ params: { path: { workflowId }, header }, body })
     await client.queueRemoteRun({ params: { path: { workflowId }, header }, body })
     const query = { delaySeconds: 3600, expiresInSeconds: 7200, priority: -10 }
     const queued = await client.queueRemoteRun({ params: { path: { workflowId }, query }, body })
-    const printing = { path: { workflowId: 'print' }, header: { Prefer: 'wait=10' } }
+    const printing = { path: { workflowId: 'print' }, header: { Prefer: 'wait=30' } }
     const printed = await client.queueRemoteRun({ params: printing, body: { variableData: {} } })
     const artifact = { runId: printed.data?.id ?? '', artifactName: 'hello.txt' }
     const downloaded = await client.getRunArtifact({ params: { path: artifact }, parseAs: 'arrayBuffer' })
