@@ -27,17 +27,21 @@ async function dev(): Promise<void> {
     await versions.stop()
   })
   const [refused, generated] = await Promise.all([versions.replace(), generator.generate()])
+  watched.loaded()
   if (refused !== undefined) say(`The service does not start. ${refused}`)
   isBehind = refused !== undefined
   if ('refused' in generated) say(`generated/ stays as it is. ${generated.refused}`)
-  else if (generated.written.length > 0) await reload('generated/', performance.now())
+  else if (generated.written.length > 0) say(await reload('generated/', performance.now()))
   for (;;) {
     const { files, at } = await watched.changed()
-    await take(files, at)
+    const news = await take(files, at)
+    watched.loaded()
+    if (news !== undefined) say(news)
   }
 }
 
-async function take(files: string[], at: number): Promise<void> {
+/** Returns what there is to say of it. */
+async function take(files: string[], at: number): Promise<string | undefined> {
   const isOf = (folder: string) => (file: string) => file.startsWith(`${folder}/`)
   const ofDev = files.find(isOf('src/dev'))
   if (ofDev) say(`${ofDev} takes effect when \`npm run dev\` is started again.`)
@@ -47,19 +51,19 @@ async function take(files: string[], at: number): Promise<void> {
   const generated = sources.length > 0 ? await generator.generate() : { written: [] }
   if ('refused' in generated) {
     isBehind = true
-    return say(`Not reloaded. ${generated.refused}`)
+    return `Not reloaded. ${generated.refused}`
   }
   const written = generated.written.length
   const isChanged = written > 0 || others.length > sources.length
   if (isChanged || isBehind) return reload(listed(others) + (written > 0 ? `, ${written} files of generated/` : ''), at)
-  if (others.length > 0) say(`${listed(others)}: nothing changes.`)
+  return others.length > 0 ? `${listed(others)}: nothing changes.` : undefined
 }
 
-async function reload(what: string, at: number): Promise<void> {
+async function reload(what: string, at: number): Promise<string> {
   const refused = await versions.replace()
   isBehind = refused !== undefined
-  if (refused !== undefined) return say(`Not reloaded. ${refused}`)
-  say(`Reloaded in ${((performance.now() - at) / 1000).toFixed(2)} s: ${what}`)
+  if (refused !== undefined) return `Not reloaded. ${refused}`
+  return `Reloaded in ${((performance.now() - at) / 1000).toFixed(2)} s: ${what}`
 }
 
 /** As many names as one looks at. */
