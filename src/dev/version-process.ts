@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises'
 import { sentenceOf } from './sentence.ts'
 
 /** What the process tells. A version that cannot serve ends; one that has closed its ports finishes what it has begun. */
-export type VersionNews = { serving: true } | { refused: string; late?: boolean } | { closed: true }
+export type VersionNews = { serving: true } | { refused: string } | { closed: true }
 
 const source = new URL('..', import.meta.url).href
 let isAsked = false

@@ -4,11 +4,22 @@
  */
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
+import { availableParallelism, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { VersionNews } from './version-process.ts'
 
+/** A version that has ended without a word. */
+interface Ended {
+  refused: string
+  late: boolean
+  ended: true
+}
+type News = VersionNews | Ended
+
 /** What a version has for its start, and for closing its ports: ten times what either takes. */
 const answerSeconds = 10
+/** Where so much else is running, it has that many times as long. */
+const slownessMax = 5
 
 export class Versions {
   readonly #onEnd: (code: number | null, signal: string | null) => void
@@ -27,11 +38,14 @@ export class Versions {
    * or with the reason why it cannot, and then the version before goes on.
    */
   async replace(): Promise<string | undefined> {
-    const version = this.#next?.isDead() === false ? this.#next : cluster.fork()
     const before = this.#serving
-    // One that dies meanwhile is told by its end.
-    version.send({ greet: before === undefined }, () => {})
-    const news = await newsOf(version)
+    let version = this.#next?.isDead() === false ? this.#next : cluster.fork()
+    let news = await newsAfterAsking(version, before)
+    // It may have died before it was asked.
+    if (version === this.#next && 'ended' in news && !news.late && !this.#stopping) {
+      version = cluster.fork()
+      news = await newsAfterAsking(version, before)
+    }
     if (this.#stopping) return new Promise(() => {})
     if ('serving' in news) {
       this.#serving = version
@@ -44,7 +58,7 @@ export class Versions {
       if (before && !before.isDead()) await newsOf(before)
     }
     // Code that held up this version would hold up one that is warmed up with it.
-    this.#next = 'refused' in news && news.late ? undefined : cluster.fork()
+    this.#next = 'ended' in news && news.late ? undefined : cluster.fork()
     return 'refused' in news ? news.refused : undefined
   }
 
@@ -58,22 +72,38 @@ export class Versions {
   }
 }
 
+/** What the version tells when it is asked to serve; the first one greets. */
+function newsAfterAsking(version: Worker, before: Worker | undefined): Promise<News> {
+  // One that dies meanwhile is told by its end.
+  version.send({ greet: before === undefined }, () => {})
+  return newsOf(version)
+}
+
 /** What the version tells next; it may end instead, and is ended when it does neither in time. */
-async function newsOf(version: Worker): Promise<VersionNews> {
+async function newsOf(version: Worker): Promise<News> {
   const over = new AbortController()
   const { signal } = over
   let late = false
+  const seconds = Math.round(answerSeconds * slowness())
   const timer = setTimeout(() => {
     late = true
     version.process.kill('SIGKILL')
-  }, answerSeconds * 1000)
+  }, seconds * 1000)
   const told = once(version, 'message', { signal }).then(([news]) => news as VersionNews)
-  const ended = once(version, 'exit', { signal }).then(([code]): VersionNews => {
-    if (late) return { refused: `It has not started within ${answerSeconds} s, and was ended.`, late }
-    return { refused: `It ended at its start (exit code ${code}); what it printed says why.` }
+  const ended = once(version, 'exit', { signal }).then(([code, endedBy]): Ended => {
+    const refused = late
+      ? `It has not started within ${seconds} s, and was ended.`
+      : `It ended at its start (${endedBy ?? `exit code ${code}`}); what it printed says why.`
+    return { refused, late, ended: true }
   })
   return Promise.race([told, ended]).finally(() => {
     clearTimeout(timer)
     over.abort()
   })
+}
+
+/** How many times as long everything takes as on a machine that does nothing else. */
+function slowness(): number {
+  const [load = 0] = loadavg()
+  return Math.min(Math.max(load / availableParallelism(), 1), slownessMax)
 }
