@@ -1,4 +1,6 @@
 /** How soon a saved file is served: from the end of its writing to the first answer of the new version. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Dev, startDev } from '../test/support/dev.ts'
 import { median, print, table } from './figures.ts'
@@ -9,9 +11,10 @@ const pauseMilliseconds = 3000
 
 const code = {
   what: 'a module of src/',
-  save: ({ read, write }: Dev, version: string) =>
-    write(
-      'src/contract/problem.ts',
+  // In its place: `node --watch` would not see another file put there.
+  save: ({ read, directory }: Dev, version: string) =>
+    writeFileSync(
+      join(directory, 'src/contract/problem.ts'),
       read('src/contract/problem.ts').replace(/'Not found\w*'/, `'Not found${version}'`),
     ),
   isServed: async ({ executionUrl }: Dev, version: string) =>

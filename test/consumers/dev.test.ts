@@ -1,7 +1,7 @@
 /** `npm run dev`: the service as its developers run it, on a copy of this checkout. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, renameSync, rmSync } from 'node:fs'
+import { cpSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Dev, startDev } from '../support/dev.ts'
@@ -19,7 +19,25 @@ const execution = 'openapi/execution.v1.yaml'
 /** On a connection of its own: one that is kept open stays with the version that accepted it. */
 const get = (path: string) => fetch(dev.executionUrl() + path, { headers: { Connection: 'close' } })
 const titleOfNowhere = async () => ((await (await get('/nowhere')).json()) as { title: string }).title
+/** As soon as it is served; between two versions a connection may be refused. */
+const untilTitle = (title: string) =>
+  until(`"${title}" is served`, async () => (await titleOfNowhere().catch(() => '')) === title)
 const isDocumented = async (path: string) => (await get(path)).status === 401
+
+/** A line that names the file among those that were saved. */
+const reloaded = (file: string) => new RegExp(`^Reloaded [^:]*: (.*, )?${file}(,|$)`)
+
+/** In code that a version loads: whether it is the first to do so, and no version that warms up. */
+const isFirst = (mark: string) => `!import.meta.url.endsWith('?before') && !existsSync('data/${mark}')`
+
+let rests = 0
+
+/** Resolves when dev has told of everything that was saved. The file is the first of any list. */
+async function rest(): Promise<void> {
+  rests += 1
+  const file = 'docs/guides/0.txt'
+  await dev.saidAfter(() => dev.write(file, `${rests}`), reloaded(file))
+}
 
 describe('a saved file', () => {
   test('is served on the same ports, and dev says which it was and how long it took', async () => {
@@ -33,10 +51,12 @@ describe('a saved file', () => {
   test('is noticed when an editor puts another file in its place, again and again', async () => {
     for (const title of ['Not this time', 'Not that time']) {
       const save = () => {
-        dev.write(`${problems}~`, dev.read(problems).replace(/'Not (here|this time)'/, `'${title}'`))
+        // Beside the file, and in two steps, so that dev may tell of this one by itself.
+        const text = dev.read(problems).replace(/'Not (here|this time)'/, `'${title}'`)
+        writeFileSync(join(dev.directory, `${problems}~`), text)
         renameSync(join(dev.directory, `${problems}~`), join(dev.directory, problems))
       }
-      await dev.saidAfter(save, /^Reloaded .*problem\.ts/)
+      await dev.saidAfter(save, reloaded(problems))
       expect(await titleOfNowhere()).toBe(title)
     }
   })
@@ -52,13 +72,33 @@ describe('a saved file', () => {
     expect(line).toMatch(/: examples\/workflows\/another\.ts$/)
   })
 
+  test('is served as it is also when it was another one only while a version loaded it', async () => {
+    const word = 'docs/guides/word.txt'
+    // The first version that loads it finds what somebody saves just then, and undoes before dev looks.
+    const title = `(() => {
+      if (${isFirst('undone')}) {
+        writeFileSync('data/undone', '')
+        writeFileSync('${word}', 'Not for long')
+        setImmediate(() => writeFileSync('${word}', 'Not any more'))
+      }
+      return readFileSync('${word}', 'utf8')
+    })()`
+    const imports = "import { existsSync, readFileSync, writeFileSync } from 'node:fs'\n"
+    const before = dev.read(problems)
+    dev.write(word, 'Not any more')
+    dev.write(problems, imports + before.replace("'Not that time'", title))
+    await untilTitle('Not any more')
+    await rest()
+    await dev.saidAfter(() => dev.write(problems, before), reloaded(problems))
+  })
+
   test('costs no caller an answer', async () => {
     const statuses = new Set<number>()
     let isOver = false
     const calling = (async () => {
       while (!isOver) statuses.add((await get('/nowhere')).status)
     })()
-    await dev.saidAfter(() => dev.replace(problems, "'Not that time'", "'Not found'"), /^Reloaded/)
+    await dev.saidAfter(() => dev.replace(problems, "'Not that time'", "'Not found'"), reloaded(problems))
     isOver = true
     await calling
     expect([...statuses]).toEqual([404])
@@ -137,7 +177,20 @@ function pidsOf(module: string): number[] {
   const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,args='], { encoding: 'utf8' }).split('\n')
   const rows = lines.map((line) => /^ *(\d+) +(\d+) +(.*)$/.exec(line) ?? [])
   const ours = rows.filter(([, , parent, args]) => Number(parent) === dev.child.pid && args?.endsWith(module))
-  return ours.map(([, pid]) => Number(pid)).sort((one, other) => one - other)
+  const pids = ours.map(([, pid]) => Number(pid))
+  const starts = new Map(pids.map((pid) => [pid, startOf(pid)]))
+  return pids.sort((one, other) => (starts.get(one) ?? 0) - (starts.get(other) ?? 0))
+}
+
+/** When the process was started; the pids of later ones may be lower. See proc(5). */
+function startOf(pid: number): number {
+  try {
+    // The name, which is in parentheses, may have anything in it.
+    const [, rest = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(/\) (?!.*\) )/s)
+    return Number(rest.split(' ')[19])
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
 }
 
 describe('a process that dies or hangs', () => {
@@ -159,24 +212,40 @@ describe('a process that dies or hangs', () => {
     expect(said.slice(from).filter((line) => line.startsWith('Not reloaded'))).toEqual([])
   })
 
+  test('a version that dies as soon as it is asked to serve is replaced by another', async () => {
+    const dying = `import { existsSync, writeFileSync } from 'node:fs'
+      if (${isFirst('died')}) {
+        writeFileSync('data/died', '')
+        process.kill(process.pid, 'SIGKILL')
+      }
+    `
+    const before = dev.read(problems)
+    const save = () => dev.write(problems, dying + before)
+    expect(await dev.saidAfter(save, /eloaded/)).toMatch(reloaded(problems))
+    await dev.saidAfter(() => dev.write(problems, before), reloaded(problems))
+  })
+
   test('a folder that is removed and made again at once is still watched', async () => {
     const folder = join(dev.directory, 'src/contract')
-    await dev.saidAfter(() => {
-      cpSync(folder, `${folder}.kept`, { recursive: true })
-      rmSync(folder, { recursive: true })
-      cpSync(`${folder}.kept`, folder, { recursive: true })
-      rmSync(`${folder}.kept`, { recursive: true })
-      dev.replace(problems, "'Not found'", "'Not once'")
-    }, /^Reloaded/)
-    await dev.saidAfter(() => dev.replace(problems, "'Not once'", "'Not found'"), /^Reloaded/)
+    cpSync(folder, `${folder}.kept`, { recursive: true })
+    rmSync(folder, { recursive: true })
+    cpSync(`${folder}.kept`, folder, { recursive: true })
+    rmSync(`${folder}.kept`, { recursive: true })
+    dev.replace(problems, "'Not found'", "'Not once'")
+    await untilTitle('Not once')
+    dev.replace(problems, "'Not once'", "'Not found'")
+    await untilTitle('Not found')
+    await rest()
   })
+
   test('a serving version that is killed while its successor starts does not hold dev up', async () => {
+    await until('the versions before have ended', () => pidsOf('version-process.ts').length === 2)
     await dev.saidAfter(() => {
       const [serving] = pidsOf('version-process.ts')
       dev.replace(problems, "'Not found'", "'Not now'")
       process.kill(serving as number, 'SIGKILL')
-    }, /^Reloaded/)
-    await dev.saidAfter(() => dev.replace(problems, "'Not now'", "'Not found'"), /^Reloaded/)
+    }, reloaded(problems))
+    await dev.saidAfter(() => dev.replace(problems, "'Not now'", "'Not found'"), reloaded(problems))
   })
 })
 

@@ -1,5 +1,5 @@
 /** A copy of this checkout that a test may change. */
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,6 +12,7 @@ const left = new Set(['.git', 'node_modules', 'data', 'dist', 'coverage', 'scree
 export interface Checkout {
   directory: string
   read(file: string): string
+  /** At once: nobody sees the file half written. */
   write(file: string, text: string): void
   /** @param from stands in the file exactly once. */
   replace(file: string, from: string, to: string): void
@@ -23,7 +24,12 @@ export function copyCheckout(): Checkout {
   cpSync(root, directory, { recursive: true, filter: (source) => !left.has(basename(source)) })
   symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'))
   const read = (file: string) => readFileSync(join(directory, file), 'utf8')
-  const write = (file: string, text: string) => writeFileSync(join(directory, file), text)
+  const write = (file: string, text: string) => {
+    // Where nobody watches.
+    const aside = join(directory, 'written~')
+    writeFileSync(aside, text)
+    renameSync(aside, join(directory, file))
+  }
   return {
     directory,
     read,

@@ -4,7 +4,11 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Checkout, copyCheckout } from './checkout.ts'
+import { patience } from './patience.ts'
 import { until } from './service.ts'
+
+/** A version that hangs is ended after most of a minute where much else is running. */
+const saidMilliseconds = 2 * patience.timeout
 
 export interface Dev extends Checkout {
   child: ChildProcess
@@ -12,7 +16,7 @@ export interface Dev extends Checkout {
   executionUrl(): string
   /** What it has told people, line by line. */
   said: string[]
-  /** Resolves with the first line that fits after `act` has begun. */
+  /** Resolves with the first line that fits after `act` has begun; gives up with all that was said. */
   saidAfter(act: () => void, pattern: RegExp): Promise<string>
   /** Whether any of its processes exists. */
   anyAlive(): boolean
@@ -38,11 +42,15 @@ export async function startDev(args = ['src/dev/main.ts']): Promise<Dev> {
   const saidAfter = async (act: () => void, pattern: RegExp) => {
     const from = said.length
     act()
+    const over = AbortSignal.timeout(saidMilliseconds)
     for (;;) {
       const found = said.slice(from).find((line) => pattern.test(line))
       if (found !== undefined) return found
-      await Promise.race([once(lines, 'line'), ended])
-      if (child.exitCode !== null) throw new Error(`It ended:\n${said.join('\n')}`)
+      if (over.aborted || child.exitCode !== null) {
+        const what = over.aborted ? `It has not said ${pattern} in time` : `It ended without saying ${pattern}`
+        throw new Error(`${what}, but:\n${said.join('\n')}`)
+      }
+      await Promise.race([once(lines, 'line', { signal: over }).catch(() => {}), ended])
     }
   }
   const ended = once(child, 'exit')
@@ -58,7 +66,10 @@ export async function startDev(args = ['src/dev/main.ts']): Promise<Dev> {
     await until('its processes are gone', () => !anyAlive())
     checkout.remove()
   }
-  await saidAfter(() => {}, /^Execution API/)
+  await saidAfter(() => {}, /^Execution API/).catch(async (error) => {
+    await end()
+    throw error
+  })
   const executionUrl = () =>
     said
       .findLast((line) => line.startsWith('Execution API'))
