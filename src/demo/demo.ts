@@ -9,8 +9,7 @@ import { parseArgs, styleText } from 'node:util'
 import { startSite } from '../../examples/site/site.ts'
 import { BrowserMissing, findBrowser } from '../browser/find-browser.ts'
 import { type Config, readConfig } from '../config.ts'
-import { urlOf } from '../contract/listener.ts'
-import { choosePorts } from './ports.ts'
+import { choosePorts, noteOf } from './ports.ts'
 import { DemoFailed, runCommand, startService } from './service.ts'
 import type { Stage } from './stage.ts'
 import { longRun, tellStory } from './story.ts'
@@ -27,17 +26,17 @@ const foreignVariables = ['DATABASE_URL', 'EXECUTION_URL', 'BROWSER_CONTEXT_URL'
 
 async function demonstrate(once: boolean, signal: AbortSignal, undo: Undo): Promise<void> {
   say(styleText('bold', 'The execution service, on this machine'))
-  const { environment, notes, logPath, browserMissing } = await prepare(undo)
-  for (const note of notes) say(styleText('dim', note))
-  const [dashboard, execution, browserContext, management] = addresses(environment)
-  const readyUrl = `${management}/readyz`
-  const service = await startService({ environment, logPath, readyUrl })
+  const { environment, evaded, logPath, browserMissing } = await prepare(undo)
+  const service = await startService({ environment, logPath })
   undo.push(() => service.stop())
   const site = await startSite({ token: siteToken, password: sitePassword })
   undo.push(() => site.stop())
-  const apiKey = await untilBoth(service.ready(signal), createKey(environment, undo, signal))
+  const [places, apiKey] = await both(service.ready(signal), createKey(environment, undo, signal))
+  for (const name of evaded) say(styleText('dim', noteOf(name, portOf(places[name]))))
 
-  const own = { executionUrl: execution, browserContextUrl: browserContext, site, siteToken, sitePassword }
+  const { DASHBOARD_PORT: dashboard, MANAGEMENT_PORT: management } = places
+  const { EXECUTION_PORT: executionUrl, BROWSER_CONTEXT_PORT: browserContextUrl } = places
+  const own = { executionUrl, browserContextUrl, site, siteToken, sitePassword }
   const stage: Stage = { ...own, apiKey, browserMissing, say, signal }
   await Promise.race([tellStory(stage), service.ended]).catch(async (error) => {
     signal.throwIfAborted()
@@ -50,25 +49,25 @@ async function demonstrate(once: boolean, signal: AbortSignal, undo: Undo): Prom
   if (once) return
 
   // The service's own words for it: a link that works once, like every other that is made on this machine.
-  const { url } = JSON.parse(await runCommand(['users', 'sign-in-link', '--json'], environment, signal))
-  const places = {
+  const served = { ...environment, DASHBOARD_PORT: portOf(dashboard) }
+  const { url } = JSON.parse(await runCommand(['users', 'sign-in-link', '--json'], served, signal))
+  const shown = {
     Dashboard: dashboard,
-    'Execution API': execution,
-    'Browser Context API': browserContext,
-    Management: readyUrl,
+    'Execution API': executionUrl,
+    'Browser Context API': browserContextUrl,
+    Management: `${management}/readyz`,
     'The little website': site.url,
     "The service's log": logPath,
   }
-  say(farewell(url, places, longRun(stage)))
+  say(farewell(url, shown, longRun(stage)))
   await Promise.race([service.ended, untilAborted(signal)])
   say('Stopping.')
 }
 
 /** Waits for both, also when one has failed: what the other starts is to be undone. The first's failure matters more. */
-async function untilBoth<Result>(first: Promise<unknown>, second: Promise<Result>): Promise<Result> {
+async function both<First, Second>(first: Promise<First>, second: Promise<Second>): Promise<[First, Second]> {
   await Promise.allSettled([first, second])
-  await first
-  return second
+  return [await first, await second]
 }
 
 /** Made while the service starts, which takes its time. */
@@ -143,21 +142,19 @@ async function prepare(undo: Undo) {
   const dataDirectory = given.DATA_DIR ? config.DATA_DIR : await mkdtemp(join(tmpdir(), 'execution-service-demo-'))
   if (given.DATA_DIR) await mkdir(dataDirectory, { recursive: true, mode: 0o700 })
   else undo.push(() => rm(dataDirectory, { recursive: true, maxRetries: 3 }))
-  const { numbers, notes } = await choosePorts(config, given)
+  const { numbers, evaded } = await choosePorts(config, given)
   const ports = Object.entries(numbers).map(([name, port]) => [name, String(port)])
   const directories = { DATA_DIR: dataDirectory, WORKFLOWS_DIR: config.WORKFLOWS_DIR }
   // Nobody who presses Ctrl-C wants to wait for a long run to finish.
   const own = { HOST: config.HOST, SHUTDOWN_SECONDS: given.SHUTDOWN_SECONDS || '1', ...directories }
   const environment: NodeJS.ProcessEnv = { ...given, ...own, ...Object.fromEntries(ports) }
   const browserMissing = lookForBrowser(config)
-  return { environment, notes, logPath: join(dataDirectory, 'service.log'), browserMissing }
+  return { environment, evaded, logPath: join(dataDirectory, 'service.log'), browserMissing }
 }
 
-/** Where this machine reaches the ports of those who call. */
-function addresses(environment: NodeJS.ProcessEnv) {
-  const at = (port = '') => urlOf(environment.HOST ?? '', port)
-  const { DASHBOARD_PORT, EXECUTION_PORT, BROWSER_CONTEXT_PORT, MANAGEMENT_PORT } = environment
-  return [at(DASHBOARD_PORT), at(EXECUTION_PORT), at(BROWSER_CONTEXT_PORT), at(MANAGEMENT_PORT)] as const
+/** A URL leaves out the port that is HTTP's own. */
+function portOf(origin: string): string {
+  return new URL(origin).port || '80'
 }
 
 async function untilAborted(signal: AbortSignal): Promise<void> {

@@ -1,44 +1,50 @@
 /** Chooses the ports that the demo's service listens on: those that were asked for, else the usual ones where free. */
 import { once } from 'node:events'
-import { type AddressInfo, createServer, type Server } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import { type Config, settings } from '../config.ts'
 import { DemoFailed } from './service.ts'
 
 const names = ['DASHBOARD_PORT', 'EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const
 
+export type PortName = (typeof names)[number]
+
 export interface Ports {
-  numbers: Record<(typeof names)[number], number>
-  /** What a person should know of the choice. */
-  notes: string[]
+  /** What to set; 0 leaves it to the service to take a free one, which nobody else can take before it. */
+  numbers: Record<PortName, number>
+  /** Those whose usual port is in use. */
+  evaded: PortName[]
 }
 
 /** @param config its ports are used as they are when `environment` sets them, and 0 stands for any free one. */
 export async function choosePorts(config: Config, environment: NodeJS.ProcessEnv): Promise<Ports> {
   const numbers = { DASHBOARD_PORT: 0, EXECUTION_PORT: 0, BROWSER_CONTEXT_PORT: 0, MANAGEMENT_PORT: 0 }
-  const ports: Ports = { numbers, notes: [] }
+  const evaded: PortName[] = []
   // Held until all are chosen, so that no two of them are the same.
   const held: Server[] = []
   try {
     for (const name of names) {
       const wanted = config[name]
-      let server = await hold(config.HOST, wanted)
-      if (!server && environment[name]) {
+      if (wanted === 0) continue
+      const server = await hold(config.HOST, wanted)
+      if (server) {
+        held.push(server)
+        numbers[name] = wanted
+        continue
+      }
+      if (environment[name]) {
         throw new DemoFailed(`${name} is ${wanted}, and something listens on that port already: set it to another one.`)
       }
-      server ??= await hold(config.HOST, 0)
-      if (!server) throw new DemoFailed(`No free port was found on ${config.HOST}.`)
-      held.push(server)
-      const { port } = server.address() as AddressInfo
-      ports.numbers[name] = port
-      const usual = settings[name].fallback
-      if (!environment[name] && String(port) !== usual) {
-        ports.notes.push(`Port ${usual} is in use, so this is ${port}; ${name} chooses another.`)
-      }
+      evaded.push(name)
     }
-    return ports
+    return { numbers, evaded }
   } finally {
     await Promise.all(held.map((server) => once(server.close(), 'close')))
   }
+}
+
+/** What a person should know of a port that is not the usual one. */
+export function noteOf(name: PortName, port: string): string {
+  return `Port ${settings[name].fallback} is in use, so this is ${port}; ${name} chooses another.`
 }
 
 /** A server on the port, or nothing when somebody has it. */

@@ -5,6 +5,8 @@ import { open, readFile } from 'node:fs/promises'
 import { setInterval, setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { type Surface, surfaces } from '../roles.ts'
+import type { PortName } from './ports.ts'
 
 /** Why the demo cannot go on, in one sentence for the person who started it. */
 export class DemoFailed extends Error {}
@@ -19,23 +21,25 @@ const stopSecondsMax = 30
 export interface ServiceProcess {
   /** Rejects with the service's reason when it ends without having been told to. */
   ended: Promise<never>
-  /** Waits until it says that it is ready. */
-  ready(signal: AbortSignal): Promise<void>
+  /** Waits until it is ready; resolves with where it listens, by its own words. */
+  ready(signal: AbortSignal): Promise<Places>
   /** The warnings and errors in its log since it was started. */
   complaints(): Promise<string[]>
   /** Leaves no process behind. */
   stop(): Promise<void>
 }
 
+/** The origins of a service, by the settings that choose their ports. */
+export type Places = Record<PortName, string>
+
 export interface StartOptions {
   /** Complete: the service gets no other variable. */
   environment: NodeJS.ProcessEnv
   /** Where its log is appended to. */
   logPath: string
-  readyUrl: string
 }
 
-export async function startService({ environment, logPath, readyUrl }: StartOptions): Promise<ServiceProcess> {
+export async function startService({ environment, logPath }: StartOptions): Promise<ServiceProcess> {
   const log = await open(logPath, 'a+', 0o600)
   const { size } = await log.stat()
   const child = fork(main, ['start'], {
@@ -53,14 +57,12 @@ export async function startService({ environment, logPath, readyUrl }: StartOpti
   })
   const exited = once(child, 'exit')
   const closed = once(child, 'close')
-  // Whoever answers on the port may be another program that was there first; its welcome is the service's own word.
-  const started = () => said.includes(`:${new URL(readyUrl).port}/readyz`)
   let stopping = false
   const ended = exited.then(async ([code, signal]) => {
     endGroup(child)
     if (stopping) return new Promise<never>(() => {})
     await closed
-    const reason = started() ? '' : reasonIn(said)
+    const reason = placesIn(said) ? '' : reasonIn(said)
     throw new DemoFailed(reason || `The service has ended (${signal ?? `exit code ${code}`}).`)
   })
   // Whoever waits for it is told; nobody waiting is no reason to crash.
@@ -69,8 +71,12 @@ export async function startService({ environment, logPath, readyUrl }: StartOpti
     ended,
     async ready(signal) {
       const over = new AbortController()
-      const ready = until(async () => started() && (await answers(readyUrl)), AbortSignal.any([signal, over.signal]))
-      await Promise.race([ended, ready]).finally(() => over.abort())
+      const isReady = async () => {
+        const places = placesIn(said)
+        return places && (await answers(`${places.MANAGEMENT_PORT}/readyz`)) ? places : undefined
+      }
+      const ready = until(isReady, AbortSignal.any([signal, over.signal]))
+      return Promise.race([ended, ready]).finally(() => over.abort())
     },
     complaints: async () => complaintsIn((await readFile(logPath)).subarray(size).toString()),
     async stop() {
@@ -101,14 +107,17 @@ export async function runCommand(
   }
 }
 
-async function until(isReady: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+async function until<Result>(look: () => Promise<Result | undefined>, signal: AbortSignal): Promise<Result> {
   const inTime = AbortSignal.any([signal, AbortSignal.timeout(startSecondsMax * 1000)])
   try {
-    for await (const _ of setInterval(25, undefined, { signal: inTime })) if (await isReady()) return
+    for await (const _ of setInterval(25, undefined, { signal: inTime })) {
+      const found = await look()
+      if (found !== undefined) return found
+    }
   } catch {
     signal.throwIfAborted()
-    throw new DemoFailed(`The service was not ready within ${startSecondsMax} s.`)
   }
+  throw new DemoFailed(`The service was not ready within ${startSecondsMax} s.`)
 }
 
 async function answers(url: string): Promise<boolean> {
@@ -116,6 +125,16 @@ async function answers(url: string): Promise<boolean> {
     ({ ok }) => ok,
     () => false,
   )
+}
+
+/** Where the service says in its welcome that it is; nothing until it has said all of it. */
+function placesIn(said: string): Places | undefined {
+  const of = (title: string) => new RegExp(`^${title} +(http://[^/\\s]+)(?:/\\S*)?\n`, 'm').exec(said)?.[1]
+  const surface = (name: Surface) => of(surfaces[name].title)
+  const [DASHBOARD_PORT, EXECUTION_PORT] = [surface('dashboard'), surface('execution')]
+  const [BROWSER_CONTEXT_PORT, MANAGEMENT_PORT] = [surface('browser-context'), of('Management')]
+  if (!DASHBOARD_PORT || !EXECUTION_PORT || !BROWSER_CONTEXT_PORT || !MANAGEMENT_PORT) return undefined
+  return { DASHBOARD_PORT, EXECUTION_PORT, BROWSER_CONTEXT_PORT, MANAGEMENT_PORT }
 }
 
 /** What the service said before it ended, without the lines that only its authors need. */

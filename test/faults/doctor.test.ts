@@ -6,8 +6,6 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, type TestContext, test } from 'vitest'
-import { readConfig } from '../../src/config.ts'
-import { choosePorts } from '../../src/demo/ports.ts'
 import { filesIn } from '../support/canaries.ts'
 import { command, newInstallation } from '../support/installation.ts'
 import { startStoreProcess } from '../support/processes.ts'
@@ -34,9 +32,18 @@ async function examined(settings: Environment) {
 
 /** Ports that were free a moment ago. */
 async function freePorts(): Promise<Environment> {
-  const zero = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
-  const { numbers } = await choosePorts(readConfig(zero), zero)
-  return Object.fromEntries(Object.entries(numbers).map(([name, port]) => [name, String(port)]))
+  const names = ['DASHBOARD_PORT', 'EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT']
+  // All at once, so that no two are the same.
+  const servers = await Promise.all(
+    names.map(async () => {
+      const server = createServer().listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      return server
+    }),
+  )
+  const ports = servers.map((server) => String((server.address() as AddressInfo).port))
+  await Promise.all(servers.map((server) => once(server.close(), 'close')))
+  return Object.fromEntries(names.map((name, index) => [name, ports[index] ?? '']))
 }
 
 test('finds nothing wrong with a service that runs, its browser included, and prints a line for each check', async (test) => {

@@ -58,7 +58,10 @@ export async function processesOf({ mark }: Demo): Promise<string[]> {
   const found = []
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
     const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
-    if (environment.includes(mark)) found.push((await readFile(`/proc/${pid}/cmdline`, 'latin1')).replaceAll('\0', ' '))
+    if (!environment.includes(mark)) continue
+    // It may be gone by now.
+    const command = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '')
+    if (command !== '') found.push(command.replaceAll('\0', ' '))
   }
   return found
 }
@@ -66,7 +69,4 @@ export async function processesOf({ mark }: Demo): Promise<string[]> {
 export async function expectNothingLeft(demo: Demo): Promise<void> {
   expect(await processesOf(demo)).toEqual([])
   expect(await readdir(demo.temporary)).toEqual([])
-  for (const origin of new Set(demo.output().match(/http:\/\/127\.0\.0\.1:\d+/g))) {
-    await expect(fetch(origin), origin).rejects.toThrow('fetch failed')
-  }
 }
