@@ -63,6 +63,8 @@ async function faults(page: Page, { name, open }: ShownPage): Promise<string[]> 
     await page.setViewportSize({ width, height: 800 })
     // In the first look: a page that is opened in the colors of the one before would still be changing them.
     if (index === 0) await open(page)
+    // A click does not wait for the whole page that it leads to.
+    await page.waitForLoadState()
     await page.evaluate(untilColorsStand)
     found.push(...(await violations(page, rules)).map((line) => `${name}, ${look}: ${line}`))
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
