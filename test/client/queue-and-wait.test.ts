@@ -27,9 +27,9 @@ test.for([
 })
 
 test('out of time, the error names the run', async (test) => {
-  const { error } = await queueAndWait(test, 0.5, [answer(202, queued), answer(200, queued), hang])
+  const { error } = await queueAndWait(test, 1, [answer(202, queued), answer(200, queued), hang])
   expect(error).toMatchObject({ type: problemTypes.timeout, runId: id })
-  expect(error?.detail).toBe(`Run ${id} has not finished within 0.5 s. It goes on.`)
+  expect(error?.detail).toBe(`Run ${id} has not finished within 1 s. It goes on.`)
 })
 
 test('a run that is queued and cannot be followed is named by the error', async (test) => {

@@ -72,7 +72,7 @@ describe.concurrent('a call', () => {
     ['a 429 that is not of the service', answer(429, 'Slow down'), 1],
     ['a 429, before which nothing was stored', problem('rate-limited'), 2],
   ])('what may have been stored is not sent again: a creation after %s', async ([, failure, tries], test) => {
-    const limits = failure === hang ? { timeoutSeconds: 0.1 } : {}
+    const limits = failure === hang ? { timeoutSeconds: 1 } : {}
     const { server, browserContext } = await clients(test, [failure, answer(201, { id: 'new' })], limits)
     const { data, error } = await browserContext.createBrowserContext({ body: { name: 'Shop' } })
     expect([data?.id, error === undefined]).toEqual(tries === 2 ? ['new', true] : [undefined, false])
@@ -96,11 +96,15 @@ describe.concurrent('a call', () => {
     expect(server.requests).toHaveLength(3)
   })
 
-  const soon = () => new Date(Date.now() + 1000).toUTCString()
+  /** By one look at the clock: between two, the second may turn. */
+  const inOneSecond = () => {
+    const now = Date.now()
+    return { 'Retry-After': new Date(now + 1000).toUTCString(), Date: new Date(now).toUTCString() }
+  }
 
   test.for<[form: string, headers: () => Record<string, string>, seconds: number]>([
     ['in seconds', () => ({ 'Retry-After': '1' }), 1],
-    ['as a date', () => ({ 'Retry-After': soon(), Date: new Date().toUTCString() }), 1],
+    ['as a date', inOneSecond, 1],
   ])('Retry-After is honoured %s', async ([, headers, seconds], test) => {
     const { execution } = await clients(test, [(response) => problem('rate-limited', headers())(response), run])
     const startedAt = performance.now()
@@ -128,14 +132,14 @@ describe.concurrent('a call', () => {
   })
 
   test('a try that is not answered in time is given up, and another made', async (test) => {
-    const { server, execution } = await clients(test, [hang, run], { timeoutSeconds: 0.5 })
+    const { server, execution } = await clients(test, [hang, run], { timeoutSeconds: 1 })
     expect((await execution.getRun({ params })).data).toEqual({ id: 'a run' })
-    await until('the first is closed', () => server.abandoned === 1)
+    await until('the first is closed', () => server.abandoned >= 1)
   })
 
   test('who prefers to wait is waited for that much longer', async (test) => {
-    const { server, execution } = await clients(test, [late(200, run)], { timeoutSeconds: 0.1, retries: 0 })
-    const header = { Prefer: 'respond-async, wait=1' }
+    const { server, execution } = await clients(test, [late(1500, run)], { timeoutSeconds: 1, retries: 0 })
+    const header = { Prefer: 'respond-async, wait=5' }
     expect(
       (await execution.queueRemoteRun({ ...queueing, params: { ...queueing.params, header } })).error,
     ).toBeUndefined()
@@ -185,19 +189,19 @@ describe.concurrent('a call', () => {
   })
 
   test('the time limit of a try does not cut a stream that has begun', async (test) => {
-    const rest = late(600, (response) => response.end('late'))
-    const { execution } = await clients(test, [stream('early, ', rest)], { timeoutSeconds: 0.5 })
+    const rest = late(1500, (response) => response.end('late'))
+    const { execution } = await clients(test, [stream('early, ', rest)], { timeoutSeconds: 1 })
     const { data } = await execution.streamRunEvents({ params })
     expect(await new Response(data).text()).toBe('early, late')
   })
 
   test('a call may have a time limit with all its tries and waits', async (test) => {
-    const busy = problem('unavailable', { 'Retry-After': '1' })
-    const { server, execution } = await clients(test, [busy, hang], { totalSeconds: 0.2 })
+    const busy = problem('unavailable', { 'Retry-After': '30' })
+    const { server, execution } = await clients(test, [busy, hang])
     // There is no time for the wait.
-    expect((await execution.getRun({ params })).error?.status).toBe(503)
+    expect((await execution.getRun({ params, totalSeconds: 20 })).error?.status).toBe(503)
     expect(server.requests).toHaveLength(1)
-    expect((await execution.getRun({ params })).error?.type).toBe(problemTypes.timeout)
+    expect((await execution.getRun({ params, totalSeconds: 1 })).error?.type).toBe(problemTypes.timeout)
   })
 
   test('an AbortSignal ends a call at once while it waits for the answer', async (test) => {
@@ -240,14 +244,14 @@ describe.concurrent('a call', () => {
 
 // Alone, because all tests of this file go by the same clock.
 test('the time limit of a call goes by a clock that nobody sets', async (test) => {
-  const { server, execution } = await clients(test, [problem('unavailable')], { totalSeconds: 0.3, retries: 100 })
+  const { server, execution } = await clients(test, [problem('unavailable')], { totalSeconds: 1, retries: 1000 })
   const { now } = Date
   test.onTestFinished(() => void Object.assign(Date, { now }))
   // The wall clock is set back by an hour with every look at it.
   let looks = 0
   Date.now = () => now() - 3_600_000 * looks++
-  const startedAt = performance.now()
   expect((await execution.getRun({ params, retryWaitSecondsMax: 0.05 })).error).toBeDefined()
-  expect(performance.now() - startedAt).toBeLessThan(1500)
   expect(server.requests.length).toBeGreaterThan(1)
+  // By the wall clock there would always be time for another.
+  expect(server.requests.length).toBeLessThan(1000)
 })
