@@ -47,6 +47,8 @@ export interface Service extends Addresses {
   /** Leads to choosing who owns the installation, as long as nobody can sign in. Works once. */
   welcomeUrl: string | undefined
   managementUrl: string
+  /** Where this process itself serves each surface; its public address may be another. */
+  listening: ReadonlyMap<Surface, string>
   /** The account that this start made, when it was the first one. */
   firstAccount: { id: string; name: string } | undefined
   stop(): Promise<void>
@@ -101,6 +103,7 @@ export async function startService(
     ...addresses,
     welcomeUrl: welcomeToken && `${addresses.dashboardUrl}/links/${welcomeToken}`,
     managementUrl: listeners.management.url,
+    listening: new Map([...listeners.surfaces].map(([name, { url }]) => [name, url])),
     firstAccount,
     async stop() {
       readiness.stop()

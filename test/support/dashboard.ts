@@ -1,5 +1,4 @@
 /** The dashboard as a browser without scripts sees it: pages and forms, cookies, and users who are signed in. */
-import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { Accounts } from '../../src/accounts/accounts.ts'
@@ -40,15 +39,14 @@ export interface Served extends Service {
 export async function serve(settings: Environment = {}): Promise<Served> {
   const own = settings.DATA_DIR === undefined ? await newStorage() : undefined
   const storage = own?.settings ?? settings
-  const port = settings.DASHBOARD_URL === undefined ? 0 : await freePort()
-  const config = readConfig({ ...settingsOf(storage), DASHBOARD_PORT: String(port), ...settings })
+  const config = readConfig({ ...settingsOf(storage), ...settings })
   const log: LogLine[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
   const service = await startService(config, logger, noWorker)
   const domain = await openDomain(storage)
   return {
     ...service,
-    url: port === 0 ? service.dashboardUrl : `http://127.0.0.1:${port}`,
+    url: service.listening.get('dashboard') ?? '',
     dataDirectory: config.DATA_DIR,
     settings: storage,
     contents: own?.contents ?? (async () => []),
@@ -60,16 +58,6 @@ export async function serve(settings: Environment = {}): Promise<Served> {
       await own?.remove()
     },
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
 }
 
 async function openDomain(settings: Environment) {
