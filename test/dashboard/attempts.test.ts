@@ -1,5 +1,5 @@
 /** What a page makes of a run's events: its attempts and steps, durations in words, bursts of news. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { attemptsOf } from '../../src/dashboard/runs/attempts.ts'
 import { inBursts } from '../../src/dashboard/runs/bursts.ts'
 import { filterOf, requestOf, searchOf } from '../../src/dashboard/runs/filter.ts'
@@ -116,9 +116,13 @@ describe('in bursts', () => {
   })
 
   test('what comes later is told later', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    onTestFinished(() => void vi.useRealTimers())
     const { promise, resolve } = Promise.withResolvers<string>()
-    const told = inBursts(source(['a', 'b'], promise), 1)
-    expect((await told.next()).value).toBe('b')
+    const told = inBursts(source(['a', 'b'], promise), 1000)
+    const first = told.next()
+    await vi.advanceTimersByTimeAsync(1000)
+    expect((await first).value).toBe('b')
     resolve('c')
     expect((await told.next()).value).toBe('c')
     expect((await told.next()).done).toBe(true)

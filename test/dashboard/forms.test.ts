@@ -122,10 +122,12 @@ describe('a form', () => {
 
   test('with a password of any length is refused about as fast as another', async () => {
     const { email } = await signIn(served)
-    const started = performance.now()
+    const started = process.cpuUsage()
     const body = `email=${email}&password=${'%EF%B7%BA'.repeat(7000)}`
     expect((await send(new Visitor(served.url), '/sign-in', body)).status).toBe(401)
-    expect(performance.now() - started).toBeLessThan(5000)
+    // Of this process, which has the service in it: what else runs on the machine takes time of the clock alone.
+    const { user, system } = process.cpuUsage(started)
+    expect(user + system).toBeLessThan(5_000_000)
   })
 
   test('that is cut off, or says that it is longer than it is, is refused and holds nothing up', async () => {

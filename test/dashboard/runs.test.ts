@@ -54,15 +54,19 @@ describe('the list', () => {
       const { text } = await user.visitor.get(`/runs?${search}`)
       return [greeting, held].map((id) => text.includes(`"/runs/${id}"`))
     }
-    const day = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10)
+    // Of the runs, between which midnight may be, and not of now.
+    const day = async (id: string, days: number) => {
+      const [row] = await service.rows<{ created_at: number }>('SELECT created_at FROM runs WHERE id = ?', id)
+      return new Date(Number(row?.created_at) + days * 86_400_000).toISOString().slice(0, 10)
+    }
     expect(await shown('')).toEqual([true, true])
     expect(await shown('workflow=greet')).toEqual([true, false])
     expect(await shown('workflow=gone')).toEqual([false, false])
     expect(await shown('status=cancelled')).toEqual([false, true])
     expect(await shown('status=unfinished')).toEqual([true, false])
-    expect(await shown(`from=${day(-1)}&until=${day(1)}`)).toEqual([true, true])
-    expect(await shown(`from=${day(1)}`)).toEqual([false, false])
-    expect(await shown(`until=${day(-1)}`)).toEqual([false, false])
+    expect(await shown(`from=${await day(greeting, 0)}&until=${await day(held, 0)}`)).toEqual([true, true])
+    expect(await shown(`from=${await day(held, 1)}`)).toEqual([false, false])
+    expect(await shown(`until=${await day(greeting, -1)}`)).toEqual([false, false])
   })
 
   test('goes on over pages, which keep the filter; a cursor of another list leads to the first one', async () => {

@@ -5,7 +5,7 @@ import { until } from '../support/service.ts'
 import { clientOf, ownInstallation, queue } from './caller.ts'
 
 test('serves for DRAIN_SECONDS after it has said that it is not ready, and lets go of its connections', async (context) => {
-  const own = await ownInstallation(context, { DRAIN_SECONDS: '2' })
+  const own = await ownInstallation(context, { DRAIN_SECONDS: '10' })
   const service = await own.start('service ready')
   const { key } = await own.createAccount()
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })

@@ -65,7 +65,7 @@ describe.concurrent('--only', () => {
   })
 
   test('a worker alone is ready until it is told to stop, and finishes or hands back what it has begun', async (context) => {
-    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '1' })
+    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '5' })
     const [api, worker] = await Promise.all([own.startOnly('execution'), own.startOnly('worker')])
     const client = clientOf(api, (await own.createAccount()).key)
     const { run } = await queue(client, 'hold', { file: `${own.dataDirectory}/never` })

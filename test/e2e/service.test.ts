@@ -62,7 +62,7 @@ describe.concurrent('the service', () => {
   })
 
   test('answers what is under way when it is told to stop, and hands back what does not finish', async (context) => {
-    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '1' })
+    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '5' })
     const stopped = await own.start()
     const account = await own.createAccount()
     const client = clientOf(stopped, account.key)
