@@ -4,7 +4,6 @@
  */
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
-import { availableParallelism, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { VersionNews } from './version-process.ts'
 
@@ -16,10 +15,8 @@ interface Ended {
 }
 type News = VersionNews | Ended
 
-/** What a version has for its start, and for closing its ports: ten times what either takes. */
-const answerSeconds = 10
-/** Where so much else is running, it has that many times as long. */
-const slownessMax = 5
+/** What a version has for its start, and for closing its ports: ten times what either takes on a busy machine. */
+const answerSeconds = 30
 
 export class Versions {
   readonly #onEnd: (code: number | null, signal: string | null) => void
@@ -84,15 +81,14 @@ async function newsOf(version: Worker): Promise<News> {
   const over = new AbortController()
   const { signal } = over
   let late = false
-  const seconds = Math.round(answerSeconds * slowness())
   const timer = setTimeout(() => {
     late = true
     version.process.kill('SIGKILL')
-  }, seconds * 1000)
+  }, answerSeconds * 1000)
   const told = once(version, 'message', { signal }).then(([news]) => news as VersionNews)
   const ended = once(version, 'exit', { signal }).then(([code, endedBy]): Ended => {
     const refused = late
-      ? `It has not started within ${seconds} s, and was ended.`
+      ? `It has not started within ${answerSeconds} s, and was ended.`
       : `It ended at its start (${endedBy ?? `exit code ${code}`}); what it printed says why.`
     return { refused, late, ended: true }
   })
@@ -100,10 +96,4 @@ async function newsOf(version: Worker): Promise<News> {
     clearTimeout(timer)
     over.abort()
   })
-}
-
-/** How many times as long everything takes as on a machine that does nothing else. */
-function slowness(): number {
-  const [load = 0] = loadavg()
-  return Math.min(Math.max(load / availableParallelism(), 1), slownessMax)
 }

@@ -7,7 +7,7 @@ import { type Checkout, copyCheckout } from './checkout.ts'
 import { patience } from './patience.ts'
 import { until } from './service.ts'
 
-/** A version that hangs is ended after most of a minute where much else is running. */
+/** A version that hangs is ended after half a minute, and another may start then. */
 const saidMilliseconds = 2 * patience.timeout
 
 export interface Dev extends Checkout {
