@@ -27,8 +27,13 @@ const isDocumented = async (path: string) => (await get(path)).status === 401
 /** A line that names the file among those that were saved. */
 const reloaded = (file: string) => new RegExp(`^Reloaded [^:]*: (.*, )?${file}(,|$)`)
 
-/** In code that a version loads: whether it is the first to do so, and no version that warms up. */
-const isFirst = (mark: string) => `!import.meta.url.endsWith('?before') && !existsSync('data/${mark}')`
+/** In code that is loaded: whether a version is the first to do so, in order to serve and not to warm up. */
+const isFirst = (mark: string) =>
+  [
+    "process.argv[1].endsWith('version-process.ts')",
+    "!import.meta.url.endsWith('?before')",
+    `!existsSync('data/${mark}')`,
+  ].join(' && ')
 
 let rests = 0
 
