@@ -161,6 +161,14 @@ test('a program that holds the file locked is named when the store is opened', a
   )
 })
 
+test('a store that needs no migration is opened while another process writes', async (test) => {
+  const { directory } = await openHere(test)
+  anotherWriter(test, directory).exec('BEGIN IMMEDIATE')
+  const store = await openSqliteStore(directory, { openWaitMillisecondsMax: 30 })
+  await store.check()
+  await store.close()
+})
+
 test('bells ring by themselves now and then, should the file system not report changes', async (test) => {
   const { store } = await openHere(test, { fallbackRingMilliseconds: 5 })
   const heard = vi.fn()

@@ -38,7 +38,8 @@ export async function migrate<Tables>(db: Kysely<Tables>): Promise<void> {
   throw error
 }
 
-async function isUpToDate<Tables>(db: Kysely<Tables>): Promise<boolean> {
+/** Whether there is nothing to migrate; false also where that cannot be told. */
+export async function isUpToDate<Tables>(db: Kysely<Tables>): Promise<boolean> {
   const done = await namesDone(db).catch(() => [])
   return done.length === Object.keys(migrations).length && done.every((name) => migrations[name])
 }

@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
-import { migrate } from '../migrations/migrations.ts'
+import { isUpToDate, migrate } from '../migrations/migrations.ts'
 import { type Store, StoreUnavailable } from '../store.ts'
 import { Bells } from './bells.ts'
 import { Commits } from './commits.ts'
@@ -22,7 +22,7 @@ export interface SqliteOptions {
 }
 
 const defaults: SqliteOptions = {
-  openWaitMillisecondsMax: 10_000,
+  openWaitMillisecondsMax: 30_000,
   lockWaitMillisecondsMax: 5000,
   scrubWaitMillisecondsMax: 5000,
   fallbackRingMilliseconds: 1000,
@@ -86,10 +86,14 @@ async function emptyLog(database: DatabaseSync, milliseconds: number): Promise<v
   }
 }
 
-/** Processes that start together take turns: each migrates in a transaction of its own. */
+/**
+ * Processes that start together take turns: each migrates in a transaction of its own. Where nothing is to be done, none
+ * waits for whoever writes, who may be frozen.
+ */
 async function migrateFile(path: string): Promise<void> {
   const { database, session } = connect(path, { readOnly: false })
   try {
+    if (await isUpToDate(session.query)) return
     database.exec('BEGIN IMMEDIATE')
     await migrate(session.query)
     database.exec('COMMIT')
