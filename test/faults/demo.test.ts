@@ -18,7 +18,7 @@ test('takes its service with it when it is killed, and the browser of its runs',
   expect((await processesOf(demo)).join()).toContain('chrom')
   demo.child.kill('SIGKILL')
   await demo.exitCode
-  await expect.poll(() => processesOf(demo), { timeout: 10_000 }).toEqual([])
+  await expect.poll(() => processesOf(demo)).toEqual([])
 })
 
 test('says which workflows it lacks', async () => {

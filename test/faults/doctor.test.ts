@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, type TestContext, test } from 'vitest'
 import { filesIn } from '../support/canaries.ts'
+import { freePort } from '../support/free-port.ts'
 import { command, newInstallation } from '../support/installation.ts'
 import { startStoreProcess } from '../support/processes.ts'
 import { type Environment, settingsOf } from '../support/service.ts'
@@ -30,20 +31,11 @@ async function examined(settings: Environment) {
   return { code, stderr, report, checks }
 }
 
-/** Ports that were free a moment ago. */
 async function freePorts(): Promise<Environment> {
   const names = ['DASHBOARD_PORT', 'EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT']
-  // All at once, so that no two are the same.
-  const servers = await Promise.all(
-    names.map(async () => {
-      const server = createServer().listen(0, '127.0.0.1')
-      await once(server, 'listening')
-      return server
-    }),
-  )
-  const ports = servers.map((server) => String((server.address() as AddressInfo).port))
-  await Promise.all(servers.map((server) => once(server.close(), 'close')))
-  return Object.fromEntries(names.map((name, index) => [name, ports[index] ?? '']))
+  const ports = new Set<number>()
+  while (ports.size < names.length) ports.add(await freePort())
+  return Object.fromEntries([...ports].map((port, index) => [names[index] ?? '', String(port)]))
 }
 
 test('finds nothing wrong with a service that runs, its browser included, and prints a line for each check', async (test) => {

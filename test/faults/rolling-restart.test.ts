@@ -9,8 +9,8 @@ import { record } from './figures.ts'
 const callersCount = 12
 
 test('a rolling restart under load resets no connection, refuses no request, and loses nothing', async (context) => {
-  // Longer than the front takes to notice.
-  const own = await ownInstallation(context, { DRAIN_SECONDS: '1', SHUTDOWN_SECONDS: '10', RATE_LIMIT_PER_MINUTE: '0' })
+  // Much longer than the front takes to notice.
+  const own = await ownInstallation(context, { DRAIN_SECONDS: '5', SHUTDOWN_SECONDS: '10', RATE_LIMIT_PER_MINUTE: '0' })
   const front = await startFront()
   context.onTestFinished(front.close)
   const started = async () => {

@@ -105,6 +105,6 @@ export async function startRemoteBrowser(test: Test) {
   child.stderr.on('data', (data) => {
     said += data
   })
-  const [webSocketUrl] = await vi.waitUntil(() => /ws:\S+/.exec(said), patience)
+  const [webSocketUrl] = await vi.waitUntil(() => /ws:\S+(?=\s)/.exec(said), patience)
   return { child, webSocketUrl, httpUrl: new URL(webSocketUrl.replace('ws:', 'http:')).origin }
 }

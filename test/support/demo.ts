@@ -67,6 +67,7 @@ export async function processesOf({ mark }: Demo): Promise<string[]> {
 }
 
 export async function expectNothingLeft(demo: Demo): Promise<void> {
-  expect(await processesOf(demo)).toEqual([])
+  // What was killed takes a moment to be gone.
+  await expect.poll(() => processesOf(demo)).toEqual([])
   expect(await readdir(demo.temporary)).toEqual([])
 }

@@ -43,7 +43,15 @@ export async function startFront(): Promise<Front> {
     }
     await Promise.all([...backends.keys()].map(ask))
   }
-  const timer = setInterval(() => void look(), lookMilliseconds)
+  // One after the other: an older answer must not come in the place of a newer one.
+  let timer: NodeJS.Timeout | undefined
+  const lookOn = () => {
+    timer = setTimeout(async () => {
+      await look()
+      if (timer) lookOn()
+    }, lookMilliseconds)
+  }
+  lookOn()
 
   const pass = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const ready = [...backends].flatMap(([backend, isReady]) => (isReady ? [backend] : []))
@@ -76,7 +84,8 @@ export async function startFront(): Promise<Front> {
     add: (backend) => void backends.set(backend, false),
     uses: (backend) => backends.get(backend) ?? false,
     async close() {
-      clearInterval(timer)
+      clearTimeout(timer)
+      timer = undefined
       agent.destroy()
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeAllConnections()

@@ -1,11 +1,10 @@
 /** Runs PostgreSQL servers for tests: on loopback and a port that is free, in a directory that is removed at the end. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from './free-port.ts'
 import { findBinaries, serverUser, type User } from './postgres-binaries.ts'
 
 export interface ServerOptions {
@@ -239,17 +238,5 @@ function readIfThere(path: string): string {
     return readFileSync(path, 'utf8')
   } catch {
     return ''
-  }
-}
-
-/** Below those that Linux gives to whoever wants any: it stays free until the server starts, and while it is restarted. */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(15_000, 32_000)
-    const server = createServer()
-    const isFree = await new Promise((resolve) => {
-      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-    })
-    if (isFree) return port
   }
 }

@@ -29,7 +29,8 @@ export async function startValidationProxy(document: string, upstream: string): 
   const validate = await validation(document, upstream)
   const inFlight = new Set<Promise<void>>()
   let found: Promise<Violation[]>[] = []
-  const server = createServer({ requireHostHeader: false }, (incoming, outgoing) => {
+  // Clients go by the service's Keep-Alive, which is passed on.
+  const server = createServer({ requireHostHeader: false, keepAliveTimeout: 3_600_000 }, (incoming, outgoing) => {
     const answered = passOn(incoming, outgoing, upstream, (exchange) => found.push(validate(...exchange)))
     inFlight.add(answered)
     answered.then(() => inFlight.delete(answered))

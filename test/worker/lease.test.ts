@@ -18,12 +18,12 @@ describe.concurrent('a worker', () => {
   describe('with a lease', () => {
     test('renews it for as long as the run takes', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
-      const leaseSeconds = 0.6
+      const leaseSeconds = 3
       await startWorker(test, domain, { leaseSeconds })
       const variables = { started: file('started'), until: file('until') }
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
       await started(variables.started)
-      const end = Date.now() + 3 * leaseSeconds * 1000
+      const end = Date.now() + 1.5 * leaseSeconds * 1000
       await vi.waitUntil(() => Date.now() > end, patience)
       writeFileSync(variables.until, '')
       expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 1 })
@@ -31,7 +31,7 @@ describe.concurrent('a worker', () => {
 
     test('that it has lost ends the attempt and says nothing more of it', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
-      await startWorker(test, domain, { leaseSeconds: 0.3 })
+      await startWorker(test, domain, { leaseSeconds: 3 })
       const variables = { started: file('started'), until: file('until'), how: 'blocking' }
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
       const pid = await started(variables.started)
@@ -55,7 +55,7 @@ describe.concurrent('a worker', () => {
       lost.add(claim.runId)
       throw new StoreUnavailable('The connection was lost while the claim was committed.')
     }
-    await startWorker(test, { ...domain, store: { ...domain.store, write } }, { leaseSeconds: 0.6, slots: 2 })
+    await startWorker(test, { ...domain, store: { ...domain.store, write } }, { leaseSeconds: 3, slots: 2 })
     const variables = { started: file('started'), until: file('until') }
     await queueRun(domain, principal, { workflowId: 'wait', variables })
     await started(variables.started)
