@@ -60,7 +60,7 @@ async function callersActions(store: Store, runs: Runs, { accountId, apiKey }: {
     'queue a run with an idempotency key': () => runs.queue(by, { ...plain, idempotencyKey: randomUUID() }),
     'queue 64 runs at the same time': () => Promise.all(Array.from({ length: 64 }, () => runs.queue(by, plain))),
     'get a run': () => runs.get(accountId, first),
-    'the events of a run': () => runs.history(accountId, first, { logsMax: 100 }),
+    'the events of a run': () => runs.getWithHistory(accountId, first, { logsMax: 100 }),
     'list runs': list({}),
     'list runs of a day long ago': list(day),
     'list runs of a status': list({ status: 'failed' }),

@@ -136,10 +136,23 @@ export class Runs {
     return run
   }
 
-  /** What has happened to a run; `undefined` when the account has no such run. */
-  async history(accountId: string, id: string, { logsMax }: { logsMax: number }): Promise<History | undefined> {
+  /**
+   * A run and what has happened to it; `undefined` when the account has no such run. The run is as it is after the
+   * history's last event or later, so that whoever follows the events from there misses nothing, and a run that has
+   * finished has done so in its history, too.
+   */
+  async getWithHistory(
+    accountId: string,
+    id: string,
+    { logsMax }: { logsMax: number },
+  ): Promise<{ run: Run; history: History } | undefined> {
     const row = await rows.findRun(this.#store.read, accountId, id)
-    return row && historyOf(this.#store.read, row.id, logsMax)
+    if (!row) return undefined
+    const before = await historyOf(this.#store.read, row.id, logsMax)
+    const run = await this.get(accountId, id)
+    if (!run) return undefined
+    const endedBetween = isFinal(run.status) && !isFinal(row.status as RunStatus)
+    return { run, history: endedBetween ? await historyOf(this.#store.read, row.id, logsMax) : before }
   }
 
   /** A page of runs, newest first; `undefined` when the cursor was not written for this list. */

@@ -71,8 +71,8 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     const refused = { name: '../x', mediaType: 'text/plain', content: Buffer.of() } as const
     await expect(domain.queue.keepArtifact(claim, refused, [event])).rejects.toThrow(ArtifactRefused)
     expect(await listed()).toEqual([])
-    const history = await domain.runs.history(claim.accountId, claim.runId, { logsMax: 10 })
-    expect(JSON.stringify(history)).not.toContain('artifact')
+    const found = await domain.runs.getWithHistory(claim.accountId, claim.runId, { logsMax: 10 })
+    expect(JSON.stringify(found?.history.events)).not.toContain('artifact')
   })
 
   test('of an attempt that has lost its run are not kept; a later attempt replaces what an earlier has made', async (test) => {

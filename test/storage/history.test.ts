@@ -1,5 +1,5 @@
 /** A run's history for a page: everything where there is little, what came last where there is much. */
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { Report } from '../../src/runs/reports.ts'
 import type { RunEvent } from '../../src/runs/run.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
@@ -29,9 +29,9 @@ async function finishedRun(test: Test, kind: StoreKind, said: Report[]) {
 }
 
 async function historyOf({ runs }: Domain, accountId: string, id: string, logsMax: number) {
-  const history = await runs.history(accountId, id, { logsMax })
-  if (!history) throw new Error('The run was not found.')
-  const { events, ...omitted } = history
+  const found = await runs.getWithHistory(accountId, id, { logsMax })
+  if (!found) throw new Error('The run was not found.')
+  const { events, ...omitted } = found.history
   return { events: events.map(worded), ...omitted }
 }
 
@@ -48,7 +48,7 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     const all = { events: [...events, '9 status succeeded'], ...omitted }
     expect(await historyOf(domain, accountId, id, 3)).toEqual(all)
     expect(await historyOf(domain, accountId, id.toUpperCase(), 1000)).toEqual(all)
-    const [, running] = (await domain.runs.history(accountId, id, { logsMax: 3 }))?.events ?? []
+    const [, running] = (await domain.runs.getWithHistory(accountId, id, { logsMax: 3 }))?.history.events ?? []
     const data = { status: 'running', attempt: 1, reason: null }
     expect(running).toEqual({ sequence: 2, at: expect.any(Number), type: 'status', data })
   })
@@ -83,10 +83,30 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     expect(events.filter((event) => event.includes('progress'))).toEqual(['7002 progress 2999'])
   })
 
+  test('has the end of a run that ended while it was read', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const { accountId, principal } = await newAccount(domain)
+    const { id } = await queueRun(domain, principal)
+    const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
+    if (!claim) throw new Error('The run was not claimed.')
+    const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
+    const read = domain.store.read.all
+    const reading = vi.spyOn(domain.store.read, 'all').mockImplementation(async (sql, values) => {
+      const rows = await read(sql, values)
+      if (!sql.includes('FROM run_events')) return rows as never
+      reading.mockRestore()
+      await domain.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry)
+      return rows as never
+    })
+    const { run, history } = (await domain.runs.getWithHistory(accountId, id, { logsMax: 1 })) ?? {}
+    expect(run?.status).toBe('succeeded')
+    expect(history?.events.map(worded)).toEqual(['1 status queued', '2 status running', '3 status succeeded'])
+  })
+
   test('is told to nobody but the account of the run', async (test) => {
     const { domain, accountId, id } = await finishedRun(test, kind, [log(1)])
     const theirs = await newAccount(domain)
-    expect(await domain.runs.history(theirs.accountId, id, { logsMax: 1 })).toBeUndefined()
-    expect(await domain.runs.history(accountId, 'no-such-run', { logsMax: 1 })).toBeUndefined()
+    expect(await domain.runs.getWithHistory(theirs.accountId, id, { logsMax: 1 })).toBeUndefined()
+    expect(await domain.runs.getWithHistory(accountId, 'no-such-run', { logsMax: 1 })).toBeUndefined()
   })
 })

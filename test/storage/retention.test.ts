@@ -90,7 +90,8 @@ describe.each(stores)('retention ($name)', (kind) => {
     await domain.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry)
     const other = await finish()
     clock.advance(90 * daySeconds)
-    const left = async () => (await domain.runs.history(accountId, run.id, { logsMax: 10 })) ?? { events: [] }
+    const left = async () =>
+      (await domain.runs.getWithHistory(accountId, run.id, { logsMax: 10 }))?.history ?? { events: [] }
     await domain.upkeep.once()
     expect((await rowsIn(domain)).run_events).toBe(703 + 3)
     // What is left is told as it is: older lines are not among them, and the end is.

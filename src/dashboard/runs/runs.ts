@@ -36,16 +36,14 @@ export function list(parts: Parts): Handler {
 }
 
 export function show(parts: Parts): Handler {
-  return async (visit) => {
-    const { account, query } = visit
-    const id = visit.params.id ?? ''
-    // Before the run, so that no later event could have been missed by a page that follows the last one here.
-    const history = found(await parts.runs.history(account.id, id, { logsMax }))
-    const [run, queuerOf, workers] = await Promise.all([
-      ownRun(parts, visit),
+  return async ({ account, query, params }) => {
+    const id = params.id ?? ''
+    const [shown, queuerOf, workers] = await Promise.all([
+      parts.runs.getWithHistory(account.id, id, { logsMax }),
       queuersOf(parts, account.id),
       parts.workers.alive(),
     ])
+    const { run, history } = found(shown)
     const { browserContextId } = run
     const body = runView({
       run,
