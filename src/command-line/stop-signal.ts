@@ -1,6 +1,6 @@
 /** How a command that serves until it is told to stop is told. */
 
-/** One press of Ctrl-C arrives more than once: from the terminal, from npm, and from the process that started this one. */
+/** One press of Ctrl-C arrives more than once: from the terminal, and from npm or whatever else started the process. */
 const oneSignalMilliseconds = 1000
 
 /** Calls `stop` at the first SIGINT or SIGTERM and ends the process after it; one that comes later ends it at once. */

@@ -43,7 +43,7 @@ async function demonstrate(once: boolean, signal: AbortSignal, undo: Undo): Prom
     // The log goes with the data directory, so what it has to say of the failure is said here.
     for (const complaint of await service.complaints()) say(`  ${complaint}`)
     // A request is refused a moment before its service is known to have ended, which is what matters then.
-    await Promise.race([service.ended, setTimeout(500)])
+    await Promise.race([service.ended, setTimeout(3000)])
     throw error
   })
   if (once) return

@@ -46,7 +46,8 @@ export class WorkerProcess {
     const child = this.#child
     if (!child || child.exitCode !== null || child.signalCode !== null) return
     const ended = new Promise((resolve) => child.once('exit', resolve))
-    child.kill('SIGTERM')
+    // Not by a signal: a press of Ctrl-C has told it already, and a second one would end it within its runs.
+    if (child.connected) child.disconnect()
     await ended
   }
 }
