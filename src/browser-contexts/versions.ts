@@ -139,11 +139,16 @@ export class ContextVersions {
       api_key_id: 'apiKeyId' in writer ? writer.apiKeyId : null,
       user_id: 'userId' in writer ? writer.userId : null,
       restored_from: restoredFrom,
-      state: this.#encryption.seal(state, versionOwner(accountId, contextId, id)),
     }
     const context = await this.#store.write(async (session) => {
       const found = await findContext(session, accountId, contextId)
-      if (found) await session.query.insertInto('browser_context_versions').values(row).execute()
+      if (!found) return undefined
+      // Here, since the store may be waited for, long enough for a key to be changed.
+      const sealed = this.#encryption.seal(state, versionOwner(accountId, contextId, id))
+      await session.query
+        .insertInto('browser_context_versions')
+        .values({ ...row, state: sealed })
+        .execute()
       return found
     })
     const stored = context && (await this.#open(this.#store.read, context, id))

@@ -194,10 +194,14 @@ export class RunQueue {
     return this.#whileHeld(lease, (session) => record(session, lease, reports))
   }
 
-  /** Adds events and remembers what a step returned, for later attempts. False when the lease is lost. */
-  async finishStep(lease: Lease, name: string, value: Uint8Array, reports: readonly Report[]): Promise<boolean> {
+  /**
+   * Adds events and remembers what a step returned, for later attempts. False when the lease is lost.
+   *
+   * @param seal seals it; called when it is written, which may be long after a key was changed.
+   */
+  async finishStep(lease: Lease, name: string, seal: () => Uint8Array, reports: readonly Report[]): Promise<boolean> {
     return this.#whileHeld(lease, async (session) => {
-      await session.query.insertInto('run_steps').values({ run_id: lease.runId, name, value }).execute()
+      await session.query.insertInto('run_steps').values({ run_id: lease.runId, name, value: seal() }).execute()
       await record(session, lease, reports)
     })
   }

@@ -95,6 +95,7 @@ export class Runs {
     const id = uuid()
     const createdAt = momentOf(id)
     const hasSecrets = Object.keys(checked.secrets).length > 0
+    const seal = () => this.#encryption.seal(JSON.stringify(checked.secrets), secretsOwner(accountId, id))
     const run: rows.NewRun = {
       id,
       accountId,
@@ -104,7 +105,7 @@ export class Runs {
       workflowVersion: workflow.version,
       priority: request.priority,
       variables: JSON.stringify(checked.masked),
-      secrets: hasSecrets ? this.#encryption.seal(JSON.stringify(checked.secrets), secretsOwner(accountId, id)) : null,
+      secrets: hasSecrets ? seal : null,
       createdAt,
       availableAt: request.delaySeconds === 0 ? null : createdAt + request.delaySeconds * 1000,
       expiresAt: request.expiresInSeconds === undefined ? null : createdAt + request.expiresInSeconds * 1000,

@@ -15,7 +15,8 @@ export interface NewRun {
   workflowVersion: string
   priority: number
   variables: string
-  secrets: Uint8Array | null
+  /** Seals them; called when they are written, which may be long after a key was changed. */
+  secrets: (() => Uint8Array) | null
   createdAt: number
   availableAt: number | null
   expiresAt: number | null
@@ -80,7 +81,7 @@ function rowOf(run: EnteredRun): Value[] {
     'queued',
     run.priority,
     run.variables,
-    run.secrets,
+    run.secrets?.() ?? null,
     run.createdAt,
     run.availableAt === null ? 0 : 1,
     run.availableAt,

@@ -166,8 +166,8 @@ export class Attempt {
     const { queue, encryption } = this.#parts
     const before = await this.#reporter.take()
     const finished = this.#reporter.report(at, 'step', { name, state: 'finished' })
-    const sealed = encryption.seal(value, stepOwner(this.#claim.runId, name))
-    const kept = await untilAvailable(() => queue.finishStep(this.#claim, name, sealed, [...before, finished]))
+    const seal = () => encryption.seal(value, stepOwner(this.#claim.runId, name))
+    const kept = await untilAvailable(() => queue.finishStep(this.#claim, name, seal, [...before, finished]))
     this.#watchStep(name, 'finished', at)
     if (kept) this.#spoken?.answer({ type: 'stepKept', name })
     else this.interrupt('leaseLost')

@@ -83,7 +83,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       for (const claim of await claimAll(domain.queue, domain)) {
         expect(claim.steps).toEqual([])
         const step = { at: Date.now(), type: 'step', data: { name: 'fetch', state: 'finished' } } as const
-        expect(await domain.queue.finishStep(claim, 'fetch', Buffer.from(claim.runId), [step])).toBe(true)
+        expect(await domain.queue.finishStep(claim, 'fetch', () => Buffer.from(claim.runId), [step])).toBe(true)
         await domain.queue.settle(claim, failed, again)
       }
       await domain.runs.cancel(principal.accountId, cancelled.id)
@@ -98,7 +98,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       const { principal } = await newAccount(domain)
       await queueRun(domain, principal)
       const claim = await claimOne(domain)
-      const [first, second] = [Buffer.from('first'), Buffer.from('second')]
+      const [first, second] = [() => Buffer.from('first'), () => Buffer.from('second')]
       await domain.queue.finishStep(claim, 'fetch', first, [])
       await expect(domain.queue.finishStep(claim, 'fetch', second, [])).rejects.toThrow()
       await domain.queue.settle(claim, { kind: 'workerStopped' }, noRetry)

@@ -114,7 +114,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       const report = { at: clock.now(), type: 'log', data: { level: 'info', message: 'still here' } } as const
       expect(await domain.queue.renew('paused', [paused], leaseSeconds)).toEqual([])
       expect(await domain.queue.report(paused, [report])).toBe(false)
-      expect(await domain.queue.finishStep(paused, 'a step', Buffer.from('value'), [report])).toBe(false)
+      expect(await domain.queue.finishStep(paused, 'a step', () => Buffer.from('value'), [report])).toBe(false)
       expect(await domain.queue.settle(paused, { kind: 'succeeded', output: 'late' }, noRetry, [report])).toBe(false)
       expect(await eventsAfter(domain.store.read, run.id, 0, 100)).toEqual(before)
 

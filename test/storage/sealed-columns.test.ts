@@ -1,6 +1,6 @@
 /** Sealing anew under another key: everything that is sealed, in whatever state it is, and nothing that was changed meanwhile. */
 import { hash, randomBytes } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { ContextVersions } from '../../src/browser-contexts/versions.ts'
 import { secretsOwner, stepOwner } from '../../src/runs/sealed.ts'
 import { sealedColumns } from '../../src/sealed-columns.ts'
@@ -8,13 +8,15 @@ import { Encryption } from '../../src/storage/encryption.ts'
 import { keyBytes } from '../../src/storage/keys/key.ts'
 import { FixedKeys } from '../../src/storage/keys/key-ring.ts'
 import { reseal } from '../../src/storage/sealed-columns.ts'
-import type { Store } from '../../src/storage/store.ts'
+import type { Session, Store } from '../../src/storage/store.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test, workflow } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
 const withSecret = workflow({
   variables: { type: 'object', properties: { password: { type: 'string', writeOnly: true } } },
 })
+
+const emptyState = JSON.stringify({ cookies: [], origins: [] })
 
 /** A domain with an account, and its encryption after another key has become the current one. */
 async function openRotated(test: Test, kind: StoreKind) {
@@ -52,7 +54,7 @@ describe.each(stores)('sealing anew ($name)', (kind) => {
     const [claim] = await domain.queue.claim('worker', [withSecret], 1, 15)
     if (!claim) throw new Error('Nothing was claimed.')
     for (const name of ['first', 'second']) {
-      await domain.queue.finishStep(claim, name, domain.encryption.seal(name, stepOwner(claim.runId, name)), [])
+      await domain.queue.finishStep(claim, name, () => domain.encryption.seal(name, stepOwner(claim.runId, name)), [])
     }
     const context = await domain.browserContexts.create(principal.accountId, 'Test')
     if (!context) throw new Error('The context was not made.')
@@ -73,6 +75,38 @@ describe.each(stores)('sealing anew ($name)', (kind) => {
     expect(await versions.read(principal.accountId, context.id)).toContain('https://b.example')
     expect(await reseal(store, rotated, sealedColumns)).toEqual({ values: 0, refused: [] })
     await expectDescribed(store)
+  })
+
+  test('is not undone by what waited for the store since before: everything is sealed as it is written', async (test) => {
+    const domain = await openDomain(test, { kind, workflows: [withSecret] })
+    const { principal } = await newAccount(domain)
+    const context = await domain.browserContexts.create(principal.accountId, 'Test')
+    if (!context) throw new Error('The context was not made.')
+    await queueRun(domain, principal)
+    const [claim] = await domain.queue.claim('worker', [withSecret], 1, 15)
+    if (!claim) throw new Error('Nothing was claimed.')
+    let writing = 0
+    const write = domain.store.write
+    vi.spyOn(domain.store, 'write').mockImplementation((work, options) => {
+      const counted = async (session: Session) => {
+        writing += 1
+        return work(session).finally(() => {
+          writing -= 1
+        })
+      }
+      return write(counted, options)
+    })
+    const sealedIn: boolean[] = []
+    const seal = domain.encryption.seal.bind(domain.encryption)
+    vi.spyOn(domain.encryption, 'seal').mockImplementation((text, owner) => {
+      sealedIn.push(writing > 0)
+      return seal(text, owner)
+    })
+    await queueRun(domain, principal, { variables: { password: 'hunter2' } })
+    await domain.contextVersions.replace(principal.accountId, context.id, emptyState, { apiKeyId: principal.apiKeyId })
+    const ofStep = () => domain.encryption.seal('1', stepOwner(claim.runId, 'first'))
+    await domain.queue.finishStep(claim, 'first', ofStep, [])
+    expect(sealedIn).toEqual([true, true, true])
   })
 
   test('takes values of megabytes one at a time, and misses none', async (test) => {
