@@ -15,9 +15,15 @@ function formsOf(canary: string): Buffer[] {
 /** Every file below the directory. */
 export function filesIn(directory: string): [path: string, bytes: Buffer][] {
   const entries = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
-  return entries.map((entry) => {
+  return entries.flatMap((entry): [string, Buffer][] => {
     const path = join(entry.parentPath, entry.name)
-    return [path, readFileSync(path)]
+    try {
+      return [[path, readFileSync(path)]]
+    } catch (error) {
+      // A database's own, which was removed meanwhile.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+      throw error
+    }
   })
 }
 

@@ -51,11 +51,14 @@ const forTests = {
 const prefix = 'execution-service-postgres-'
 const inMemory = '/dev/shm'
 
+/** Tried again while another test, which has found the same, or a process that ends makes or removes something there. */
+const removal = { recursive: true, force: true, maxRetries: 10 }
+
 /** Of processes that ended together with their server and its keeper, as when all of a container is killed. */
 function removeLeftOver(): void {
   for (const path of globSync(`{${tmpdir()},${inMemory}}/${prefix}*`)) {
     const [, pid] = /-(\d+)-[^-]+$/.exec(path) ?? []
-    if (pid && isGone(Number(pid))) rmSync(path, { recursive: true, force: true })
+    if (pid && isGone(Number(pid))) rmSync(path, removal)
   }
 }
 
@@ -129,7 +132,7 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
     },
     async remove() {
       await server.end()
-      for (const each of [directory, ownData]) if (each) rmSync(each, { recursive: true, force: true })
+      for (const each of [directory, ownData]) if (each) rmSync(each, removal)
     },
   }
   return server.start().then(

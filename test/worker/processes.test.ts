@@ -1,6 +1,6 @@
 /** Worker processes that die, freeze or are told to stop: their runs are completed once, and nothing is left of them. */
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/runs/store.ts'
 import { patience } from '../support/patience.ts'
@@ -50,9 +50,12 @@ describe.concurrent('a worker process', () => {
     const variables = { started: file('started'), until: file('until') }
     const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
     await started(variables.started)
-    // Frozen in the middle of a commit it would hold the store's lock.
     await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), patience)
-    frozen.kill('SIGSTOP')
+    // Frozen in the middle of a commit it would hold the store's lock, which is held here.
+    await domain.store.write(async () => {
+      frozen.kill('SIGSTOP')
+      await vi.waitUntil(() => / T /.test(readFileSync(`/proc/${frozen.pid}/stat`, 'utf8')), patience)
+    })
     const { worker } = await startWorker(test, domain)
     await started(variables.started, 2)
     // Both attempts return now; the first one to a worker that does not hear it yet.
