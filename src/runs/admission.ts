@@ -6,16 +6,10 @@ import { findContext } from '../browser-contexts/store.ts'
 import { type Session, type Store, StoreUnavailable } from '../storage/store.ts'
 import { untraced } from '../tracing/tracing.ts'
 import type { Handout } from './handout.ts'
+import { claimIdempotencyKey, type IdempotencyKey, releaseIdempotencyKey } from './idempotency-keys.ts'
 import type { QueuedCap } from './queued-cap.ts'
 import type { Queued } from './queueing.ts'
-import {
-  claimIdempotencyKey,
-  type EnteredRun,
-  type IdempotencyKey,
-  insertRuns,
-  type NewRun,
-  releaseIdempotencyKey,
-} from './store.ts'
+import { type EnteredRun, insertRuns, type NewRun } from './store.ts'
 
 export interface Entry {
   run: NewRun
