@@ -119,7 +119,9 @@ export class Workflows {
 }
 
 function ajvOf(noteSecret: (pointer: string) => void, { allErrors }: { allErrors: boolean }): Ajv2020 {
-  const ajv = new Ajv2020({ allErrors, useDefaults: true, strictTypes: false, strictRequired: false })
+  // Each schema is compiled without all errors at first, which tells whether it is valid.
+  const validateSchema = !allErrors
+  const ajv = new Ajv2020({ allErrors, validateSchema, useDefaults: true, strictTypes: false, strictRequired: false })
   addFormats.default(ajv)
   // `writeOnly` is an annotation to Ajv; as a keyword it tells where secrets are, through $ref, anyOf and the rest.
   ajv.removeKeyword('writeOnly').addKeyword({
