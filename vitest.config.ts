@@ -1,6 +1,7 @@
 /** How tests run: several files at a time, each with services, stores and accounts of its own. */
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { quickDirectory } from './test/support/memory.ts'
 import { patience } from './test/support/patience.ts'
 
 // A process for most files, and many that they start: compiling what all of them load takes a tenth of the time.
@@ -38,7 +39,7 @@ export default defineConfig({
           ...limits,
           name: 'processes',
           include: ['test/{e2e,worker,browser,command-line}/**/*.test.ts'],
-          exclude: ['test/e2e/dashboard.test.ts', ...forConsumers],
+          exclude: forConsumers,
         },
       },
       {
@@ -46,8 +47,8 @@ export default defineConfig({
           ...limits,
           name: 'journeys-on-postgres',
           include: ['test/e2e/**/*.test.ts'],
-          // These are of no store, of one that they choose themselves, or in `operations-on-postgres`.
-          exclude: ['test/e2e/{browser,demo,draining,dashboard,examples,examples-browser}.test.ts', ...forConsumers],
+          // These are of no store, or of one that they choose themselves.
+          exclude: ['test/e2e/{browser,demo,draining}.test.ts', ...forConsumers],
           env: { TEST_STORE: 'postgres' },
         },
       },
@@ -75,7 +76,7 @@ export default defineConfig({
           ...limits,
           // `npm run test:faults`, too: they take minutes, and ask little of the store that test/storage has not seen.
           name: 'operations-on-postgres',
-          include: ['test/contract/**/*.test.ts', 'test/e2e/{dashboard,examples,examples-browser}.test.ts'],
+          include: ['test/contract/**/*.test.ts'],
           // In `faults-on-postgres`.
           exclude: ['test/contract/{two-accounts,fuzz,bad-*}.test.ts'],
           env: { TEST_STORE: 'postgres' },
@@ -104,7 +105,7 @@ export default defineConfig({
       {
         test: {
           ...limits,
-          // `npm run test:dashboard`: each page by itself.
+          // `npm run test:dashboard`: each page by itself. What people do with them is in `npm test`.
           name: 'dashboard',
           include: ['test/dashboard/**/*.test.ts'],
           isolate: false,
@@ -113,20 +114,15 @@ export default defineConfig({
       {
         test: {
           ...limits,
-          // `npm run test:dashboard`, too: what a person does in it. The journey to the first key is in `npm test`.
-          name: 'dashboard-journeys',
-          include: ['test/e2e/dashboard.test.ts'],
-        },
-      },
-      {
-        test: {
-          ...limits,
-          name: 'parts',
+          // Projects run in the order of their names: what waits for processes and clocks begins before this, which keeps
+          // all cores busy.
+          name: 'shared-process',
           include: [
             'test/{unit,contract,contract-machinery,storage}/**/*.test.ts',
             'test/{samples,parity,guard,generate}/**/*.test.ts',
           ],
           exclude: forConsumers,
+          env: { TMPDIR: quickDirectory() },
           // A process for each file would load the service each time: a third of all the time that tests take.
           isolate: false,
         },

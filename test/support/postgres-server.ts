@@ -1,10 +1,11 @@
 /** Runs PostgreSQL servers for tests: on loopback and a port that is free, in a directory that is removed at the end. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from './free-port.ts'
+import { inMemory, quickDirectory } from './memory.ts'
 import { findBinaries, serverUser, type User } from './postgres-binaries.ts'
 
 export interface ServerOptions {
@@ -49,8 +50,6 @@ const forTests = {
 }
 
 const prefix = 'execution-service-postgres-'
-const inMemory = '/dev/shm'
-
 /** Tried again while another test, which has found the same, or a process that ends makes or removes something there. */
 const removal = { recursive: true, force: true, maxRetries: 10 }
 
@@ -72,21 +71,13 @@ function isGone(pid: number): boolean {
   }
 }
 
-/** A database is some 300 small files, and its making waits for the disk: in memory, where there is plenty of it. */
-function roomiest(): string {
-  const bytesMin = 4 * 2 ** 30
-  if (!existsSync(inMemory) || process.availableMemory() < bytesMin) return tmpdir()
-  const { bavail, bsize } = statfsSync(inMemory)
-  return bavail * bsize < bytesMin ? tmpdir() : inMemory
-}
-
 /** A server that serves; it is gone as soon as this process is, however that ends. */
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
   const user = serverUser()
   removeLeftOver()
   const own = `${prefix}${process.pid}-`
   const directory = mkdtempSync(join(tmpdir(), own))
-  const ownData = options.dataDirectory ? undefined : mkdtempSync(join(roomiest(), own))
+  const ownData = options.dataDirectory ? undefined : mkdtempSync(join(quickDirectory(), own))
   const dataDirectory = options.dataDirectory ?? (ownData as string)
   for (const each of [directory, dataDirectory]) {
     if (user.uid && user.gid) chownSync(each, user.uid, user.gid)

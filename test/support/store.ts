@@ -80,6 +80,15 @@ export interface DomainOptions {
   queuedRunsMax?: number
 }
 
+/** Of most domains: compiling its schemas takes longer than opening a store. */
+let anything: Workflows | undefined
+
+function workflowsOf(listed: readonly Workflow[] | undefined): Workflows {
+  if (listed) return new Workflows(listed)
+  anything ??= new Workflows([workflow()])
+  return anything
+}
+
 export type Domain = Awaited<ReturnType<typeof openDomain>>
 
 /** The domain's parts over a store. Opened twice on one place, they are like two processes of one installation. */
@@ -87,7 +96,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
   const { kind = sqlite, now = Date.now, accountConcurrency = 0, queuedRunsMax = 0 } = options
   const place = options.place ?? (await newPlace(test, kind))
   const store = await openStore(test, place, kind)
-  const workflows = new Workflows(options.workflows ?? [workflow()])
+  const workflows = workflowsOf(options.workflows)
   const encryption = new Encryption(new FixedKeys([hash('sha256', place, 'buffer')]))
   const cursors = new Cursors(encryption)
   const artifacts = new RunArtifacts(store, retention.artifacts, now)
