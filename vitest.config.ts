@@ -40,6 +40,7 @@ export default defineConfig({
           name: 'processes',
           include: ['test/{e2e,worker,browser,command-line}/**/*.test.ts'],
           exclude: forConsumers,
+          isolate: false,
         },
       },
       {
@@ -50,6 +51,7 @@ export default defineConfig({
           // These are of no store, or of one that they choose themselves.
           exclude: ['test/e2e/{browser,demo,draining}.test.ts', ...forConsumers],
           env: { TEST_STORE: 'postgres' },
+          isolate: false,
         },
       },
       {
