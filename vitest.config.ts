@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config'
 import { quickDirectory } from './test/support/memory.ts'
 import { patience } from './test/support/patience.ts'
 
-// A process for most files, and many that they start: compiling what all of them load takes a tenth of the time.
+// Tests start many processes: compiling what all of them load takes a tenth of the time.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/node', import.meta.url))
 
 /**
@@ -118,7 +118,7 @@ export default defineConfig({
           ...limits,
           // Projects run in the order of their names: what waits for processes and clocks begins before this, which keeps
           // all cores busy.
-          name: 'shared-process',
+          name: 'within-one-process',
           include: [
             'test/{unit,contract,contract-machinery,storage}/**/*.test.ts',
             'test/{samples,parity,guard,generate}/**/*.test.ts',

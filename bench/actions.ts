@@ -5,6 +5,7 @@ import { knownScopes } from '../src/documents.ts'
 import { RunArtifacts } from '../src/runs/artifacts.ts'
 import { queueDepth } from '../src/runs/depth.ts'
 import { RunFeed } from '../src/runs/feed.ts'
+import { historyOf } from '../src/runs/history.ts'
 import { RunQueue } from '../src/runs/queue.ts'
 import { Runs } from '../src/runs/runs.ts'
 import { RunStatistics } from '../src/runs/statistics.ts'
@@ -60,7 +61,7 @@ async function callersActions(store: Store, runs: Runs, { accountId, apiKey }: {
     'queue a run with an idempotency key': () => runs.queue(by, { ...plain, idempotencyKey: randomUUID() }),
     'queue 64 runs at the same time': () => Promise.all(Array.from({ length: 64 }, () => runs.queue(by, plain))),
     'get a run': () => runs.get(accountId, first),
-    'the events of a run': () => runs.getWithHistory(accountId, first, { logsMax: 100 }),
+    'the events of a run': () => historyOf(store.read, first, 100),
     'list runs': list({}),
     'list runs of a day long ago': list(day),
     'list runs of a status': list({ status: 'failed' }),

@@ -9,7 +9,7 @@ export interface OpenBrowser {
   context: BrowserContext
   /** Compact JSON, with IndexedDB. */
   storageState(): Promise<string>
-  /** Ends context and connection; takes 5 s at most. */
+  /** Ends context and connection; takes little more than 5 s at most. */
   close(): Promise<void>
 }
 
@@ -74,8 +74,9 @@ async function close(browser: Browser, context: BrowserContext | undefined, hand
   const time = AbortSignal.timeout(closeMillisecondsMax)
   await unless(time, context?.close())
   await unless(time, browser.close())
-  // Playwright's socket is closed some turns after it says so, within 3 ms where the machine has time.
-  const deadline = performance.now() + 1000
+  // Playwright's socket is closed some turns after it says so, within 3 ms where the machine has time. What a workflow
+  // has left open is waited for as well, and in vain.
+  const deadline = performance.now() + 250
   while (process.getActiveResourcesInfo().length > handles && performance.now() < deadline) await delay(2)
 }
 

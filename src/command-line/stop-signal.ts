@@ -17,8 +17,11 @@ export function onStopSignal(stop: () => Promise<void>): void {
       },
     )
   }
-  const onSignal = () => {
-    if (stoppingSince !== undefined && performance.now() - stoppingSince > oneSignalMilliseconds) process.exit(1)
+  const onSignal = (signal: NodeJS.Signals) => {
+    // The process that has started this one passes on what it was told, which may be late: that is no second time.
+    const isPassedOn = signal === 'SIGTERM' && process.connected
+    const isLater = stoppingSince !== undefined && performance.now() - stoppingSince > oneSignalMilliseconds
+    if (isLater && !isPassedOn) process.exit(1)
     begin()
   }
   process.on('SIGINT', onSignal)

@@ -197,7 +197,7 @@ export class RunQueue {
   /**
    * Adds events and remembers what a step returned, for later attempts. False when the lease is lost.
    *
-   * @param seal seals it; called when it is written, which may be long after a key was changed.
+   * @param seal seals it; called each time it is written, which may be long after a key was changed.
    */
   async finishStep(lease: Lease, name: string, seal: () => Uint8Array, reports: readonly Report[]): Promise<boolean> {
     return this.#whileHeld(lease, async (session) => {

@@ -15,7 +15,7 @@ export interface NewRun {
   workflowVersion: string
   priority: number
   variables: string
-  /** Seals them; called when they are written, which may be long after a key was changed. */
+  /** Seals them; called each time they are written, which may be long after a key was changed. */
   secrets: (() => Uint8Array) | null
   createdAt: number
   availableAt: number | null

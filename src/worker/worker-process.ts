@@ -46,8 +46,7 @@ export class WorkerProcess {
     const child = this.#child
     if (!child || child.exitCode !== null || child.signalCode !== null) return
     const ended = new Promise((resolve) => child.once('exit', resolve))
-    // Not by a signal: a press of Ctrl-C has told it already, and a second one would end it within its runs.
-    if (child.connected) child.disconnect()
+    child.kill('SIGTERM')
     await ended
   }
 }

@@ -2,7 +2,7 @@
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { expect, test } from 'vitest'
 import { until } from '../support/service.ts'
-import { clientOf, ownInstallation, queue } from './caller.ts'
+import { clientOf, fileIn, ownInstallation, queue, untilStatus } from './caller.ts'
 
 test('serves for DRAIN_SECONDS after it has said that it is not ready, and lets go of its connections', async (context) => {
   const own = await ownInstallation(context, { DRAIN_SECONDS: '10' })
@@ -19,6 +19,9 @@ test('serves for DRAIN_SECONDS after it has said that it is not ready, and lets 
       )
     })
   expect((await ask()).headers.connection).toBe('keep-alive')
+  const { file, release } = fileIn(own)
+  const held = await queue(clientOf(service, key), 'hold', { file })
+  await untilStatus(clientOf(service, key), held.run, 'running')
   const ended = service.stop()
   await until('it is not ready', async () => (await fetch(`${service.managementUrl}/readyz`)).status === 503)
   const drained = await ask()
@@ -26,5 +29,8 @@ test('serves for DRAIN_SECONDS after it has said that it is not ready, and lets 
   expect(drained.headers.connection).toBe('close')
   const { response } = await queue(clientOf(service, key), 'greet', { name: 'Ada' })
   expect(response.status).toBe(202)
+  // The worker's, which it tells as long as it has a run.
+  expect(await (await fetch(`${service.managementUrl}/metrics`)).text()).toContain('process="worker"')
+  release()
   expect(await ended).toEqual({ code: 0, signal: null })
 })
