@@ -107,7 +107,7 @@ async function eovCheck(validator: Validator, operation: Operation, status: numb
 
 /** For what EOV does not validate. `$ref`s are looked up in `components`, where bundling puts what they name. */
 export function schemaCompiler({ components }: Document): Compile {
-  // Redocly lints the documents where they are written; compiling the schema of schemas took 100 ms at start.
+  // Redocly lints the documents where they are written; compiling the schema of schemas takes 40 ms.
   const ajv = new Ajv2020({ strict: false, validateSchema: false })
   ajvFormats.default(ajv)
   for (const [name, format] of Object.entries(formats)) ajv.addFormat(name, format)
