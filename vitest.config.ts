@@ -49,7 +49,7 @@ export default defineConfig({
           name: 'journeys-on-postgres',
           include: ['test/e2e/**/*.test.ts'],
           // These are of no store, or of one that they choose themselves.
-          exclude: ['test/e2e/{browser,demo,draining}.test.ts', ...forConsumers],
+          exclude: ['test/e2e/{browser,demo,draining,refused-start}.test.ts', ...forConsumers],
           env: { TEST_STORE: 'postgres' },
           isolate: false,
         },
@@ -100,7 +100,7 @@ export default defineConfig({
           // `npm run test:consumers`, too: Prism between every client and every service, and no violation.
           include: ['test/e2e/**/*.test.ts'],
           // These call no API, do so in a process of their own, or through Prism anyway.
-          exclude: ['test/e2e/{demo,prism}.test.ts'],
+          exclude: ['test/e2e/{demo,prism,refused-start}.test.ts'],
           env: { THROUGH_PRISM: '1' },
         },
       },

@@ -1,7 +1,7 @@
 /** What a caller does with the Execution API in the journeys, through the published client. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { TestContext } from 'vitest'
+import { expect, type TestContext } from 'vitest'
 import {
   type ClientOptions,
   createExecutionClient,
@@ -10,8 +10,9 @@ import {
   type Run,
   unwrap,
 } from '../../src/client/index.ts'
-import { type Installation, newInstallation, type ServiceProcess } from '../support/installation.ts'
+import { command, type Installation, newInstallation, type ServiceProcess } from '../support/installation.ts'
 import { type TestAccount, until } from '../support/service.ts'
+import type { Environment } from '../support/storage.ts'
 
 export function clientOf(
   { executionUrl }: Pick<ServiceProcess, 'executionUrl'>,
@@ -74,4 +75,13 @@ export function fileIn({ dataDirectory }: Installation) {
   files += 1
   const file = join(dataDirectory, `release-${files}`)
   return { file, release: () => writeFileSync(file, '') }
+}
+
+/** What the service says when it does not start, which must be one sentence. */
+export async function refusedStart(settings: Environment): Promise<string> {
+  const { code, stdout, stderr } = await command(['start'], settings)
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  const [sentence = '', ...more] = stderr.split('\n')
+  expect(more).toEqual([''])
+  return sentence
 }

@@ -1,15 +1,10 @@
 /** How the service starts, is killed and stops: what it has acknowledged is kept, and nothing of it is left behind. */
-import { writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type ExecutionClient, type Run, unwrap } from '../../src/client/index.ts'
 import { readConfig } from '../../src/config.ts'
 import { openStore } from '../../src/installation.ts'
-import { command } from '../support/installation.ts'
-import { removeDirectory, settingsOf, temporaryDirectory, until } from '../support/service.ts'
-import { type Environment, newStorage } from '../support/storage.ts'
-import { clientOf, collect, fileIn, ownInstallation, queue, read, untilStatus } from './caller.ts'
+import { until } from '../support/service.ts'
+import { clientOf, collect, fileIn, ownInstallation, queue, read, refusedStart, untilStatus } from './caller.ts'
 
 /** How often the run has reached a final status, and which. */
 async function endings(client: ExecutionClient, run: Pick<Run, 'id'>): Promise<string[]> {
@@ -114,57 +109,14 @@ describe.concurrent('the service', () => {
     expect(rows).toEqual([{ id: run.id, status: 'succeeded', attempts: 1, output: '"released"' }])
   })
 
-  test('takes no port that another program has, and says so', async (context) => {
-    const server = createServer()
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    context.onTestFinished(() => void server.close())
-    const { port } = server.address() as { port: number }
-    const sentence = `127.0.0.1:${port} is in use by another program: set BROWSER_CONTEXT_PORT to another port`
-    expect(await sentenceAtStart({ BROWSER_CONTEXT_PORT: String(port) })).toContain(sentence)
-  })
-
-  test('does not start with a workflow that does not load, and says in one sentence which', async (context) => {
-    const directory = temporaryDirectory()
-    context.onTestFinished(() => removeDirectory(directory))
-    writeFileSync(join(directory, 'broken.ts'), "throw new Error('No such luck')\n")
-    const sentence = await sentenceAtStart({ WORKFLOWS_DIR: directory })
-    expect(sentence).toMatch(/broken\.ts does not load: Error: No such luck\.$/)
-  })
-
   test('does not start on a store that a newer version has migrated, and says so in one sentence', async (context) => {
     const { settings } = await ownInstallation(context)
     const store = await openStore(readConfig(settings))
     const migration = "INSERT INTO kysely_migration (name, timestamp) VALUES ('9999-newer', '2999-01-01T00:00:00.000Z')"
     await store.write((session) => session.all(migration, []))
     await store.close()
-    expect(await sentenceOn(settings)).toMatch(/^The store was written by a newer version of this service: start that/)
-  })
-
-  test.each<[what: string, changes: Record<string, string>, sentence: string | RegExp]>([
-    ['a port that is no number', { EXECUTION_PORT: 'http' }, /^EXECUTION_PORT is "http": set it to a whole number/],
-    [
-      'a directory of workflows that is not there',
-      { WORKFLOWS_DIR: '/nonexistent' },
-      /^WORKFLOWS_DIR \(\/nonexistent\) /,
-    ],
-    ['a data directory that is a file', { DATA_DIR: 'package.json' }, /^DATA_DIR /],
-  ])('does not start with %s, and says in one sentence what to set', async (_, changes, sentence) => {
-    expect(await sentenceAtStart(changes)).toMatch(sentence)
+    expect(await refusedStart(settings)).toMatch(
+      /^The store was written by a newer version of this service: start that/,
+    )
   })
 })
-
-/** What the service says when it does not start, which must be one sentence. */
-async function sentenceAtStart(changes: Record<string, string>): Promise<string> {
-  const { settings, remove } = await newStorage()
-  const sentence = await sentenceOn({ ...settingsOf(settings), ...changes })
-  await remove()
-  return sentence
-}
-
-async function sentenceOn(settings: Environment): Promise<string> {
-  const { code, stdout, stderr } = await command(['start'], settings)
-  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-  const [sentence = '', ...more] = stderr.split('\n')
-  expect(more).toEqual([''])
-  return sentence
-}

@@ -1,0 +1,46 @@
+/** How the service refuses to start, whatever its store is: with one sentence, which says what to do. */
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { removeDirectory, settingsOf, temporaryDirectory } from '../support/service.ts'
+import { newStorage } from '../support/storage.ts'
+import { refusedStart } from './caller.ts'
+
+describe.concurrent('the service', () => {
+  test('takes no port that another program has, and says so', async (context) => {
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    context.onTestFinished(() => void server.close())
+    const { port } = server.address() as { port: number }
+    const sentence = `127.0.0.1:${port} is in use by another program: set BROWSER_CONTEXT_PORT to another port`
+    expect(await refusedWith({ BROWSER_CONTEXT_PORT: String(port) })).toContain(sentence)
+  })
+
+  test('does not start with a workflow that does not load, and says in one sentence which', async (context) => {
+    const directory = temporaryDirectory()
+    context.onTestFinished(() => removeDirectory(directory))
+    writeFileSync(join(directory, 'broken.ts'), "throw new Error('No such luck')\n")
+    const sentence = await refusedWith({ WORKFLOWS_DIR: directory })
+    expect(sentence).toMatch(/broken\.ts does not load: Error: No such luck\.$/)
+  })
+
+  test.each<[what: string, changes: Record<string, string>, sentence: string | RegExp]>([
+    ['a port that is no number', { EXECUTION_PORT: 'http' }, /^EXECUTION_PORT is "http": set it to a whole number/],
+    [
+      'a directory of workflows that is not there',
+      { WORKFLOWS_DIR: '/nonexistent' },
+      /^WORKFLOWS_DIR \(\/nonexistent\) /,
+    ],
+    ['a data directory that is a file', { DATA_DIR: 'package.json' }, /^DATA_DIR /],
+  ])('does not start with %s, and says in one sentence what to set', async (_, changes, sentence) => {
+    expect(await refusedWith(changes)).toMatch(sentence)
+  })
+})
+
+async function refusedWith(changes: Record<string, string>): Promise<string> {
+  const { settings, remove } = await newStorage()
+  const sentence = await refusedStart({ ...settingsOf(settings), ...changes })
+  await remove()
+  return sentence
+}
