@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { quickDirectory } from './test/support/memory.ts'
-import { patience } from './test/support/patience.ts'
+import { patience } from './test/support/timeouts.ts'
 
 // Tests start many processes: compiling what all of them load takes a tenth of the time.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/node', import.meta.url))
@@ -68,7 +68,7 @@ export default defineConfig({
           ...limits,
           // `npm run test:faults`, too: those that have their store from the environment.
           name: 'faults-on-postgres',
-          include: ['test/contract/{two-accounts,fuzz,bad-*}.test.ts', 'test/faults/rolling-restart.test.ts'],
+          include: ['test/operations/{two-accounts,fuzz,bad-*}.test.ts', 'test/faults/rolling-restart.test.ts'],
           globalSetup: ['test/faults/print-figures.ts'],
           env: { TEST_STORE: 'postgres' },
         },
@@ -78,9 +78,9 @@ export default defineConfig({
           ...limits,
           // `npm run test:faults`, too: they take minutes, and ask little of the store that test/storage has not seen.
           name: 'operations-on-postgres',
-          include: ['test/contract/**/*.test.ts'],
+          include: ['test/operations/**/*.test.ts'],
           // In `faults-on-postgres`.
-          exclude: ['test/contract/{two-accounts,fuzz,bad-*}.test.ts'],
+          exclude: ['test/operations/{two-accounts,fuzz,bad-*}.test.ts'],
           env: { TEST_STORE: 'postgres' },
           isolate: false,
         },

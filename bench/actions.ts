@@ -1,20 +1,20 @@
 /** What callers, workers and time do with a store, each as the service itself does it. */
 import { randomUUID } from 'node:crypto'
-import { ApiKeys } from '../src/api-keys/api-keys.ts'
-import { knownScopes } from '../src/documents.ts'
-import { RunArtifacts } from '../src/runs/artifacts.ts'
-import { queueDepth } from '../src/runs/depth.ts'
-import { RunFeed } from '../src/runs/feed.ts'
-import { historyOf } from '../src/runs/history.ts'
-import { RunQueue } from '../src/runs/queue.ts'
-import { Runs } from '../src/runs/runs.ts'
-import { RunStatistics } from '../src/runs/statistics.ts'
-import { Upkeep } from '../src/runs/upkeep.ts'
+import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
+import { RunArtifacts } from '../src/domain/runs/artifacts.ts'
+import { queueDepth } from '../src/domain/runs/queue-depth.ts'
+import { RunFeed } from '../src/domain/runs/run-feed.ts'
+import { historyOf } from '../src/domain/runs/run-history.ts'
+import { RunQueue } from '../src/domain/runs/run-queue.ts'
+import { RunStatistics } from '../src/domain/runs/run-statistics.ts'
+import { Runs } from '../src/domain/runs/runs.ts'
+import { describeWorkflows, Workflows } from '../src/domain/workflows/workflows.ts'
+import { Maintenance } from '../src/maintenance/maintenance.ts'
+import { knownScopes } from '../src/openapi/served-documents.ts'
 import { Cursors } from '../src/storage/cursors.ts'
 import { Encryption } from '../src/storage/encryption.ts'
 import { FixedKeys } from '../src/storage/keys/key-ring.ts'
 import type { Store } from '../src/storage/store.ts'
-import { describeWorkflows, Workflows } from '../src/workflows/workflows.ts'
 
 export type Actions = Record<string, () => Promise<unknown>>
 
@@ -35,7 +35,7 @@ export async function actionsOn(store: Store, apiKey: string): Promise<Actions> 
   return {
     ...(await callersActions(store, runs, { accountId, apiKey })),
     ...workersActions(store, runs, workflows, accountId),
-    'what time does, when nothing is due': () => new Upkeep(store, retention, fail).once(),
+    'what time does, when nothing is due': () => new Maintenance(store, retention, fail).once(),
     'count the runs for a scrape': () =>
       queueDepth(store.read, { ofWorkflow: () => Number.POSITIVE_INFINITY, ofAccount: Number.POSITIVE_INFINITY }),
   }
@@ -86,7 +86,7 @@ function workersActions(store: Store, runs: Runs, workflows: Workflows, accountI
       await Promise.all(claims.map((claim) => queue.report(claim, [report])))
       await queue.renew(workerId, claims, 15)
       await queue.cancelRequested(workerId)
-      await Promise.all(claims.map((claim) => queue.settle(claim, { kind: 'succeeded', output: 1 }, retry)))
+      await Promise.all(claims.map((claim) => queue.complete(claim, { kind: 'succeeded', output: 1 }, retry)))
     },
     'follow a run until it is cancelled': async () => {
       const queued = await runs.queue({ accountId, apiKeyId: null }, plain)

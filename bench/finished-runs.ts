@@ -1,10 +1,10 @@
 /** Fills a store with runs that have finished, as a service has them after months: with events, of several accounts. */
 import { type RawBuilder, sql } from 'kysely'
-import { Accounts } from '../src/accounts/accounts.ts'
-import { ApiKeys } from '../src/api-keys/api-keys.ts'
-import { operator } from '../src/audit-log/audit-log.ts'
-import { knownScopes } from '../src/documents.ts'
-import type { Session, Store } from '../src/storage/store.ts'
+import { Accounts } from '../src/domain/accounts/accounts.ts'
+import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
+import { operator } from '../src/domain/audit-log/audit-log.ts'
+import { knownScopes } from '../src/openapi/served-documents.ts'
+import type { Store, Transaction } from '../src/storage/store.ts'
 
 /** The first account has half of the runs. Each has an API key, whose values are returned in this order. */
 export const accountCount = 20
@@ -46,8 +46,8 @@ export async function addFinishedRuns(store: Store, count: number, hex: Hexadeci
   const stepMilliseconds = Math.floor((days * dayMilliseconds - dayMilliseconds / 24) / Math.max(1, count))
   for (let from = 0; from < count; from += runsPerTransaction) {
     const upTo = Math.min(count, from + runsPerTransaction)
-    await store.write(async (session) => {
-      await insertPortion(session, hex, { from, upTo, first, stepMilliseconds })
+    await store.write(async (tx) => {
+      await insertPortion(tx, hex, { from, upTo, first, stepMilliseconds })
     })
   }
 }
@@ -59,7 +59,7 @@ interface Portion {
   stepMilliseconds: number
 }
 
-async function insertPortion({ query }: Session, hex: Hexadecimal, portion: Portion): Promise<void> {
+async function insertPortion({ query }: Transaction, hex: Hexadecimal, portion: Portion): Promise<void> {
   const runs = finishedRuns(hex, portion)
   await sql`INSERT INTO runs (id, account_id, api_key_id, workflow_id, workflow_version, status, reason, priority,
       attempts, failures, variables, output, error, progress, created_at, started_at, finished_at)

@@ -1,6 +1,6 @@
 /** A store that notes which statements pass through it and how long each took, and says how they are answered. */
 import { CompiledQuery, type Kysely } from 'kysely'
-import type { Session, Store, Value } from '../src/storage/store.ts'
+import type { Store, Transaction, Value } from '../src/storage/store.ts'
 import type { Tables } from '../src/storage/tables.ts'
 
 export interface Recorded {
@@ -12,8 +12,8 @@ export interface Recorded {
 export class RecordedStore {
   readonly store: Store
   readonly #inner: Store
-  readonly #plain: Pick<Session, 'all' | 'query'>
-  readonly #sessions = new WeakSet<Session>()
+  readonly #plain: Pick<Transaction, 'all' | 'query'>
+  readonly #sessions = new WeakSet<Transaction>()
   #statements = new Map<string, Recorded>()
 
   constructor(inner: Store) {
@@ -22,7 +22,7 @@ export class RecordedStore {
     this.store = {
       ...inner,
       read: this.#recording(inner.read),
-      write: (work, options) => inner.write((session) => work(this.#recording(session)), options),
+      write: (work, options) => inner.write((tx) => work(this.#recording(tx)), options),
     }
   }
 
@@ -43,23 +43,23 @@ export class RecordedStore {
   }
 
   /** In place: the store knows its sessions again. */
-  #recording(session: Session): Session {
-    if (this.#sessions.has(session)) return session
-    this.#sessions.add(session)
+  #recording(tx: Transaction): Transaction {
+    if (this.#sessions.has(tx)) return tx
+    this.#sessions.add(tx)
     const note = (sql: string, values: readonly unknown[], begun: number) => {
       const statement = this.#statements.get(sql) ?? { sql, values, milliseconds: [] }
       statement.milliseconds.push(performance.now() - begun)
       this.#statements.set(sql, statement)
     }
-    const { all } = session
-    session.query = recordedQuery(session.query, note)
-    session.all = async <Row extends object>(sql: string, values: readonly Value[]) => {
+    const { all } = tx
+    tx.query = recordedQuery(tx.query, note)
+    tx.all = async <Row extends object>(sql: string, values: readonly Value[]) => {
       const begun = performance.now()
       const found = await all<Row>(sql, values)
       note(sql, values, begun)
       return found
     }
-    return session
+    return tx
   }
 }
 

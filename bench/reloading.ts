@@ -35,7 +35,7 @@ const document = {
 export async function reloading(): Promise<void> {
   const rows = [
     ['from saving to the first answer of the new version', 'median', 'longest'],
-    ...(await measured('npm run dev', ['src/dev/main.ts'], [code, document])),
+    ...(await measured('npm run dev', ['src/tools/dev/main.ts'], [code, document])),
     ...(await measured('node --watch', ['--watch', 'src/main.ts', 'start'], [code])),
   ]
   print(table(rows))

@@ -8,25 +8,25 @@ import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { pino } from 'pino'
 import { v7 as uuid } from 'uuid'
-import { Accounts } from '../src/accounts/accounts.ts'
-import type { Principal } from '../src/api-keys/api-key.ts'
-import { ApiKeys } from '../src/api-keys/api-keys.ts'
-import { operator } from '../src/audit-log/audit-log.ts'
 import { mountDocument } from '../src/contract/mount.ts'
-import type { Document } from '../src/contract/operations.ts'
-import { executionContract, knownScopes } from '../src/documents.ts'
-import { executionApi } from '../src/execution-api.ts'
-import { logOutput } from '../src/log.ts'
-import { RunArtifacts } from '../src/runs/artifacts.ts'
-import { RunFeed } from '../src/runs/feed.ts'
-import { Runs } from '../src/runs/runs.ts'
-import { insertRuns, type NewRun } from '../src/runs/store.ts'
+import { Accounts } from '../src/domain/accounts/accounts.ts'
+import type { Principal } from '../src/domain/api-keys/api-key.ts'
+import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
+import { operator } from '../src/domain/audit-log/audit-log.ts'
+import { RunArtifacts } from '../src/domain/runs/artifacts.ts'
+import { RunFeed } from '../src/domain/runs/run-feed.ts'
+import { insertRuns, type NewRun } from '../src/domain/runs/runs.sql.ts'
+import { Runs } from '../src/domain/runs/runs.ts'
+import { describeWorkflows, Workflows } from '../src/domain/workflows/workflows.ts'
+import type { Document } from '../src/openapi/operations.ts'
+import { executionContract, knownScopes } from '../src/openapi/served-documents.ts'
 import { Cursors } from '../src/storage/cursors.ts'
 import { Encryption } from '../src/storage/encryption.ts'
 import { KeyFile, keyFilePath, makeKeyFile } from '../src/storage/keys/key-file.ts'
 import { openSqliteStore } from '../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from '../src/storage/store.ts'
-import { describeWorkflows, Workflows } from '../src/workflows/workflows.ts'
+import { executionApi } from '../src/surfaces/execution-api.ts'
+import { logOutput } from '../src/telemetry/log.ts'
 
 const [kind = '', directory = ''] = process.argv.slice(2)
 const store = await openSqliteStore(directory)
@@ -50,8 +50,8 @@ async function insert(store: Store, variables: unknown): Promise<object> {
     variables: JSON.stringify(variables),
     createdAt: at,
   }
-  await store.write((session) => insertRuns(session, [{ ...run, waitsForContext: false, jobId: null }]))
-  store.ring('queue')
+  await store.write((tx) => insertRuns(tx, [{ ...run, waitsForContext: false, jobId: null }]))
+  store.notify('queue')
   const state = { status: 'queued', reason: null, waitingFor: 'worker', cancelRequested: false, attempts: 0 }
   const later = { output: null, error: null, progress: null, startedAt: null, finishedAt: null }
   const moments = { createdAt: new Date(at).toISOString(), availableAt: null, expiresAt: null }

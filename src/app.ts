@@ -2,46 +2,46 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Express, RequestHandler } from 'express'
 import type { Logger } from 'pino'
-import { Accounts } from './accounts/accounts.ts'
-import { Sessions } from './accounts/sessions.ts'
-import { SignInLinks } from './accounts/sign-in-links.ts'
-import { Users } from './accounts/users.ts'
-import type { Principal } from './api-keys/api-key.ts'
-import { ApiKeys } from './api-keys/api-keys.ts'
-import { RateLimit } from './api-keys/rate-limit.ts'
-import { AuditLog } from './audit-log/audit-log.ts'
-import { browserContextApi } from './browser-context-api.ts'
-import { BrowserContexts } from './browser-contexts/browser-contexts.ts'
-import { ContextVersions } from './browser-contexts/versions.ts'
 import type { Config } from './config.ts'
 import { mountDocument } from './contract/mount.ts'
-import { dashboardApp } from './dashboard/dashboard.ts'
-import { docsHandler, isDocsPath } from './docs/handler.ts'
-import { browserContextContract, executionContract, knownScopes } from './documents.ts'
-import { executionApi } from './execution-api.ts'
-import { openEncryption, openStore } from './installation.ts'
-import { build } from './management/build.ts'
-import { managementApp } from './management/management.ts'
-import { Metrics, type SurfaceMetrics } from './management/metrics.ts'
-import { Readiness } from './management/readiness.ts'
-import { type Addresses, addressesOf, listenOnAll, type SurfaceApps } from './ports.ts'
-import { type Role, readRoles, type Surface } from './roles.ts'
-import { RunArtifacts } from './runs/artifacts.ts'
-import { RunFeed } from './runs/feed.ts'
-import type { RunObserver } from './runs/observer.ts'
-import { retentionOf } from './runs/retention.ts'
-import { Runs } from './runs/runs.ts'
-import { RunStatistics } from './runs/statistics.ts'
-import { Upkeep } from './runs/upkeep.ts'
-import { Workers } from './runs/workers.ts'
-import { sealedColumns } from './sealed-columns.ts'
+import { Accounts } from './domain/accounts/accounts.ts'
+import { Sessions } from './domain/accounts/sessions.ts'
+import { SignInLinks } from './domain/accounts/sign-in-links.ts'
+import { Users } from './domain/accounts/users.ts'
+import type { Principal } from './domain/api-keys/api-key.ts'
+import { ApiKeys } from './domain/api-keys/api-keys.ts'
+import { RateLimit } from './domain/api-keys/rate-limit.ts'
+import { AuditLog } from './domain/audit-log/audit-log.ts'
+import { BrowserContexts } from './domain/browser-contexts/browser-contexts.ts'
+import { ContextVersions } from './domain/browser-contexts/context-versions.ts'
+import { encryptedColumns } from './domain/encrypted-columns.ts'
+import { openEncryption, openStore } from './domain/installation.ts'
+import { RunArtifacts } from './domain/runs/artifacts.ts'
+import { RunFeed } from './domain/runs/run-feed.ts'
+import type { RunObserver } from './domain/runs/run-observer.ts'
+import { RunStatistics } from './domain/runs/run-statistics.ts'
+import { Runs } from './domain/runs/runs.ts'
+import { Workers } from './domain/runs/workers.ts'
+import { describeWorkflows, Workflows } from './domain/workflows/workflows.ts'
+import { Maintenance } from './maintenance/maintenance.ts'
+import { retentionOf } from './maintenance/retention.ts'
+import { browserContextContract, executionContract, knownScopes } from './openapi/served-documents.ts'
 import { Cursors } from './storage/cursors.ts'
 import type { Encryption } from './storage/encryption.ts'
 import { type Store, StoreUnavailable } from './storage/store.ts'
-import { tracedStore } from './tracing/traced-store.ts'
-import { openTracing, type TraceHandlers, traceHandlers } from './tracing/tracing.ts'
+import { browserContextApi } from './surfaces/browser-context-api.ts'
+import { dashboardApp } from './surfaces/dashboard/dashboard.ts'
+import { docsHandler, isDocsPath } from './surfaces/docs/handler.ts'
+import { executionApi } from './surfaces/execution-api.ts'
+import { build } from './surfaces/management/build.ts'
+import { managementApp } from './surfaces/management/management.ts'
+import { Metrics, type SurfaceMetrics } from './surfaces/management/metrics.ts'
+import { Readiness } from './surfaces/management/readiness.ts'
+import { type Addresses, addressesOf, listenOnAll, type SurfaceApps } from './surfaces/ports.ts'
+import { type Role, readRoles, type Surface } from './surfaces/roles.ts'
+import { tracedStore } from './telemetry/tracing/traced-store.ts'
+import { openTracing, type TraceHandlers, traceHandlers } from './telemetry/tracing/tracing.ts'
 import { WorkerProcess } from './worker/worker-process.ts'
-import { describeWorkflows, Workflows } from './workflows/workflows.ts'
 
 export interface Service extends Addresses {
   /** Leads to choosing who owns the installation, as long as nobody can sign in. Works once. */
@@ -72,7 +72,7 @@ export async function startService(
   ])
   const store = tracing ? tracedStore(opened) : opened
   const metrics = new Metrics('service', opened)
-  const encryption = await openEncryption(config, store, sealedColumns)
+  const encryption = await openEncryption(config, store, encryptedColumns)
   const foundations = { config, store, workflows: new Workflows(workflows), encryption, observer: metrics.runs, log }
   const domain = construct(foundations)
   const firstAccount = await domain.accounts.createFirst()
@@ -80,9 +80,9 @@ export async function startService(
   const worker = only.has('worker') ? new WorkerProcess(command, log) : undefined
   const readiness = new Readiness(store, log)
   const ready = () => readiness.check()
-  const { read: session } = store
+  const { read: tx } = store
   const { ACCOUNT_CONCURRENCY: accountConcurrency } = config
-  metrics.ofAddress({ ready, build, session, workers: domain.workers, workflows: () => workflows, accountConcurrency })
+  metrics.ofAddress({ ready, build, tx: tx, workers: domain.workers, workflows: () => workflows, accountConcurrency })
   metrics.ofWorkflows(workflows)
   const measured = metrics.ofSurfaces(() => domain.feed.followers)
   const traces = await traceHandlers(tracing)
@@ -159,7 +159,7 @@ function construct({ config, store, workflows, encryption, observer, log }: Foun
     feed: new RunFeed(store),
     statistics: new RunStatistics(store),
     workers: new Workers(store),
-    upkeep: new Upkeep(
+    upkeep: new Maintenance(
       store,
       retention,
       (error) => log.warn({ err: error }, 'upkeep failed; it is tried again'),
@@ -173,7 +173,7 @@ function construct({ config, store, workflows, encryption, observer, log }: Foun
 
 type Domain = ReturnType<typeof construct>
 
-interface SurfaceParts extends Foundations {
+interface SurfaceDependencies extends Foundations {
   domain: Domain
   measured: SurfaceMetrics
   traces: TraceHandlers | undefined
@@ -183,7 +183,7 @@ interface SurfaceParts extends Foundations {
 }
 
 /** In the order in which they are told of. */
-async function surfaceApps(only: ReadonlySet<Role>, parts: SurfaceParts): Promise<SurfaceApps> {
+async function surfaceApps(only: ReadonlySet<Role>, parts: SurfaceDependencies): Promise<SurfaceApps> {
   const { domain, addresses } = parts
   const docs = docsHandler(() => ({
     execution: addresses.executionUrl,
@@ -201,7 +201,7 @@ async function surfaceApps(only: ReadonlySet<Role>, parts: SurfaceParts): Promis
 }
 
 /** What both APIs are mounted with. */
-function apiOptions({ config, domain, measured, traces, rateLimit, log }: SurfaceParts, docs: RequestHandler) {
+function apiOptions({ config, domain, measured, traces, rateLimit, log }: SurfaceDependencies, docs: RequestHandler) {
   return (name: Surface) => ({
     name,
     elsewhere: (path: string) => (isDocsPath(path) ? docs : undefined),
@@ -216,7 +216,7 @@ function apiOptions({ config, domain, measured, traces, rateLimit, log }: Surfac
   })
 }
 
-function dashboardOf(parts: SurfaceParts, docs: RequestHandler): Express {
+function dashboardOf(parts: SurfaceDependencies, docs: RequestHandler): Express {
   const { config, store, domain, encryption, traces, addresses, log } = parts
   return dashboardApp({
     ...domain,

@@ -3,14 +3,14 @@ import { resolve } from 'node:path'
 import { keyBytes, parseKey } from './storage/keys/key.ts'
 
 /** A setting that the service cannot start with; the message says what to set. */
-export class ConfigRefused extends Error {}
+export class ConfigError extends Error {}
 
 interface Setting<Value> {
   /** What the value is, for the README's table. */
   meaning: string
   /** As it would stand in the environment; `undefined` when there is none. */
   fallback: string | undefined
-  /** @throws {ConfigRefused} */
+  /** @throws {ConfigError} */
   read(text: string, name: string): Value
 }
 
@@ -37,7 +37,7 @@ const publicUrl = (meaning: string): Setting<string | undefined> => ({
   fallback: undefined,
   read: (text, name) => {
     if (!URL.canParse(text) || !/^https?:/.test(text)) {
-      throw new ConfigRefused(`${name} is "${text}": set it to a URL that starts with http:// or https://.`)
+      throw new ConfigError(`${name} is "${text}": set it to a URL that starts with http:// or https://.`)
     }
     return text.replace(/\/$/, '')
   },
@@ -57,7 +57,7 @@ const browserCdpUrl: Setting<string | undefined> = {
   read: (text, name) => {
     if (URL.canParse(text) && /^(https?|wss?):\/\//.test(text)) return text
     // Not with the value, which may hold the token of a provider.
-    throw new ConfigRefused(
+    throw new ConfigError(
       `${name} is no URL of a browser: set it to one that starts with http://, https://, ws:// or wss://.`,
     )
   },
@@ -70,7 +70,7 @@ const databaseUrl: Setting<string | undefined> = {
   read: (text, name) => {
     if (URL.canParse(text) && /^postgres(ql)?:\/\//.test(text)) return text
     // Not with the value, which may hold a password.
-    throw new ConfigRefused(
+    throw new ConfigError(
       `${name} is no URL of a PostgreSQL database: set it to one such as postgres://user:password@host/database.`,
     )
   },
@@ -82,7 +82,7 @@ const collectorUrl: Setting<string | undefined> = {
   read: (text, name) => {
     if (URL.canParse(text) && /^https?:\/\//.test(text)) return text
     // Not with the value, which may hold a password.
-    throw new ConfigRefused(`${name} is no URL: set it to one that starts with http:// or https://.`)
+    throw new ConfigError(`${name} is no URL: set it to one that starts with http:// or https://.`)
   },
 }
 
@@ -161,7 +161,7 @@ export const settings = {
     read: (text: string, name: string): Buffer | undefined => {
       const key = parseKey(text)
       if (key) return key
-      throw new ConfigRefused(
+      throw new ConfigError(
         `${name} does not hold ${keyBytes} bytes in base64: make one with \`openssl rand -base64 ${keyBytes}\`.`,
       )
     },
@@ -173,7 +173,7 @@ export const settings = {
       text.split(',').map((part) => {
         const key = parseKey(part)
         if (key) return key
-        throw new ConfigRefused(
+        throw new ConfigError(
           `${name} holds what is no key: set it to keys of ${keyBytes} bytes in base64, with commas.`,
         )
       }),
@@ -189,7 +189,7 @@ export const settings = {
     fallback: 'info',
     read: (text: string, name: string) => {
       if (logLevels.includes(text)) return text
-      throw new ConfigRefused(`${name} is "${text}": set it to one of ${logLevels.join(', ')}.`)
+      throw new ConfigError(`${name} is "${text}": set it to one of ${logLevels.join(', ')}.`)
     },
   },
 } satisfies Record<string, Setting<unknown>>
@@ -201,7 +201,7 @@ export type Config = { readonly [Name in keyof Settings]: ReturnType<Settings[Na
 /**
  * Reads the configuration. An empty variable counts as one that is not set.
  *
- * @throws {ConfigRefused} naming the first variable that is wrong, and what to set.
+ * @throws {ConfigError} naming the first variable that is wrong, and what to set.
  */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const entries = Object.entries(settings).map(([name, setting]) => {
@@ -210,13 +210,13 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   })
   const config = Object.freeze(Object.fromEntries(entries)) as Config
   if (!config.ENCRYPTION_KEY && config.ENCRYPTION_KEY_PREVIOUS) {
-    throw new ConfigRefused(
+    throw new ConfigError(
       'ENCRYPTION_KEY_PREVIOUS is set, but ENCRYPTION_KEY is not: set that to the key that encrypts from now on.',
     )
   }
   refuseSamePorts(config)
   if (config.BROWSER_PATH && config.BROWSER_CDP_URL) {
-    throw new ConfigRefused('BROWSER_PATH and BROWSER_CDP_URL are both set: unset the one that runs are not to use.')
+    throw new ConfigError('BROWSER_PATH and BROWSER_CDP_URL are both set: unset the one that runs are not to use.')
   }
   return config
 }
@@ -236,12 +236,12 @@ function refuseSamePorts(config: Config): void {
   const names = ['DASHBOARD_PORT', 'EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const
   for (const [index, name] of names.entries()) {
     const other = names.slice(index + 1).find((each) => config[each] === config[name] && config[name] !== 0)
-    if (other) throw new ConfigRefused(`${name} and ${other} are both ${config[name]}: set them to different ports.`)
+    if (other) throw new ConfigError(`${name} and ${other} are both ${config[name]}: set them to different ports.`)
   }
 }
 
 function wholeNumber(text: string, name: string, min: number, max: number): number {
   const value = Number(text)
   if (/^\d+$/.test(text) && value >= min && value <= max) return value
-  throw new ConfigRefused(`${name} is "${text}": set it to a whole number from ${min} to ${max}.`)
+  throw new ConfigError(`${name} is "${text}": set it to a whole number from ${min} to ${max}.`)
 }

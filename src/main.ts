@@ -20,18 +20,18 @@ program
     (given: string, before: string[]) => [...before, given],
     [],
   )
-  .action(async (options) => (await import('./command-line/start.ts')).start(options))
+  .action(async (options) => (await import('./commands/start.ts')).start(options))
 
 program
   .command('worker')
   .description('run one more worker on the same data directory')
-  .action(async () => (await import('./command-line/worker.ts')).worker())
+  .action(async () => (await import('./commands/worker.ts')).worker())
 
 program
   .command('doctor')
   .description('check the installation, and say what is wrong and what to do; works while the service runs')
   .option('--json', 'print JSON')
-  .action(async (options) => (await import('./command-line/doctor.ts')).doctor(options))
+  .action(async (options) => (await import('./commands/doctor.ts')).doctor(options))
 
 const keys = program.command('keys').description('create, list and delete API keys; works while the service runs')
 
@@ -43,21 +43,21 @@ keys
   .option('--expires-in <time>', 'end it after a time such as 12h or 90d')
   .option('--account <id>', 'the account, where there are several')
   .option('--json', 'print JSON')
-  .action(async (options) => (await import('./command-line/keys.ts')).createKey(options))
+  .action(async (options) => (await import('./commands/keys.ts')).createKey(options))
 
 keys
   .command('list')
   .description('list API keys')
   .option('--account <id>', 'the account, where there are several')
   .option('--json', 'print JSON')
-  .action(async (options) => (await import('./command-line/keys.ts')).listKeys(options))
+  .action(async (options) => (await import('./commands/keys.ts')).listKeys(options))
 
 keys
   .command('delete')
   .description('delete an API key; it is refused from then on')
   .argument('<id>', 'the id that `keys list` shows')
   .option('--account <id>', 'the account, where there are several')
-  .action(async (id, options) => (await import('./command-line/keys.ts')).deleteKey(id, options))
+  .action(async (id, options) => (await import('./commands/keys.ts')).deleteKey(id, options))
 
 const accounts = program.command('accounts').description('create and list accounts')
 
@@ -67,13 +67,13 @@ accounts
   .requiredOption('--name <name>', 'what it is called')
   .option('--scopes', 'let its API keys be limited to scopes')
   .option('--json', 'print JSON')
-  .action(async (options) => (await import('./command-line/accounts.ts')).createAccount(options))
+  .action(async (options) => (await import('./commands/accounts.ts')).createAccount(options))
 
 accounts
   .command('list')
   .description('list accounts')
   .option('--json', 'print JSON')
-  .action(async (options) => (await import('./command-line/accounts.ts')).listAccounts(options))
+  .action(async (options) => (await import('./commands/accounts.ts')).listAccounts(options))
 
 const users = program.command('users').description('list users, and let them in without a password')
 
@@ -82,7 +82,7 @@ users
   .description('list the users of an account')
   .option('--account <id>', 'the account, where there are several')
   .option('--json', 'print JSON')
-  .action(async (options) => (await import('./command-line/users.ts')).listUsers(options))
+  .action(async (options) => (await import('./commands/users.ts')).listUsers(options))
 
 users
   .command('sign-in-link')
@@ -90,12 +90,12 @@ users
   .option('--email <email>', 'the user; the owner of the account unless given')
   .option('--account <id>', 'the account, where there are several')
   .option('--json', 'print JSON')
-  .action(async (options) => (await import('./command-line/users.ts')).makeSignInLink(options))
+  .action(async (options) => (await import('./commands/users.ts')).makeSignInLink(options))
 
 program
   .command('rotate-encryption-key')
   .description('encrypt everything that is stored encrypted with a new key; works while the service runs')
-  .action(async () => (await import('./command-line/rotate-encryption-key.ts')).rotateEncryptionKey())
+  .action(async () => (await import('./commands/rotate-encryption-key.ts')).rotateEncryptionKey())
 
 program
   .command('backup')
@@ -103,14 +103,14 @@ program
   .argument('<file>', 'the file to make')
   .option('--without-key', 'leave the encryption key out of it')
   .option('--overwrite', 'put it in the place of a file that is there')
-  .action(async (file, options) => (await import('./command-line/backup.ts')).backup(file, options))
+  .action(async (file, options) => (await import('./commands/backup.ts')).backup(file, options))
 
 program
   .command('restore')
   .description('put a backup into the data directory; nothing may run on that meanwhile')
   .argument('<file>', 'what `backup` has made')
   .option('--replace', 'put it in the place of the store that is there, which is kept beside it')
-  .action(async (file, options) => (await import('./command-line/restore.ts')).restore(file, options))
+  .action(async (file, options) => (await import('./commands/restore.ts')).restore(file, options))
 
-const { explained } = await import('./command-line/explained.ts')
+const { exitWithError: explained } = await import('./commands/exit-with-error.ts')
 await explained(() => program.parseAsync())

@@ -2,8 +2,8 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import ajvFormats from 'ajv-formats'
 import { error as eovErrors } from 'express-openapi-validator'
+import type { Document, Operation, Schema } from '../openapi/operations.ts'
 import { formats } from './formats.ts'
-import type { Document, Operation, Schema } from './operations.ts'
 import type { Validator, ValidatorRequest } from './validator.ts'
 
 /** Headers that the machinery puts on every answer. */

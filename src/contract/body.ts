@@ -1,12 +1,9 @@
 /** Reads the body of a request: its media type, its size, its bytes, and the JSON in them. */
 import type { IncomingMessage } from 'node:http'
 import { MIMEType } from 'node:util'
+import type { Operation } from '../openapi/operations.ts'
 import { parseJson, refused } from './json.ts'
-import type { Operation } from './operations.ts'
 import { Problem } from './problem.ts'
-
-/** Of an operation whose document states no other with `x-body-bytes-max`. */
-export const bodyBytesMax = 1024 * 1024
 
 export interface Body {
   /** One of the operation's media types. */

@@ -1,6 +1,6 @@
 /** Reads the credential of a request from the header that the operation's security scheme names. */
 import type { IncomingMessage } from 'node:http'
-import type { Scheme } from './operations.ts'
+import type { Scheme } from '../openapi/operations.ts'
 
 const realm = 'execution-service'
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/

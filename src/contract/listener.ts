@@ -28,7 +28,7 @@ export interface Listener {
 }
 
 /** An address that cannot be listened on; the message says which, and why. */
-export class ListenRefused extends Error {}
+export class ListenError extends Error {}
 
 /** Slow clients held 200 connections to the end of a test with Node's own limits of 60 and 300 seconds. */
 const limits = {
@@ -151,7 +151,7 @@ function opened(server: Server, host: string, port: number, name: string): Promi
         ENOTFOUND: 'is not an address of this machine',
       }
       const reason = reasons[error.code ?? ''] ?? `cannot be used (${error.message})`
-      reject(new ListenRefused(`${host}:${port} ${reason}: set ${name} to another port, or HOST to another address.`))
+      reject(new ListenError(`${host}:${port} ${reason}: set ${name} to another port, or HOST to another address.`))
     })
     server.listen(port, host, resolve)
   })

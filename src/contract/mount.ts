@@ -1,12 +1,19 @@
 /** Mounts an OpenAPI document on Express: looks up, authenticates, validates, handles and answers its operations. */
 import express, { type Express, type RequestHandler } from 'express'
+import {
+  type Document,
+  type Operation,
+  readOperations,
+  requireHandlers,
+  resolved,
+  type Schema,
+} from '../openapi/operations.ts'
 import { internalError, problemAnswer, unavailable } from './answer.ts'
 import { answerValidation, schemaCompiler } from './answer-validation.ts'
 import { credentialReader } from './credential.ts'
 import type { LooseAnswer, LooseHandler, Reporting, ServedOperation } from './exchange.ts'
 import { documentHashLocal } from './listener.ts'
 import { buildLookup } from './lookup.ts'
-import { type Document, type Operation, readOperations, requireHandlers, resolved, type Schema } from './operations.ts'
 import { parameterReader } from './parameters.ts'
 import { type ProblemKind, problemBody } from './problem.ts'
 import { type Admit, rateLimited } from './rate-limit.ts'
@@ -15,7 +22,7 @@ import {
   type Authenticate,
   authenticate,
   body,
-  type Elsewhere,
+  type Fallback,
   fail,
   handle,
   lookUp,
@@ -48,7 +55,7 @@ export interface Surface<P, H> extends Reporting<P> {
   /** Stands before all stages: a trace. */
   before?: RequestHandler | undefined
   /** Asked for paths that the document does not have. Without it, and where it knows of nothing, they are a 404. */
-  elsewhere?: Elsewhere
+  fallback?: Fallback
   /** Whether the error means that the store cannot be reached or written: 503, not 500. */
   isUnavailable(error: unknown): boolean
 }
@@ -68,7 +75,7 @@ export async function mountDocument<P, H extends object>(surface: Surface<P, H>)
     app.locals[documentHashLocal] = surface.documentHash
     if (surface.before) app.use(surface.before)
     app.use(requestId(surface))
-    app.use(lookUp(find, served, surface.elsewhere))
+    app.use(lookUp(find, served, surface.fallback))
     app.use(authenticate(surface.authenticate, surface.admit, surface.proxyHops ?? 0))
     app.use(negotiate)
     app.use(body)

@@ -3,7 +3,7 @@ import { problemAnswer } from './answer.ts'
 import type { LooseAnswer } from './exchange.ts'
 
 /** That a principal may make no more requests for now. */
-export interface Exceeded {
+export interface RateLimitExceeded {
   /** How many requests they may make within the window. */
   requestsMax: number
   windowSeconds: number
@@ -12,10 +12,10 @@ export interface Exceeded {
 }
 
 /** Counts a request of the principal, and tells when it is one too many. */
-export type Admit<P> = (principal: P) => Promise<Exceeded | undefined>
+export type Admit<P> = (principal: P) => Promise<RateLimitExceeded | undefined>
 
 /** RateLimit headers as of draft-ietf-httpapi-ratelimit-headers-10. */
-export function rateLimited({ requestsMax, windowSeconds, retryAfterSeconds }: Exceeded): LooseAnswer {
+export function rateLimited({ requestsMax, windowSeconds, retryAfterSeconds }: RateLimitExceeded): LooseAnswer {
   const seconds = (count: number) => `${count} second${count === 1 ? '' : 's'}`
   const detail = `This API key may make ${requestsMax} requests in ${seconds(windowSeconds)}. Try again in ${seconds(retryAfterSeconds)}.`
   return problemAnswer(

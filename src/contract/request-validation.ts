@@ -1,8 +1,8 @@
 /** Validates the parameters and the body of a request with EOV, and says which members are at fault. */
 import { error as eovErrors } from 'express-openapi-validator'
-import { type Body, bodyBytesMax } from './body.ts'
+import { bodyBytesMax, type Operation } from '../openapi/operations.ts'
+import type { Body } from './body.ts'
 import { pointerStep } from './json.ts'
-import type { Operation } from './operations.ts'
 import type { Parameters } from './parameters.ts'
 import { invalidRequest, Problem, type ProblemMember } from './problem.ts'
 import type { Validator, ValidatorRequest } from './validator.ts'

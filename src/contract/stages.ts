@@ -1,11 +1,11 @@
 /** The stages of a request, in their order; the documents' descriptions promise it. */
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express'
+import type { Operation } from '../openapi/operations.ts'
 import { internalError, problemAnswer, send, unavailable } from './answer.ts'
 import { ClientGone, readBody } from './body.ts'
 import { clientClosed, Exchange, type Reporting, type ServedOperation } from './exchange.ts'
 import { HandlerRequest } from './handler-request.ts'
 import type { Match } from './lookup.ts'
-import type { Operation } from './operations.ts'
 import { Problem } from './problem.ts'
 import { type Admit, rateLimited } from './rate-limit.ts'
 
@@ -20,7 +20,7 @@ export type Authenticate<P> = (
 ) => Promise<{ principal: P; scopes: readonly string[] | null } | undefined>
 
 /** Tells what serves a path that the document does not have: all of its methods, and what it does not find as well. */
-export type Elsewhere = (path: string) => RequestHandler | undefined
+export type Fallback = (path: string) => RequestHandler | undefined
 
 /** The stages that need nothing but the exchange. */
 export const [negotiate, body, validate] = [stage(negotiateType), stage(takeBody), stage(validateRequest)]
@@ -50,7 +50,7 @@ export function requestId<P>(reporting: Reporting<P>): RequestHandler {
 export function lookUp(
   find: (path: string) => Match | undefined,
   servedOperations: Map<Operation, ServedOperation>,
-  elsewhere: Elsewhere = () => undefined,
+  elsewhere: Fallback = () => undefined,
 ): RequestHandler {
   return function lookUp(request, response, next) {
     const exchange = exchangeOf(response)

@@ -2,14 +2,15 @@
  * Whether the keys at hand are those that the store was encrypted with: the store remembers a sealed value, which every
  * process opens before it encrypts anything. A lost key is thus noticed before another one takes its place.
  */
-import { type Encryption, SealRefused } from './encryption.ts'
-import { holdSealed, openLatest, type SealedColumn, sealedColumn } from './sealed-columns.ts'
+
+import { type EncryptedColumn, encryptedColumn, lockEncrypted, openLatest } from './encrypted-columns.ts'
+import { DecryptionError, type Encryption } from './encryption.ts'
 import type { Store } from './store.ts'
 
 const owner = 'encryption-check'
 const rowId = 1
 
-export const sealedCheck: SealedColumn = sealedColumn({
+export const encryptedCheck: EncryptedColumn = encryptedColumn({
   table: 'encryption_check',
   key: ['id'],
   column: 'value',
@@ -18,29 +19,33 @@ export const sealedCheck: SealedColumn = sealedColumn({
 })
 
 /** Whether anything was ever encrypted that is still there. */
-export function isEncrypted(store: Store, columns: readonly SealedColumn[]): Promise<boolean> {
-  return holdSealed(store.read, [sealedCheck, ...columns])
+export function isEncrypted(store: Store, columns: readonly EncryptedColumn[]): Promise<boolean> {
+  return lockEncrypted(store.read, [encryptedCheck, ...columns])
 }
 
 /** Whether these are the store's keys; those of a store that has nothing encrypted become so. */
-export async function fits(store: Store, encryption: Encryption, columns: readonly SealedColumn[]): Promise<boolean> {
+export async function fits(
+  store: Store,
+  encryption: Encryption,
+  columns: readonly EncryptedColumn[],
+): Promise<boolean> {
   try {
-    if (!(await holdSealed(store.read, [sealedCheck]))) {
+    if (!(await lockEncrypted(store.read, [encryptedCheck]))) {
       // Of an earlier version, or new.
       await openLatest(store.read, encryption, columns)
       await remember(store, encryption)
     }
-    await openLatest(store.read, encryption, [sealedCheck])
+    await openLatest(store.read, encryption, [encryptedCheck])
     return true
   } catch (error) {
-    if (error instanceof SealRefused) return false
+    if (error instanceof DecryptionError) return false
     throw error
   }
 }
 
 /** Another process that starts at the same time may be first. */
 async function remember(store: Store, encryption: Encryption): Promise<void> {
-  const row = { id: rowId, value: encryption.seal('', owner) }
+  const row = { id: rowId, value: encryption.encrypt('', owner) }
   await store.write(({ query }) =>
     query
       .insertInto('encryption_check')

@@ -13,7 +13,7 @@ const nonceBytes = 12
 const tagBytes = 16
 
 /** A sealed value that is not opened: changed, cut short, of another row, or under a key that is missing. */
-export class SealRefused extends Error {}
+export class DecryptionError extends Error {}
 
 export class Encryption {
   readonly #ring: KeyRing
@@ -23,7 +23,7 @@ export class Encryption {
   }
 
   /** Encrypts `text` so that it opens only where `owner` is the same: a copy to another row is refused. */
-  seal(text: string, owner: string): Uint8Array {
+  encrypt(text: string, owner: string): Uint8Array {
     const key = current(this.#ring.keys())
     const header = headerOf(key)
     const nonce = randomBytes(nonceBytes)
@@ -32,12 +32,12 @@ export class Encryption {
     return Buffer.concat([header, nonce, sealed, cipher.getAuthTag()])
   }
 
-  /** @throws {SealRefused} when the bytes were changed, cut short, sealed for another owner, or under a missing key. */
-  open(bytes: Uint8Array, owner: string): string {
+  /** @throws {DecryptionError} when the bytes were changed, cut short, sealed for another owner, or under a missing key. */
+  decrypt(bytes: Uint8Array, owner: string): string {
     const sealed = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const idBytes = idBytesOf[sealed[0] ?? 0]
     if (idBytes === undefined || sealed.length < 1 + idBytes + nonceBytes + tagBytes) {
-      throw new SealRefused('An encrypted value in the store is not whole.')
+      throw new DecryptionError('An encrypted value in the store is not whole.')
     }
     const header = sealed.subarray(0, 1 + idBytes)
     const aad = idBytes === 0 ? Buffer.from(owner) : authenticated(header, owner)
@@ -46,10 +46,10 @@ export class Encryption {
     const text = openedBy(this.#ring.keys()) ?? openedBy(this.#ring.latest())
     if (text !== undefined) return text
     if (fitting(this.#ring.keys()).length > 0) {
-      throw new SealRefused('An encrypted value in the store was changed, or belongs to another row or key.')
+      throw new DecryptionError('An encrypted value in the store was changed, or belongs to another row or key.')
     }
     const id = header.subarray(1).toString('hex')
-    throw new SealRefused(
+    throw new DecryptionError(
       `A value in the store is encrypted under a key that is missing (${id}): ${this.#ring.remedy}.`,
     )
   }

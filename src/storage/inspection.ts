@@ -1,5 +1,5 @@
 /** What can be read of a store that is there without making, migrating or writing anything, whichever store it is. */
-import { type Session, type Store, StoreUnavailable } from './store.ts'
+import { type Store, StoreUnavailable, type Transaction } from './store.ts'
 
 export interface StoreInspection {
   /** Where it is, for people: a file, or a database without its password. */
@@ -13,16 +13,16 @@ export interface StoreInspection {
   close(): void | Promise<void>
 }
 
-export function readable(session: Session, close: () => Promise<void>): Store {
+export function readable(tx: Transaction, close: () => Promise<void>): Store {
   const refuse = async () => {
     throw new StoreUnavailable('The store was opened to be read.')
   }
   return {
-    read: session,
+    read: tx,
     write: refuse,
     counters: { add: refuse },
     scrub: refuse,
-    ring: () => {},
+    notify: () => {},
     listen: () => () => {},
     observe: () => {},
     check: async () => {},
@@ -42,10 +42,10 @@ const moments = [
   'SELECT max(started_at) AS at FROM workers',
 ]
 
-export async function newestMoment(session: Session): Promise<number | undefined> {
+export async function newestMoment(tx: Transaction): Promise<number | undefined> {
   let latest = 0
   for (const sql of moments) {
-    const rows = await session.all<{ at: number | null }>(sql, []).catch(notYet)
+    const rows = await tx.all<{ at: number | null }>(sql, []).catch(notYet)
     latest = Math.max(latest, ...rows.map(({ at }) => at ?? 0))
   }
   return latest > 0 ? latest : undefined

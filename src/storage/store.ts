@@ -6,7 +6,7 @@ import type { Tables } from './tables.ts'
 export type Value = string | number | null | Uint8Array
 
 /** Statements that see one consistent state. */
-export interface Session {
+export interface Transaction {
   /** For ordinary statements. */
   query: Kysely<Tables>
   /**
@@ -32,9 +32,9 @@ export interface Commit {
 }
 
 /** Something happened that another process may be waiting for. Ringing says that, never what. */
-export type Bell = (typeof bells)[number]
+export type Topic = (typeof topics)[number]
 
-export const bells = ['queue', 'runs', 'cancellations'] as const
+export const topics = ['queue', 'runs', 'cancellations'] as const
 
 export interface WriteOptions {
   /**
@@ -50,7 +50,7 @@ export interface WriteOptions {
 
 export interface Store {
   /** Reads what has been committed. */
-  read: Session
+  read: Transaction
   /**
    * Runs `work` in a transaction that no other write overlaps, and resolves once its effects are durable (fsync). One
    * that throws is undone alone, whatever shares its commit. `work` awaits nothing but its session. It may be run
@@ -59,13 +59,13 @@ export interface Store {
    * @throws {StoreUnavailable} when durability cannot be promised. Nothing of `work` was kept then, unless PostgreSQL
    * was lost in the moment of its commit: whether it was kept cannot be known.
    */
-  write<Result>(work: (session: Session) => Promise<Result>, options?: WriteOptions): Promise<Result>
+  write<Result>(work: (tx: Transaction) => Promise<Result>, options?: WriteOptions): Promise<Result>
   /** For what processes count together, and what need not outlast a crash. */
   counters: Counters
   /** Wakes whoever listens to `bell`, in this process and all others, after the write that is to be seen. */
-  ring(bell: Bell): void
+  notify(bell: Topic): void
   /** Calls `listener` soon after each ring (rings may be merged); returns what ends it. */
-  listen(bell: Bell, listener: () => void): () => void
+  listen(bell: Topic, listener: () => void): () => void
   /**
    * Resolves when what rows held that were deleted or changed before is in none of the store's files. The embedded store
    * empties its write-ahead log, which has to wait for readers; PostgreSQL cannot do anything here: its vacuum, its log
@@ -105,18 +105,18 @@ export interface TakenJob {
 export interface Jobs {
   /** Makes sure that there are queues of these names; not within a transaction. */
   open(queues: readonly string[]): Promise<void>
-  add(session: Session, queue: string, jobs: readonly Job[]): Promise<void>
+  add(tx: Transaction, queue: string, jobs: readonly Job[]): Promise<void>
   /** Takes up to `count` jobs, highest priority first, then oldest. None of a queue that was not opened. */
-  take(session: Session, queue: string, count: number): Promise<TakenJob[]>
+  take(tx: Transaction, queue: string, count: number): Promise<TakenJob[]>
   /** Says that the jobs are still at work. */
-  touch(session: Session, queue: string, jobs: readonly TakenJob[]): Promise<void>
+  touch(tx: Transaction, queue: string, jobs: readonly TakenJob[]): Promise<void>
   /** Nobody is given the jobs until they are unparked. */
-  park(session: Session, queue: string, jobs: readonly (Job | TakenJob)[]): Promise<void>
+  park(tx: Transaction, queue: string, jobs: readonly (Job | TakenJob)[]): Promise<void>
   /** In the place that they had. */
-  unpark(session: Session, queue: string, jobs: readonly Job[]): Promise<void>
-  complete(session: Session, queue: string, jobs: readonly TakenJob[]): Promise<void>
+  unpark(tx: Transaction, queue: string, jobs: readonly Job[]): Promise<void>
+  complete(tx: Transaction, queue: string, jobs: readonly TakenJob[]): Promise<void>
   /** The job was lost with its taker: another may take it, unless that was the last time; it is a dead letter then. */
-  lose(session: Session, queue: string, job: Job & TakenJob, isLast: boolean): Promise<void>
+  lose(tx: Transaction, queue: string, job: Job & TakenJob, isLast: boolean): Promise<void>
   /** Removes jobs that nobody has taken. */
   remove(queue: string, ids: readonly string[]): Promise<void>
 }

@@ -2,25 +2,26 @@
  * The browser of one attempt, on the worker's side: what it starts with, what is kept of it, and that its cookies stand
  * in nothing that is told of the run.
  */
-import { type BrowserHost, BrowserMissing } from '../browser/browser-host.ts'
+
+import type { ContextVersions, Staged } from '../domain/browser-contexts/context-versions.ts'
 import {
   cookieValues,
   domainLengthMax,
   isSameState,
   longestDomain,
   stateBytesMax,
-} from '../browser-contexts/storage-state.ts'
-import type { ContextVersions, Staged } from '../browser-contexts/versions.ts'
-import type { Claim } from '../runs/claim.ts'
-import type { Report } from '../runs/reports.ts'
-import type { Outcome, RunStatus } from '../runs/state.ts'
-import type { Session } from '../storage/store.ts'
-import { redactor, type Secrets } from '../workflows/secrets.ts'
+} from '../domain/browser-contexts/storage-state.ts'
+import type { Report } from '../domain/runs/attempt-reports.ts'
+import type { Claim } from '../domain/runs/claim.ts'
+import type { Outcome, RunStatus } from '../domain/runs/run-state.ts'
+import { redactor, type Secrets } from '../domain/workflows/secrets.ts'
+import type { Transaction } from '../storage/store.ts'
+import { type BrowserHost, BrowserMissing } from './browser/browser-host.ts'
 import type { Answer } from './executor-process.ts'
 import type { TakenState } from './messages.ts'
 import { untilAvailable } from './reporter.ts'
 
-export interface AttemptBrowserParts {
+export interface AttemptBrowserDependencies {
   host: BrowserHost
   versions: ContextVersions
 }
@@ -30,11 +31,11 @@ export interface Saved {
   outcome: Outcome
   reports: Report[]
   /** Makes the new version count, in the transaction that ends the attempt. */
-  alongside(session: Session, next: RunStatus): Promise<Report[]>
+  alongside(tx: Transaction, next: RunStatus): Promise<Report[]>
 }
 
 export class AttemptBrowser {
-  readonly #parts: AttemptBrowserParts
+  readonly #parts: AttemptBrowserDependencies
   readonly #claim: Claim
   readonly #secrets: Secrets
   readonly #cookies = new Set<string>()
@@ -46,7 +47,7 @@ export class AttemptBrowser {
   /** Masks secrets and cookies; for what is told of the run beside its output. */
   redact: <Value>(value: Value) => Value
 
-  constructor(parts: AttemptBrowserParts, claim: Claim, secrets: Secrets) {
+  constructor(parts: AttemptBrowserDependencies, claim: Claim, secrets: Secrets) {
     this.#parts = parts
     this.#claim = claim
     this.#secrets = secrets
@@ -121,16 +122,16 @@ export class AttemptBrowser {
     if (this.#given !== undefined && isSameState(this.#given, json)) return unchanged(outcome)
     const staged = await this.#parts.versions.stage(accountId, hold.contextId, json, { runId })
     if (!staged) return unchanged(outcome, warning(wasDeleted))
-    const alongside = async (session: Session, next: RunStatus) => {
+    const alongside = async (tx: Transaction, next: RunStatus) => {
       // A run that was cancelled as it succeeded has not succeeded.
-      if (persistContext !== 'always' && next !== 'succeeded') return this.#drop(session, staged)
-      return (await this.#parts.versions.countFor(session, staged, hold)) ? [] : [warning(wasDeleted)]
+      if (persistContext !== 'always' && next !== 'succeeded') return this.#drop(tx, staged)
+      return (await this.#parts.versions.countFor(tx, staged, hold)) ? [] : [warning(wasDeleted)]
     }
     return { outcome, reports: [], alongside }
   }
 
-  async #drop(session: Session, staged: Staged): Promise<Report[]> {
-    await this.#parts.versions.drop(session, staged)
+  async #drop(tx: Transaction, staged: Staged): Promise<Report[]> {
+    await this.#parts.versions.drop(tx, staged)
     return []
   }
 

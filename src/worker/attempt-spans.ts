@@ -1,7 +1,7 @@
 /** An attempt as a span of its run's trace, with its steps and its browser. */
-import type { Claim } from '../runs/claim.ts'
-import { messageAttributes } from '../runs/trace-attributes.ts'
-import { type Span, type SpanError, type Tracing, within } from '../tracing/tracing.ts'
+import type { Claim } from '../domain/runs/claim.ts'
+import { messageAttributes } from '../domain/runs/trace-attributes.ts'
+import { type Span, type SpanError, type Tracing, within } from '../telemetry/tracing/tracing.ts'
 import type { AttemptEnd, AttemptWatch, WatchAttempt, WatchedStep } from './watch.ts'
 
 export function attemptSpans(tracing: Tracing): WatchAttempt {

@@ -1,16 +1,16 @@
 /** One attempt of a run, from its claim to its outcome. */
-import { ArtifactRefused, artifactWritesMax, type NewArtifact } from '../runs/artifacts.ts'
-import type { Claim, Claimable } from '../runs/claim.ts'
-import type { RunQueue } from '../runs/queue.ts'
-import type { Report } from '../runs/reports.ts'
-import { secretsOwner, stepOwner } from '../runs/sealed.ts'
-import type { Outcome, RunStatus } from '../runs/state.ts'
+import { ArtifactError, artifactWritesMax, type NewArtifact } from '../domain/runs/artifacts.ts'
+import type { Report } from '../domain/runs/attempt-reports.ts'
+import type { Claim, Claimable } from '../domain/runs/claim.ts'
+import { secretsAad, stepAad } from '../domain/runs/encrypted-columns.ts'
+import type { RunQueue } from '../domain/runs/run-queue.ts'
+import type { Outcome, RunStatus } from '../domain/runs/run-state.ts'
+import { putSecrets, redactor, type Secrets } from '../domain/workflows/secrets.ts'
+import type { Workflows } from '../domain/workflows/workflows.ts'
 import type { Encryption } from '../storage/encryption.ts'
-import type { Session } from '../storage/store.ts'
-import { putSecrets, redactor, type Secrets } from '../workflows/secrets.ts'
-import type { Workflows } from '../workflows/workflows.ts'
-import { AttemptBrowser, type AttemptBrowserParts } from './attempt-browser.ts'
-import type { ExecutorProcess, Heard, Spoken } from './executor-process.ts'
+import type { Transaction } from '../storage/store.ts'
+import { AttemptBrowser, type AttemptBrowserDependencies } from './attempt-browser.ts'
+import type { ExecutorEvent, ExecutorMessage, ExecutorProcess } from './executor-process.ts'
 import { Reporter, untilAvailable } from './reporter.ts'
 import type { AttemptEnd, AttemptWatch, WatchedStep } from './watch.ts'
 
@@ -24,17 +24,17 @@ const abortMessages: Record<Interruption, string> = {
   leaseLost: 'The worker has lost the run to another.',
 }
 
-export interface AttemptParts {
+export interface AttemptDependencies {
   queue: RunQueue
   encryption: Encryption
   workflows: Workflows
   /** How long a workflow has, after its AbortSignal, before its process is ended. */
   abortGraceSeconds: number
-  browser: AttemptBrowserParts
+  browser: AttemptBrowserDependencies
 }
 
 export class Attempt {
-  readonly #parts: AttemptParts
+  readonly #parts: AttemptDependencies
   readonly #claim: Claim
   readonly #executor: ExecutorProcess
   readonly #reporter: Reporter
@@ -43,7 +43,7 @@ export class Attempt {
   readonly #browser: AttemptBrowser
   readonly #watch: Required<AttemptWatch>
   readonly #timers: NodeJS.Timeout[] = []
-  #spoken: Spoken | undefined
+  #spoken: ExecutorMessage | undefined
   #artifactWrites = 0
   #interruption: Interruption | undefined
   #end: (outcome: Outcome | 'lost') => void = () => {}
@@ -52,7 +52,7 @@ export class Attempt {
   /** Once it is written down; or that it will not be. */
   end: AttemptEnd
 
-  constructor(parts: AttemptParts, claim: Claim, executor: ExecutorProcess, watch: Required<AttemptWatch>) {
+  constructor(parts: AttemptDependencies, claim: Claim, executor: ExecutorProcess, watch: Required<AttemptWatch>) {
     this.#parts = parts
     this.#watch = watch
     this.#claim = claim
@@ -105,7 +105,7 @@ export class Attempt {
     })
   }
 
-  #hear(heard: Heard): void {
+  #hear(heard: ExecutorEvent): void {
     switch (heard.type) {
       case 'log':
         return this.#reporter.add(heard.at, 'log', { level: heard.level, message: heard.message })
@@ -134,7 +134,7 @@ export class Attempt {
   }
 
   /** The outcome of an attempt that ended by itself. */
-  #finished(heard: Extract<Heard, { type: 'returned' | 'threw' | 'exited' }>): Outcome {
+  #finished(heard: Extract<ExecutorEvent, { type: 'returned' | 'threw' | 'exited' }>): Outcome {
     if (heard.type === 'threw') {
       const error = this.#browser.redact({ name: heard.name, message: heard.message })
       return { kind: 'failed', reason: 'workflowFailed', error }
@@ -155,7 +155,10 @@ export class Attempt {
   }
 
   /** The outcome of an attempt that was made to end; a stopping worker keeps a result that came in time. */
-  #interrupted(why: Interruption, heard?: Extract<Heard, { type: 'returned' | 'threw' | 'exited' }>): Outcome | 'lost' {
+  #interrupted(
+    why: Interruption,
+    heard?: Extract<ExecutorEvent, { type: 'returned' | 'threw' | 'exited' }>,
+  ): Outcome | 'lost' {
     if (why === 'leaseLost') return 'lost'
     if (why === 'timeLimit') return { kind: 'timedOut' }
     if (why === 'cancelled') return { kind: 'cancelled' }
@@ -166,14 +169,20 @@ export class Attempt {
     const { queue, encryption } = this.#parts
     const before = await this.#reporter.take()
     const finished = this.#reporter.report(at, 'step', { name, state: 'finished' })
-    const seal = () => encryption.seal(value, stepOwner(this.#claim.runId, name))
+    const seal = () => encryption.encrypt(value, stepAad(this.#claim.runId, name))
     const kept = await untilAvailable(() => queue.finishStep(this.#claim, name, seal, [...before, finished]))
     this.#watchStep(name, 'finished', at)
     if (kept) this.#spoken?.answer({ type: 'stepKept', name })
     else this.interrupt('leaseLost')
   }
 
-  async #keepArtifact({ id, name, mediaType, content, at }: Extract<Heard, { type: 'artifact' }>): Promise<void> {
+  async #keepArtifact({
+    id,
+    name,
+    mediaType,
+    content,
+    at,
+  }: Extract<ExecutorEvent, { type: 'artifact' }>): Promise<void> {
     this.#artifactWrites += 1
     if (this.#artifactWrites > artifactWritesMax) {
       const refused = `An attempt may write artifacts ${artifactWritesMax} times, also where one replaces another.`
@@ -189,7 +198,7 @@ export class Attempt {
       if (kept) this.#spoken?.answer({ type: 'artifactKept', id })
       else this.interrupt('leaseLost')
     } catch (error) {
-      if (!(error instanceof ArtifactRefused)) throw error
+      if (!(error instanceof ArtifactError)) throw error
       if (!(await untilAvailable(() => queue.report(this.#claim, before)))) return this.interrupt('leaseLost')
       this.#spoken?.answer({ type: 'artifactKept', id, refused: error.message })
     }
@@ -199,16 +208,16 @@ export class Attempt {
     const saved = await untilAvailable(() => this.#browser.save(ended))
     const tell = (told: readonly Report[]) => told.map(({ at, type, data }) => this.#reporter.report(at, type, data))
     const reports = [...(await this.#reporter.take()), ...tell(saved.reports)]
-    const alongside = async (session: Session, next: RunStatus) => tell(await saved.alongside(session, next))
-    return untilAvailable(() => this.#parts.queue.settle(this.#claim, saved.outcome, retry, reports, alongside))
+    const alongside = async (tx: Transaction, next: RunStatus) => tell(await saved.alongside(tx, next))
+    return untilAvailable(() => this.#parts.queue.complete(this.#claim, saved.outcome, retry, reports, alongside))
   }
 
   #openSecrets(): Secrets {
     const { secrets, accountId, runId } = this.#claim
-    return secrets ? JSON.parse(this.#parts.encryption.open(secrets, secretsOwner(accountId, runId))) : {}
+    return secrets ? JSON.parse(this.#parts.encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
   }
 
   #openStep(name: string, value: Uint8Array): string {
-    return this.#parts.encryption.open(value, stepOwner(this.#claim.runId, name))
+    return this.#parts.encryption.decrypt(value, stepAad(this.#claim.runId, name))
   }
 }

@@ -1,5 +1,5 @@
 /** Executor processes, started ahead so that a claimed run starts within milliseconds. */
-import type { Workflow } from '../workflows/workflow.ts'
+import type { Workflow } from '../domain/workflows/workflow.ts'
 import { type ExecutorOptions, ExecutorProcess } from './executor-process.ts'
 
 /** Idle processes beyond the first end after this time. */

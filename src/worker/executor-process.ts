@@ -3,18 +3,18 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../config.ts'
-import { refusedAsEnded, refusedAsTooSlow, type Workflow, WorkflowRefused } from '../workflows/workflow.ts'
-import type { FromExecutor, ToExecutor, Word } from './messages.ts'
+import { refusedAsEnded, refusedAsTooSlow, type Workflow, WorkflowError } from '../domain/workflows/workflow.ts'
+import type { ChannelMessage, FromExecutor, ToExecutor } from './messages.ts'
 import { dyingWithParent } from './parent-death.ts'
 
 /** A word of the attempt that the process executes, or its end. */
-export type Heard = (Word & { at: number }) | { type: 'exited'; how: string }
+export type ExecutorEvent = (ChannelMessage & { at: number }) | { type: 'exited'; how: string }
 
 /** An answer of the worker to a word of the attempt. */
 export type Answer = WithoutAttempt<Exclude<ToExecutor, { type: 'start' | 'abort' }>>
 
 /** Speaks to one attempt alone: what comes after its end is not taken for the next one's in the same process. */
-export interface Spoken {
+export interface ExecutorMessage {
   abort(reason: string): void
   answer(message: Answer): void
 }
@@ -34,7 +34,7 @@ export class ExecutorProcess {
   readonly ready: Promise<Workflow[]>
   readonly #child: ChildProcess
   #attempt = 0
-  #hear: ((heard: Heard) => void) | undefined
+  #hear: ((heard: ExecutorEvent) => void) | undefined
 
   constructor({ directory, memoryMegabytesMax, loadSecondsMax }: ExecutorOptions) {
     const { execPath, execArgv, watchdog } = dyingWithParent()
@@ -57,8 +57,8 @@ export class ExecutorProcess {
   /** Starts an attempt; `hear` is told what it says, and at last that it returned, threw or exited. */
   start(
     message: Omit<Extract<ToExecutor, { type: 'start' }>, 'type' | 'attempt'>,
-    hear: (heard: Heard) => void,
-  ): Spoken {
+    hear: (heard: ExecutorEvent) => void,
+  ): ExecutorMessage {
     this.#attempt += 1
     const attempt = this.#attempt
     this.#hear = hear
@@ -85,7 +85,7 @@ export class ExecutorProcess {
     const ready = new Promise<Workflow[]>((resolve, reject) => {
       this.#child.on('message', (message: FromExecutor) => {
         if (message.type === 'ready') resolve(JSON.parse(message.workflows))
-        else if (message.type === 'refused') reject(new WorkflowRefused(message.message))
+        else if (message.type === 'refused') reject(new WorkflowError(message.message))
         else if (message.attempt === this.#attempt) this.#hear?.(message)
       })
       this.#child.on('error', reject)

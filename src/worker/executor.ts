@@ -6,9 +6,9 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { flushCompileCache } from 'node:module'
 import { setImmediate as turn } from 'node:timers/promises'
 import { format, stripVTControlCharacters } from 'node:util'
-import { type LoadedWorkflow, loadWorkflows } from '../workflows/load.ts'
-import { WorkflowRefused } from '../workflows/workflow.ts'
-import type { FromExecutor, ToExecutor, Word } from './messages.ts'
+import { type LoadedWorkflow, loadWorkflows } from '../domain/workflows/load-workflows.ts'
+import { WorkflowError } from '../domain/workflows/workflow.ts'
+import type { ChannelMessage, FromExecutor, ToExecutor } from './messages.ts'
 import { watchParent } from './parent-death.ts'
 import { RunningAttempt, type Start, toJson } from './run-context.ts'
 
@@ -20,7 +20,7 @@ function tell(message: FromExecutor): void {
   process.send?.(message)
 }
 
-function say(attempt: number, word: Word): void {
+function say(attempt: number, word: ChannelMessage): void {
   tell({ ...word, attempt, at: Date.now() })
 }
 
@@ -104,7 +104,7 @@ async function main(directory: string): Promise<void> {
     // Node would write its cache at a normal exit, which this process never has.
     flushCompileCache()
   } catch (error) {
-    if (!(error instanceof WorkflowRefused)) throw error
+    if (!(error instanceof WorkflowError)) throw error
     tell({ type: 'refused', message: error.message })
   }
 }

@@ -1,6 +1,6 @@
 /** What a worker and the processes that execute its attempts say to each other. */
 
-import type { BrowserEndpoint } from '../browser/browser-host.ts'
+import type { BrowserEndpoint } from './browser/browser-host.ts'
 import type { TellsState } from './run-browser.ts'
 
 /** `attempt` numbers attempts within the process, so that words of an earlier one are not taken for this one's. */
@@ -26,10 +26,12 @@ export type ToExecutor =
 
 export type FromExecutor =
   /** The loaded workflows as JSON. */
-  { type: 'ready'; workflows: string } | { type: 'refused'; message: string } | ({ attempt: number; at: number } & Word)
+  | { type: 'ready'; workflows: string }
+  | { type: 'refused'; message: string }
+  | ({ attempt: number; at: number } & ChannelMessage)
 
 /** What an executing attempt says. Values are JSON text. */
-export type Word =
+export type ChannelMessage =
   | { type: 'log'; level: 'info' | 'warn' | 'error'; message: string }
   | { type: 'progress'; percent: number; message: string | null }
   | { type: 'step'; name: string; state: 'started' | 'failed' | 'reused' }

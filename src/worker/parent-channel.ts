@@ -11,7 +11,7 @@ interface Told {
 }
 
 /** Answers the service whenever it asks. */
-export function tellParent(measured: () => Promise<unknown>): void {
+export function sendToParent(measured: () => Promise<unknown>): void {
   if (!process.send) return
   process.on('message', (message) => {
     if (message !== question) return

@@ -1,7 +1,7 @@
 /** Says that the worker lives. Whoever looks for workers may miss it for a while; its runs are none the worse for it. */
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
-import { Workers } from '../runs/workers.ts'
+import { Workers } from '../domain/runs/workers.ts'
 import type { Store } from '../storage/store.ts'
 
 export interface PresenceOptions {
@@ -11,7 +11,7 @@ export interface PresenceOptions {
   leaseSeconds: number
 }
 
-export class Presence {
+export class Heartbeat {
   readonly #workers: Workers
   readonly #options: PresenceOptions
   readonly #log: Logger

@@ -1,7 +1,8 @@
 /** Gathers what an attempt says for a moment and writes it together, in order, with every secret masked. */
-import type { Lease } from '../runs/claim.ts'
-import type { RunQueue } from '../runs/queue.ts'
-import type { Report } from '../runs/reports.ts'
+
+import type { Report } from '../domain/runs/attempt-reports.ts'
+import type { Lease } from '../domain/runs/claim.ts'
+import type { RunQueue } from '../domain/runs/run-queue.ts'
 import { StoreUnavailable } from '../storage/store.ts'
 
 /** Long enough to share a commit, too short for a reader to notice. */

@@ -1,8 +1,8 @@
 /** The browser of one attempt, in the executor: opened when the workflow first asks, closed when the attempt ends. */
 import type { BrowserContext } from 'playwright-core'
-import type { BrowserEndpoint } from '../browser/browser-host.ts'
-import { type OpenBrowser, openBrowser } from '../browser/connection.ts'
-import { stateBytesMax } from '../browser-contexts/storage-state.ts'
+import { stateBytesMax } from '../domain/browser-contexts/storage-state.ts'
+import type { BrowserEndpoint } from './browser/browser-host.ts'
+import { type OpenBrowser, openBrowser } from './browser/connection.ts'
 import type { TakenState } from './messages.ts'
 
 /** When the storage state is to be told: at the end of a run that succeeds, of any, or never. */

@@ -1,7 +1,7 @@
 /** What a workflow's `run` function is given, in the executor: each member becomes words to the worker. */
-import { checkArtifact } from '../runs/artifacts.ts'
-import type { ArtifactMediaType, BrowserRunContext, RunContext } from '../workflows/define.ts'
-import type { ToExecutor, Word } from './messages.ts'
+import { checkArtifact } from '../domain/runs/artifacts.ts'
+import type { ArtifactMediaType, BrowserRunContext, RunContext } from '../domain/workflows/define-workflow.ts'
+import type { ChannelMessage, ToExecutor } from './messages.ts'
 import { RunBrowser } from './run-browser.ts'
 
 export type Start = Extract<ToExecutor, { type: 'start' }>
@@ -17,12 +17,12 @@ export class RunningAttempt {
   readonly abort = new AbortController()
   readonly browser: RunBrowser
   readonly #start: Start
-  readonly #say: (word: Word) => void
+  readonly #say: (word: ChannelMessage) => void
   readonly #steps = new Set<string>()
   readonly #keeping = new Map<string | number, Keeping>()
   #artifacts = 0
 
-  constructor(start: Start, say: (word: Word) => void) {
+  constructor(start: Start, say: (word: ChannelMessage) => void) {
     this.attempt = start.attempt
     this.#start = start
     this.#say = say

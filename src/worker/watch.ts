@@ -1,6 +1,6 @@
 /** Whoever watches a worker's attempts: metrics, traces. Nothing of it changes an attempt, and it must not throw. */
-import type { Claim } from '../runs/claim.ts'
-import type { Outcome } from '../runs/state.ts'
+import type { Claim } from '../domain/runs/claim.ts'
+import type { Outcome } from '../domain/runs/run-state.ts'
 import type { Answer } from './executor-process.ts'
 
 /** How an attempt ended; `undefined` when it could not be carried through. */

@@ -1,7 +1,8 @@
 /** What a worker is told when it is made. */
-import type { BrowserOptions } from '../browser/browser-host.ts'
-import type { RunObserver } from '../runs/observer.ts'
-import type { Retention } from '../runs/retention.ts'
+
+import type { RunObserver } from '../domain/runs/run-observer.ts'
+import type { Retention } from '../maintenance/retention.ts'
+import type { BrowserOptions } from './browser/browser-host.ts'
 import type { WatchAttempt } from './watch.ts'
 
 export interface WorkerOptions {

@@ -1,20 +1,20 @@
 /** Claims runs while it has free slots, keeps its leases, and hands back what it cannot finish when it stops. */
 import type { Logger } from 'pino'
 import { v7 as uuid } from 'uuid'
-import { BrowserHost } from '../browser/browser-host.ts'
-import { ContextVersions } from '../browser-contexts/versions.ts'
-import type { Claim, Lease } from '../runs/claim.ts'
-import { RunQueue } from '../runs/queue.ts'
-import { noRetry } from '../runs/state.ts'
-import { Upkeep } from '../runs/upkeep.ts'
+import { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
+import type { Claim, Lease } from '../domain/runs/claim.ts'
+import { RunQueue } from '../domain/runs/run-queue.ts'
+import { noRetry } from '../domain/runs/run-state.ts'
+import { loadSecondsMax as defaultLoadSecondsMax, type Workflow } from '../domain/workflows/workflow.ts'
+import { Workflows } from '../domain/workflows/workflows.ts'
+import { Maintenance } from '../maintenance/maintenance.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
-import { loadSecondsMax as defaultLoadSecondsMax, type Workflow } from '../workflows/workflow.ts'
-import { Workflows } from '../workflows/workflows.ts'
-import { Attempt, type AttemptParts } from './attempt.ts'
+import { Attempt, type AttemptDependencies } from './attempt.ts'
+import { BrowserHost } from './browser/browser-host.ts'
 import { ExecutorPool } from './executor-pool.ts'
 import type { ExecutorProcess } from './executor-process.ts'
-import { Presence } from './presence.ts'
+import { Heartbeat } from './presence.ts'
 import { untilAvailable } from './reporter.ts'
 import { type AttemptWatch, watchedBy } from './watch.ts'
 import type { WorkerOptions } from './worker-options.ts'
@@ -26,8 +26,8 @@ export class Worker {
   readonly #options: WorkerOptions
   readonly #log: Logger
   readonly #queue: RunQueue
-  readonly #presence: Presence
-  readonly #upkeep: Upkeep
+  readonly #presence: Heartbeat
+  readonly #upkeep: Maintenance
   readonly #pool: ExecutorPool
   readonly #browser: BrowserHost
   /** Attempts that have their executor, by run and attempt. */
@@ -35,7 +35,7 @@ export class Worker {
   /** What has been claimed, until it is settled, and when it is. */
   readonly #claims = new Map<Claim, Promise<unknown>>()
   readonly #onFatal: (error: unknown) => void
-  #parts: AttemptParts | undefined
+  #parts: AttemptDependencies | undefined
   #stopListening: (() => void)[] = []
   #renewal: NodeJS.Timeout | undefined
   #claiming: Promise<void> | undefined
@@ -61,9 +61,9 @@ export class Worker {
     const { accountConcurrency = 0, observer } = options
     this.#queue = new RunQueue(store, { accountConcurrency, ...(observer && { observer }) })
     const { slots, leaseSeconds } = options
-    this.#presence = new Presence(store, { id: this.#id, slots, leaseSeconds }, this.#log)
+    this.#presence = new Heartbeat(store, { id: this.#id, slots, leaseSeconds }, this.#log)
     const failed = (error: unknown) => this.#log.warn({ err: error }, 'upkeep failed; it is tried again')
-    this.#upkeep = new Upkeep(store, options.retention, failed, Date.now, observer)
+    this.#upkeep = new Maintenance(store, options.retention, failed, Date.now, observer)
     const { workflowsDirectory: directory, memoryMegabytesMax, loadSecondsMax = defaultLoadSecondsMax } = options
     this.#browser = new BrowserHost(options.browser, this.#log)
     this.#pool = new ExecutorPool({ directory, memoryMegabytesMax, loadSecondsMax }, options.slots)
@@ -140,7 +140,7 @@ export class Worker {
     this.#isClaiming = false
   }
 
-  #begin(claim: Claim, parts: AttemptParts): void {
+  #begin(claim: Claim, parts: AttemptDependencies): void {
     const key = keyOf(claim)
     const watch = watchedBy(this.#options.watches ?? [], claim)
     const log = this.#log.child({ runId: claim.runId, workflowId: claim.workflowId, attempt: claim.attempt })
@@ -161,7 +161,7 @@ export class Worker {
   }
 
   /** Returns whether the outcome is written down. */
-  async #execute(claim: Claim, parts: AttemptParts, watch: Required<AttemptWatch>): Promise<boolean> {
+  async #execute(claim: Claim, parts: AttemptDependencies, watch: Required<AttemptWatch>): Promise<boolean> {
     let executor: ExecutorProcess | undefined
     let attempt: Attempt | undefined
     try {
@@ -183,7 +183,7 @@ export class Worker {
    * A lease that is lost already is not touched.
    */
   #letGo(claim: Claim): Promise<boolean> {
-    return untilAvailable(() => this.#queue.settle(claim, { kind: 'workerLost' }, noRetry))
+    return untilAvailable(() => this.#queue.complete(claim, { kind: 'workerLost' }, noRetry))
   }
 
   async #takeExecutor(claim: Claim): Promise<ExecutorProcess> {
@@ -191,7 +191,7 @@ export class Worker {
       return await this.#pool.take()
     } catch (error) {
       this.#stopping = true
-      await this.#queue.settle(claim, { kind: 'workerStopped' }, noRetry)
+      await this.#queue.complete(claim, { kind: 'workerStopped' }, noRetry)
       this.#onFatal(error)
       throw error
     }

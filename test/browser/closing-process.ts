@@ -1,5 +1,5 @@
 /** A process as an executor is one: it opens and closes a browser, twice, and tells what it had open before and then. */
-import { openBrowser } from '../../src/browser/connection.ts'
+import { openBrowser } from '../../src/worker/browser/connection.ts'
 
 // As an executor has them open: Node opens them for whoever looks at them first, and Playwright does.
 void [process.stdout, process.stderr]

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, type TestContext, test, vi } from 'vitest'
-import { BrowserMissing, findBrowser } from '../../src/browser/find-browser.ts'
+import { BrowserMissing, findBrowser } from '../../src/worker/browser/find-browser.ts'
 import { newPlace } from '../support/store.ts'
 
 const chromium = 'echo "Chromium 153.0.1.2 built on Debian"'
@@ -79,7 +79,7 @@ test('where npm left its browser out and none is installed, a sentence says what
   const place = await newPlace(test)
   cpSync(fileURLToPath(new URL('../../src', import.meta.url)), join(place, 'src'), { recursive: true })
   writeFileSync(join(place, 'package.json'), '{ "type": "module" }')
-  const script = `import { findBrowser } from ${JSON.stringify(join(place, 'src/browser/find-browser.ts'))}
+  const script = `import { findBrowser } from ${JSON.stringify(join(place, 'src/worker/browser/find-browser.ts'))}
     await findBrowser(undefined).catch((error) => console.log(error.constructor.name, error.message))`
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
     env: { PATH: place },

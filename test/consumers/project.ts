@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { rolldown } from 'rolldown'
-import { buildClient } from '../../src/generate/client-package.ts'
+import { buildClient } from '../../src/tools/generate/client-package.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
 const run = promisify(execFile)

@@ -1,7 +1,7 @@
 /** What API keys there may be: five of a user, five active ones of an account, and scopes where they are turned on. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { knownScopes } from '../../src/documents.ts'
-import { sendRaw } from '../contract/http.ts'
+import { knownScopes } from '../../src/openapi/served-documents.ts'
+import { sendRaw } from '../operations/http.ts'
 import { inputOf, type Person, type Served, serve, signIn, textOf } from '../support/dashboard.ts'
 
 let served: Served

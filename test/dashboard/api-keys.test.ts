@@ -1,6 +1,6 @@
 /** The tab "API Keys": a value that is shown once, limits that are said, and names that are only text. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { sendRaw } from '../contract/http.ts'
+import { sendRaw } from '../operations/http.ts'
 import { errorOf, inputOf, type Person, type Served, serve, signIn, textOf } from '../support/dashboard.ts'
 import { until } from '../support/service.ts'
 

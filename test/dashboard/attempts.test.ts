@@ -1,10 +1,10 @@
 /** What a page makes of a run's events: its attempts and steps, durations in words, bursts of news. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { attemptsOf } from '../../src/dashboard/runs/attempts.ts'
-import { inBursts } from '../../src/dashboard/runs/bursts.ts'
-import { filterOf, requestOf, searchOf } from '../../src/dashboard/runs/filter.ts'
-import { durationWords } from '../../src/dashboard/runs/words.ts'
-import type { RunEvent } from '../../src/runs/run.ts'
+import type { RunEvent } from '../../src/domain/runs/run.ts'
+import { attemptsOf } from '../../src/surfaces/dashboard/runs/attempts.ts'
+import { inBursts } from '../../src/surfaces/dashboard/runs/bursts.ts'
+import { filterOf, requestOf, searchOf } from '../../src/surfaces/dashboard/runs/filter.ts'
+import { durationWords } from '../../src/surfaces/dashboard/runs/run-labels.ts'
 
 function eventsOf(...told: [type: RunEvent['type'], data: Record<string, unknown>][]): RunEvent[] {
   return told.map(([type, data], index) => ({ sequence: index + 1, at: (index + 1) * 100, type, data }))

@@ -1,8 +1,8 @@
 /** The audit log as its owners read it: newest first, by whom and what, page by page, and as JSON lines. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Actor, operator, record } from '../../src/audit-log/audit-log.ts'
-import { sendRaw } from '../contract/http.ts'
+import { type Actor, operator, record } from '../../src/domain/audit-log/audit-log.ts'
+import { sendRaw } from '../operations/http.ts'
 import { inputOf, type Person, password, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
 import { until } from '../support/service.ts'
 
@@ -34,10 +34,10 @@ async function download({ visitor }: Person, query = ''): Promise<Record<string,
 
 /** So many entries by somebody, with texts that are awkward to write down. */
 function fill(accountId: string, count: number, by: Actor = operator): Promise<void> {
-  return served.domain.store.write(async (session) => {
+  return served.domain.store.write(async (tx) => {
     for (let index = 0; index < count; index += 1) {
       const subject = { id: `${index}`, name: `line\nbreak "${index}" \u2028 é` }
-      await record(session, accountId, { action: 'apiKey.renamed', by, subject, details: { index } })
+      await record(tx, accountId, { action: 'apiKey.renamed', by, subject, details: { index } })
     }
   })
 }
@@ -105,7 +105,7 @@ test('shows what callers say of themselves as text', async () => {
   const { visitor, accountId } = await signIn(served)
   const by = { kind: 'caller', id: null, name: '<script>alert(1)</script>' } as const
   const details = { from: '"><img src=x>', to: '<b>', expiresAt: 0, scopes: ['a', 'b'] }
-  await served.domain.store.write((session) => record(session, accountId, { action: 'apiKey.renamed', by, details }))
+  await served.domain.store.write((tx) => record(tx, accountId, { action: 'apiKey.renamed', by, details }))
   const page = await visitor.get(path)
   expect(page.text).not.toMatch(/<script>|<img src=x|<b>/)
   expect(entriesOf(page)[0]).toContain('from "><img src=x>, to <b>, ')

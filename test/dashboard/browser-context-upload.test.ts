@@ -1,6 +1,6 @@
 /** Uploading a storage state as a file: held to the rules of the Browser Context API, and quoted nowhere. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { stateBytesMax } from '../../src/browser-contexts/storage-state.ts'
+import { stateBytesMax } from '../../src/domain/browser-contexts/storage-state.ts'
 import { found } from '../support/canaries.ts'
 import { errorOf, type Person, type Served, signIn, textOf } from '../support/dashboard.ts'
 import { newContext, sendMultipart, serveBrowsers, stateOf, upload } from './context-pages.ts'

@@ -39,7 +39,7 @@ test('a file is uploaded, who holds the context is told live, and an image is dr
   const image = { name: 'page.png', mediaType: 'image/png', content: await page.screenshot() } as const
   await served.domain.queue.keepArtifact(lease, image, [])
   const retry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
-  await served.domain.queue.settle(lease, { kind: 'succeeded', output: null }, retry)
+  await served.domain.queue.complete(lease, { kind: 'succeeded', output: null }, retry)
   await badge('ready')
 
   await page.goto(`/runs/${lease.runId}`)

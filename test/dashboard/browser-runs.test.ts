@@ -1,6 +1,6 @@
 /** Runs that use a browser: choosing their browser context, and what they have made. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { NewArtifact } from '../../src/runs/artifacts.ts'
+import type { NewArtifact } from '../../src/domain/runs/artifacts.ts'
 import { errorOf, inputOf, type Person, type Served, signIn, textOf } from '../support/dashboard.ts'
 import { claim, holdContext, newContext, queueWith, serveBrowsers } from './context-pages.ts'
 
@@ -150,7 +150,7 @@ describe('the page of a run', () => {
     const lease = await holdContext(served, ada, id)
     const error = { name: 'ContextNotSaved', message: 'It is too large.' }
     const outcome = { kind: 'failed', reason: 'contextNotSaved', error } as const
-    await served.domain.queue.settle(lease, outcome, { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 })
+    await served.domain.queue.complete(lease, outcome, { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 })
     const text = textOf(await ada.visitor.get(`/runs/${lease.runId}`))
     expect(text).toContain('What its browser held could not be saved: its browser context is as it was before.')
     expect(text).toContain('ContextNotSaved It is too large.')

@@ -1,7 +1,7 @@
 /** What the tests of browser contexts have in common: storage states, sending them as files, and runs that hold contexts. */
 import { fileURLToPath } from 'node:url'
-import type { BrowserContext } from '../../src/browser-contexts/browser-contexts.ts'
-import type { Claim } from '../../src/runs/claim.ts'
+import type { BrowserContext } from '../../src/domain/browser-contexts/browser-contexts.ts'
+import type { Claim } from '../../src/domain/runs/claim.ts'
 import { inputOf, type Person, type Served, serve } from '../support/dashboard.ts'
 
 /** One that uses a browser, and one that does not. */

@@ -1,6 +1,6 @@
 /** From a workflow's JSON Schema to the fields of a form. */
 import { describe, expect, test } from 'vitest'
-import { fieldsOf, hasFieldForAll } from '../../src/dashboard/workflows/fields.ts'
+import { fieldsOf, hasFieldForAll } from '../../src/surfaces/dashboard/workflows/fields.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,12 +1,12 @@
 /** Secrets that are not shown again in a form, and examples of the variables that a workflow takes. */
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
-import { queueCommand } from '../../src/dashboard/workflows/curl.ts'
-import { readEntries, withoutSecretEntries } from '../../src/dashboard/workflows/entries.ts'
-import { draftOf, exampleOf } from '../../src/dashboard/workflows/example.ts'
-import { fieldsOf, inputName } from '../../src/dashboard/workflows/fields.ts'
-import { putInAgain, readJson, secretPlaces, withoutSecrets } from '../../src/dashboard/workflows/json-text.ts'
-import { mask } from '../../src/workflows/secrets.ts'
+import { mask } from '../../src/domain/workflows/secrets.ts'
+import { queueCommand } from '../../src/surfaces/dashboard/workflows/curl.ts'
+import { readEntries, withoutSecretEntries } from '../../src/surfaces/dashboard/workflows/entries.ts'
+import { draftOf, exampleOf } from '../../src/surfaces/dashboard/workflows/example.ts'
+import { fieldsOf, inputName } from '../../src/surfaces/dashboard/workflows/fields.ts'
+import { putInAgain, readJson, secretPlaces, withoutSecrets } from '../../src/surfaces/dashboard/workflows/json-text.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,6 +1,6 @@
 /** Links into the dashboard: looking at one changes nothing, using it works once, and nobody comes in without one. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { operator } from '../../src/audit-log/audit-log.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { errorOf, inputOf, password, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
 import { type Environment, newStorage } from '../support/storage.ts'
 

@@ -1,6 +1,6 @@
 /** What users say of themselves: name, e-mail address and password. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { operator } from '../../src/audit-log/audit-log.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { errorOf, inputOf, password, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
 
 let served: Served

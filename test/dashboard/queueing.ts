@@ -1,7 +1,7 @@
 /** What the tests of the form that queues a run have in common: sending it, and what has come of it. */
 import { readConfig } from '../../src/config.ts'
-import { openKeyRing } from '../../src/installation.ts'
-import { secretsOwner } from '../../src/runs/sealed.ts'
+import { openKeyRing } from '../../src/domain/installation.ts'
+import { secretsAad } from '../../src/domain/runs/encrypted-columns.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { inputOf, type Person, signIn, textOf } from '../support/dashboard.ts'
 import type { TestService } from '../support/service.ts'
@@ -33,7 +33,7 @@ export async function runsOf({ accountId, service }: Sender): Promise<StoredRun[
 
 export async function secretsOf({ accountId }: Sender, { id, secrets }: StoredRun): Promise<unknown> {
   const encryption = new Encryption(await openKeyRing(readConfig(process.env)))
-  return secrets && JSON.parse(encryption.open(secrets, secretsOwner(accountId, id)))
+  return secrets && JSON.parse(encryption.decrypt(secrets, secretsAad(accountId, id)))
 }
 
 /** Sends the workflow's form, as it is after these have been put into its fields. */

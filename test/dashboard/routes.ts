@@ -1,11 +1,11 @@
 /** Every route of the dashboard, and who may use it: the tests go through this list, and fail when it is not all. */
-import type { Sessions } from '../../src/accounts/sessions.ts'
-import { operator } from '../../src/audit-log/audit-log.ts'
-import { emptyState } from '../../src/browser-contexts/storage-state.ts'
-import { dashboardApp } from '../../src/dashboard/dashboard.ts'
-import type { Parts } from '../../src/dashboard/parts.ts'
-import { putArtifact } from '../../src/runs/artifacts.ts'
-import { sendRaw } from '../contract/http.ts'
+import type { Sessions } from '../../src/domain/accounts/sessions.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
+import { emptyState } from '../../src/domain/browser-contexts/storage-state.ts'
+import { putArtifact } from '../../src/domain/runs/artifacts.ts'
+import { dashboardApp } from '../../src/surfaces/dashboard/dashboard.ts'
+import type { Parts } from '../../src/surfaces/dashboard/dependencies.ts'
+import { sendRaw } from '../operations/http.ts'
 import { type Person, type Served, signIn } from '../support/dashboard.ts'
 
 /** What the `:id` of a route is an id of; workflows belong to no account. */
@@ -131,7 +131,7 @@ export async function newThings(served: Served): Promise<{ owner: Person; member
     body: '{"variableData":{"name":"Ada"}}',
   })
   const { id: run } = JSON.parse(queued.text)
-  await domain.store.write((session) => putArtifact(session, { runId: run, attempt: 1 }, artifact, Date.now()))
+  await domain.store.write((tx) => putArtifact(tx, { runId: run, attempt: 1 }, artifact, Date.now()))
   const { id: browserContext = '' } = (await domain.browserContexts.create(accountId, undefined)) ?? {}
   for (const state of [emptyState, emptyState]) {
     await domain.contextVersions.replace(accountId, browserContext, state, { userId })

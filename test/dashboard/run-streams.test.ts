@@ -1,6 +1,6 @@
 /** What pages are told of runs while they are open, and when they are told nothing any more. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { operator } from '../../src/audit-log/audit-log.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { type Person, serve, signIn, Visitor } from '../support/dashboard.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
 import { hold, newUser, pageSaying, queue } from './run-pages.ts'

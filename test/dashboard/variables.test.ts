@@ -1,14 +1,14 @@
 /** From what a form says to the variables of a run, and back. */
 import { describe, expect, test } from 'vitest'
+import { mask } from '../../src/domain/workflows/secrets.ts'
 import {
   defaultEntries,
   entriesOf,
   readEntries,
   tellMisfits,
   variablesOf,
-} from '../../src/dashboard/workflows/entries.ts'
-import { fieldsOf, inputName } from '../../src/dashboard/workflows/fields.ts'
-import { mask } from '../../src/workflows/secrets.ts'
+} from '../../src/surfaces/dashboard/workflows/entries.ts'
+import { fieldsOf, inputName } from '../../src/surfaces/dashboard/workflows/fields.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,7 +1,7 @@
 /** The tab "Workflows": what is installed, and the form that queues a run of it by hand. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import bundled from '../../generated/execution.v1/document.json' with { type: 'json' }
-import { optionBounds } from '../../src/dashboard/workflows/options.ts'
+import { optionBounds } from '../../src/surfaces/dashboard/workflows/options.ts'
 import { errorOf, inputOf, textOf } from '../support/dashboard.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { newSender, runsOf, type StoredRun, secretsOf, send, sendJson } from './queueing.ts'

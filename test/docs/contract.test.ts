@@ -1,8 +1,8 @@
 /** What the guides say of the contract is what the contract says. */
 import { expect, test } from 'vitest'
 import { problemKinds } from '../../src/contract/problem.ts'
-import { type Contract, decisionsOf, readContracts, transitionsOf } from '../../src/docs/contracts.ts'
-import { samplesOf } from '../../src/docs/samples.ts'
+import { type Contract, decisionsOf, readContracts, transitionsOf } from '../../src/surfaces/docs/contracts.ts'
+import { samplesOf } from '../../src/surfaces/docs/samples.ts'
 import { idsIn, textOf } from './site.ts'
 
 const contracts = readContracts()

@@ -6,10 +6,10 @@ import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { listen } from '../../src/contract/listener.ts'
 import { mountDocument } from '../../src/contract/mount.ts'
-import { readOperations } from '../../src/contract/operations.ts'
-import { type Building, docsHandler } from '../../src/docs/handler.ts'
-import { executionContract } from '../../src/documents.ts'
-import { sendRaw } from '../contract/http.ts'
+import { readOperations } from '../../src/openapi/operations.ts'
+import { executionContract } from '../../src/openapi/served-documents.ts'
+import { type Building, docsHandler } from '../../src/surfaces/docs/handler.ts'
+import { sendRaw } from '../operations/http.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
 interface Context {
@@ -37,7 +37,7 @@ async function serving(context: Context, building: Building) {
     ...executionContract,
     handlers: Object.fromEntries(operations.map(({ id }) => [id, async () => ({ status: 200 })])),
     authenticate: async () => undefined,
-    elsewhere: () => docs,
+    fallback: () => docs,
     isUnavailable: () => false,
     log: pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) }),
     observe: (_operationId, _method, status) => void counted.push(status),

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { type Contract, readContracts } from '../../src/docs/contracts.ts'
+import { type Contract, readContracts } from '../../src/surfaces/docs/contracts.ts'
 import { addressesIn, idsIn, pages, site, textOf } from './site.ts'
 
 const contracts = readContracts()
@@ -97,13 +97,13 @@ test('no page has an id twice, and every page says where one is', async () => {
 })
 
 test('the same sources make the same site', async () => {
-  const { docsSite } = await import('../../src/docs/site.ts')
+  const { docsSite } = await import('../../src/surfaces/docs/site.ts')
   const digests = (files: Awaited<ReturnType<typeof site>>) => [...files].map(([name, { digest }]) => [name, digest])
   expect(digests(await docsSite())).toEqual(digests(await site()))
 })
 
 test('a service that nobody asks for its docs loads nothing of what builds them', () => {
-  const imports = readFileSync('src/docs/handler.ts', 'utf8').match(/^import (?!type ).*$/gm) ?? []
+  const imports = readFileSync('src/surfaces/docs/handler.ts', 'utf8').match(/^import (?!type ).*$/gm) ?? []
   expect(imports.length).toBeGreaterThan(0)
   for (const line of imports) expect(line).toMatch(/ from 'node:/)
 })

@@ -1,6 +1,6 @@
 /** The docs as the tests read them: built once, with what can be told of a page without drawing it. */
-import type { Site } from '../../src/docs/files.ts'
-import { docsSite } from '../../src/docs/site.ts'
+import type { Site } from '../../src/surfaces/docs/files.ts'
+import { docsSite } from '../../src/surfaces/docs/site.ts'
 
 let built: Promise<Site> | undefined
 

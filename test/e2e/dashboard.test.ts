@@ -6,8 +6,8 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { found } from '../support/canaries.ts'
 import { createKey, type Dashboard, owner, signIn, startDashboard } from '../support/dashboard-browser.ts'
-import { patience } from '../support/patience.ts'
 import { until } from '../support/service.ts'
+import { patience } from '../support/timeouts.ts'
 
 let dashboard: Dashboard
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowserContextClient, createExecutionClient } from '../../src/client/index.ts'
-import { operations, type Surface } from '../contract/document.ts'
+import { operations, type Surface } from '../operations/document.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { startValidationProxy, type ValidationProxy } from '../support/validation-proxy.ts'
 
@@ -50,7 +50,7 @@ function operationIds(surface: Surface): string[] {
 }
 
 /** As Playwright has written it. */
-const state = JSON.parse(readFileSync('test/contract/storage-state.json', 'utf8'))
+const state = JSON.parse(readFileSync('test/operations/storage-state.json', 'utf8'))
 
 describe('Prism finds no fault', () => {
   test('with a journey over every operation of the Execution API', async () => {

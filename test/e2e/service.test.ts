@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { type ExecutionClient, type Run, unwrap } from '../../src/client/index.ts'
 import { readConfig } from '../../src/config.ts'
-import { openStore } from '../../src/installation.ts'
+import { openStore } from '../../src/domain/installation.ts'
 import { until } from '../support/service.ts'
 import { clientOf, collect, fileIn, ownInstallation, queue, read, refusedStart, untilStatus } from './caller.ts'
 
@@ -113,7 +113,7 @@ describe.concurrent('the service', () => {
     const { settings } = await ownInstallation(context)
     const store = await openStore(readConfig(settings))
     const migration = "INSERT INTO kysely_migration (name, timestamp) VALUES ('9999-newer', '2999-01-01T00:00:00.000Z')"
-    await store.write((session) => session.all(migration, []))
+    await store.write((tx) => tx.all(migration, []))
     await store.close()
     expect(await refusedStart(settings)).toMatch(
       /^The store was written by a newer version of this service: start that/,

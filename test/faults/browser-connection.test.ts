@@ -1,13 +1,13 @@
 /** The context that a run has in its worker's browser: what it brings back, what it keeps to itself, and that it ends. */
 import { execFileSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, onTestFinished, type TestContext, test, vi } from 'vitest'
-import type { BrowserEndpoint, BrowserHost } from '../../src/browser/browser-host.ts'
-import { type OpenBrowser, openBrowser } from '../../src/browser/connection.ts'
-import { checkIsolation } from '../../src/browser/isolation.ts'
+import type { BrowserEndpoint, BrowserHost } from '../../src/worker/browser/browser-host.ts'
+import { type OpenBrowser, openBrowser } from '../../src/worker/browser/connection.ts'
+import { checkIsolation } from '../../src/worker/browser/isolation.ts'
 import { RunBrowser } from '../../src/worker/run-browser.ts'
 import { contextCount, openHost, startSpeaker } from '../support/browser-host.ts'
-import { patience } from '../support/patience.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
+import { patience } from '../support/timeouts.ts'
 
 const directory = temporaryDirectory()
 const ends: (() => unknown)[] = []

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, type TestContext, test, vi } from 'vitest'
-import { makeTemporaryDirectory } from '../../src/browser/temporary-directory.ts'
+import { makeTemporaryDirectory } from '../../src/worker/browser/temporary-directory.ts'
 import {
   browserProgram,
   contextCount,
@@ -23,9 +23,9 @@ import {
   processesOf,
   startSpeaker,
 } from '../support/browser-host.ts'
-import { patience } from '../support/patience.ts'
 import { gone } from '../support/processes.ts'
 import { newPlace } from '../support/store.ts'
+import { patience } from '../support/timeouts.ts'
 
 /** From now on the files of browsers are made in a folder of the test's own. */
 async function ownTemporaryDirectory(test: TestContext): Promise<string> {
@@ -138,7 +138,7 @@ test('a browser whose files cannot be removed is followed by the next all the sa
 
 test('the process of a browser removes no directory that was not made for it', async (test) => {
   const directory = await ownTemporaryDirectory(test)
-  const program = fileURLToPath(new URL('../../src/browser/host-process.ts', import.meta.url))
+  const program = fileURLToPath(new URL('../../src/worker/browser/host-process.ts', import.meta.url))
   for (const words of [[], [directory]]) execFileSync(process.execPath, [program, ...words])
   expect(existsSync(directory)).toBe(true)
 })

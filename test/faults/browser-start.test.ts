@@ -2,10 +2,10 @@
 import { existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { BrowserMissing } from '../../src/browser/browser-host.ts'
+import { BrowserMissing } from '../../src/worker/browser/browser-host.ts'
 import { browserProgram, openHost, processesOf } from '../support/browser-host.ts'
-import { patience } from '../support/patience.ts'
 import { newPlace } from '../support/store.ts'
+import { patience } from '../support/timeouts.ts'
 
 const isStart = 'test "$1" = --version ||'
 

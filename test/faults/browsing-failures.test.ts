@@ -3,9 +3,9 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { openBrowsing, processesBelow } from '../support/browsing.ts'
 import { stateWith } from '../support/contexts.ts'
-import { patience } from '../support/patience.ts'
 import { gone } from '../support/processes.ts'
 import { queueRun } from '../support/store.ts'
+import { patience } from '../support/timeouts.ts'
 import { finished, started, startWorker, startWorkerProcess } from '../support/worker.ts'
 
 const apiKey = { apiKeyId: 'a key' }
@@ -92,7 +92,7 @@ describe.concurrent('a run with a browser', () => {
     for (const id of [swapped, other]) await contextVersions.replace(site.accountId, id, stateWith(id), apiKey)
     const swap = `UPDATE browser_context_versions SET state = (
       SELECT state FROM browser_context_versions WHERE browser_context_id = ?) WHERE browser_context_id = ?`
-    await store.write((session) => session.all(swap, [other, swapped]))
+    await store.write((tx) => tx.all(swap, [other, swapped]))
     const runs = [await site.visit({ contextId: swapped }), await site.visit({ contextId: deleted })]
     await browserContexts.delete(site.accountId, deleted)
     await startWorker(test, site.domain, { browser: { path: '/not/needed', cdpUrl: undefined } })

@@ -1,7 +1,7 @@
 /** Runs with a real browser: what they start with, what is kept of them, and that none sees anything of another. */
 import { writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { PersistContext } from '../../src/runs/run.ts'
+import type { PersistContext } from '../../src/domain/runs/run.ts'
 import { openBrowsing } from '../support/browsing.ts'
 import { filesIn, found } from '../support/canaries.ts'
 import { stateWith } from '../support/contexts.ts'
@@ -218,7 +218,7 @@ test('what browsers held stands in no file of the data directory and no line of 
   await site.domain.store.write(async ({ query }) => {
     await query.updateTable('runs').set({ output: null, variables: '{}' }).execute()
   })
-  await site.domain.store.write((session) => session.all('SELECT 1', []))
+  await site.domain.store.write((tx) => tx.all('SELECT 1', []))
   const rows = await site.domain.store.read.all<object>('SELECT * FROM run_events', [])
   expect(found([['events', JSON.stringify(rows)]], told)).toEqual([])
   expect(found([['log', workerLog.join('\n')]], canaries)).toEqual([])

@@ -55,7 +55,7 @@ export const promises: readonly Promised[] = [
     id: 'P7',
     sentence: 'One Idempotency-Key makes one run.',
     faults: [fault('one-run-per-key')],
-    small: ['test/storage/runs.test.ts', 'test/contract/queueRemoteRun.test.ts'],
+    small: ['test/storage/runs.test.ts', 'test/operations/queueRemoteRun.test.ts'],
   },
   {
     id: 'P8',
@@ -79,23 +79,23 @@ export const promises: readonly Promised[] = [
     id: 'P11',
     sentence: "A key's value and a context's cookies appear nowhere but in the one answer that returns them.",
     faults: [fault('secrets-nowhere'), 'test/faults/browsing.test.ts'],
-    small: ['test/contract/secrets.test.ts', 'test/storage/secrets.test.ts'],
+    small: ['test/operations/secrets.test.ts', 'test/storage/secrets.test.ts'],
   },
   {
     id: 'P12',
     sentence: "One account never sees or touches another's.",
     faults: [],
-    small: ['test/contract/two-accounts.test.ts'],
+    small: ['test/operations/two-accounts.test.ts'],
   },
   {
     id: 'P13',
     sentence: 'No input causes a 500, a hang or an undocumented answer.',
     faults: [],
     small: [
-      'test/contract/fuzz.test.ts',
-      'test/contract/bad-body.test.ts',
-      'test/contract/bad-http.test.ts',
-      'test/contract/bad-parameters.test.ts',
+      'test/operations/fuzz.test.ts',
+      'test/operations/bad-body.test.ts',
+      'test/operations/bad-http.test.ts',
+      'test/operations/bad-parameters.test.ts',
     ],
   },
   {
@@ -109,7 +109,7 @@ export const promises: readonly Promised[] = [
     id: 'P15',
     sentence: 'Slow and idle connections are cut: headers after 10 s, requests after 20 s.',
     faults: [fault('slow-clients')],
-    small: ['test/contract-machinery/listener.test.ts'],
+    small: ['test/operations/listener.test.ts'],
   },
   {
     id: 'P16',

@@ -1,11 +1,11 @@
 /** A browser that runs elsewhere, which BROWSER_CDP_URL names: runs have contexts of their own in it, and leave it as it was. */
 import { chromium } from 'playwright-core'
 import { expect, test, vi } from 'vitest'
-import { openBrowser } from '../../src/browser/connection.ts'
-import { checkIsolation } from '../../src/browser/isolation.ts'
+import { openBrowser } from '../../src/worker/browser/connection.ts'
+import { checkIsolation } from '../../src/worker/browser/isolation.ts'
 import { hostProcessesOf, openHost, startRemoteBrowser, startSpeaker } from '../support/browser-host.ts'
-import { patience } from '../support/patience.ts'
 import { gone } from '../support/processes.ts'
+import { patience } from '../support/timeouts.ts'
 
 test('runs share a browser elsewhere, see nothing of each other or of its owner, and leave it as it was', async (test) => {
   const remote = await startRemoteBrowser(test)

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, type TestContext, test } from 'vitest'
-import { secretsOwner } from '../../src/runs/sealed.ts'
+import { secretsAad } from '../../src/domain/runs/encrypted-columns.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { keyBytes, keyOf } from '../../src/storage/keys/key.ts'
 import { KeyFile, keyFilePath, makeKeyFile } from '../../src/storage/keys/key-file.ts'
@@ -48,7 +48,7 @@ const idOf = (line = '') => keyOf(Buffer.from(line, 'base64')).id.toString('hex'
 
 function expectOpened(rows: readonly SecretRow[], encryption: Encryption): void {
   for (const { id, account_id, secrets } of rows) {
-    const opened = JSON.parse(encryption.open(secrets, secretsOwner(account_id, id)))
+    const opened = JSON.parse(encryption.decrypt(secrets, secretsAad(account_id, id)))
     expect(opened).toEqual({ '/token': expect.stringContaining('a secret of ') })
   }
 }
@@ -61,7 +61,7 @@ function seed(database: DatabaseSync, encryption: Encryption, count: number): vo
     VALUES (?, 'a', 'greet', '1.0.0', 'succeeded', 0, '{}', 0, ?)`)
   for (let index = 0; index < count; index += 1) {
     const id = crypto.randomUUID()
-    insert.run(id, encryption.seal(`{"/token":"a secret of ${index}"}`, secretsOwner('a', id)))
+    insert.run(id, encryption.encrypt(`{"/token":"a secret of ${index}"}`, secretsAad('a', id)))
   }
   database.exec('COMMIT')
 }

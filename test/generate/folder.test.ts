@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { bringTo } from '../../src/generate/folder.ts'
+import { bringTo } from '../../src/tools/generate/folder.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
 const files = new Map([

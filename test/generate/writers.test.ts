@@ -1,10 +1,10 @@
 /** The writers of generated/ on documents that are not as ours are today. */
 import { parseAst } from 'rolldown/parseAst'
 import { expect, test } from 'vitest'
-import { writeClient } from '../../src/generate/client.ts'
-import { missingIn } from '../../src/generate/document.ts'
-import { writeServer } from '../../src/generate/server.ts'
-import { altered, current, type Part, parameterOf, queue, run } from '../guard/altered.ts'
+import { writeClient } from '../../src/tools/generate/client.ts'
+import { missingIn } from '../../src/tools/generate/document.ts'
+import { writeServer } from '../../src/tools/generate/server.ts'
+import { altered, current, type Part, parameterOf, queue, run } from '../contract-checks/altered.ts'
 
 const events = '/v1/execution/runs/{runId}/events'
 

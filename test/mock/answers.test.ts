@@ -1,7 +1,7 @@
 /** Every documented answer can be had from the mock: by a well-known key, or by the header `Prefer`. */
 import { describe, expect, test } from 'vitest'
-import { mockKeys } from '../../src/mock/keys.ts'
-import { expectDocumented, expectProblem, operationOf, operations } from '../contract/document.ts'
+import { mockKeys } from '../../src/tools/mock/keys.ts'
+import { expectDocumented, expectProblem, operationOf, operations } from '../operations/document.ts'
 import { runningMock } from './running.ts'
 
 const { call } = runningMock()

@@ -2,8 +2,8 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { createExecutionClient } from '../../src/client/index.ts'
-import { goodKey, mockKeys } from '../../src/mock/keys.ts'
-import { startMock } from '../../src/mock/mock.ts'
+import { goodKey, mockKeys } from '../../src/tools/mock/keys.ts'
+import { startMock } from '../../src/tools/mock/mock.ts'
 
 test('the client queues, waits, follows to the end and lists, and meets errors as values', async (context) => {
   const log = pino({ level: 'silent' })

@@ -1,11 +1,11 @@
 /** A mock for the tests of one file, and calls of it. */
 import { pino } from 'pino'
 import { afterAll, beforeAll } from 'vitest'
-import { goodKey } from '../../src/mock/keys.ts'
-import { type Mock, startMock } from '../../src/mock/mock.ts'
-import type { Answer, DocumentedOperation } from '../contract/document.ts'
-import { sendRaw } from '../contract/http.ts'
-import { type Filled, requestOf } from '../contract/requests.ts'
+import { goodKey } from '../../src/tools/mock/keys.ts'
+import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
+import type { Answer, DocumentedOperation } from '../operations/document.ts'
+import { sendRaw } from '../operations/http.ts'
+import { type Filled, requestOf } from '../operations/requests.ts'
 
 /** An id as the documents' examples have it. */
 const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'

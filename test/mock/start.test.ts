@@ -5,9 +5,9 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { ListenRefused } from '../../src/contract/listener.ts'
-import { goodKey, keyTable, mockKeys } from '../../src/mock/keys.ts'
-import { startMock } from '../../src/mock/mock.ts'
+import { ListenError } from '../../src/contract/listener.ts'
+import { goodKey, keyTable, mockKeys } from '../../src/tools/mock/keys.ts'
+import { startMock } from '../../src/tools/mock/mock.ts'
 
 /** Runs it on ports that the system chooses, unless the environment says otherwise. */
 function start(environment: Record<string, string> = {}): {
@@ -17,7 +17,9 @@ function start(environment: Record<string, string> = {}): {
 } {
   // Other tests of this process set another level for their workers.
   const usual = { MOCK_EXECUTION_PORT: '0', MOCK_BROWSER_CONTEXT_PORT: '0', LOG_LEVEL: 'info' }
-  const child = spawn(process.execPath, ['src/mock/main.ts'], { env: { ...process.env, ...usual, ...environment } })
+  const child = spawn(process.execPath, ['src/tools/mock/main.ts'], {
+    env: { ...process.env, ...usual, ...environment },
+  })
   let text = ''
   let log = ''
   child.stdout.setEncoding('utf8').on('data', (part) => {
@@ -58,7 +60,7 @@ test('does not start with a port that is taken or is none, and says so in one se
   const ports = { executionPort: 0, browserContextPort: port }
   const taken = startMock({ host: '127.0.0.1', ...ports, log: pino({ level: 'silent' }) })
   await expect(taken).rejects.toThrow(
-    new ListenRefused(
+    new ListenError(
       `127.0.0.1:${port} is in use by another program: set MOCK_BROWSER_CONTEXT_PORT to another port, or HOST to another address.`,
     ),
   )

@@ -1,6 +1,6 @@
 /** Requests to hold two servers against each other by, generated from the documents: each a change of a good one. */
-import { type DocumentedOperation, operations, type Surface } from '../contract/document.ts'
-import type { RawRequest } from '../contract/http.ts'
+import { type DocumentedOperation, operations, type Surface } from '../operations/document.ts'
+import type { RawRequest } from '../operations/http.ts'
 import {
   badCredentials,
   largeHeaders,
@@ -13,7 +13,7 @@ import {
   unknownMethods,
   unknownPaths,
   unsupportedKinds,
-} from '../contract/malformed.ts'
+} from '../operations/malformed.ts'
 import { type Base, type KeyName, rawOf } from './servers.ts'
 import { changedBodies, parameterValues } from './values.ts'
 

@@ -1,10 +1,16 @@
 /** The servers that are held against each other, and how one request is put to each of them. */
 import { Agent } from 'node:http'
 import { expect } from 'vitest'
-import { goodKey, mockKeys } from '../../src/mock/keys.ts'
-import { type Answer, type DocumentedOperation, expectDocumented, type Surface, scopes } from '../contract/document.ts'
-import { type RawRequest, sendRaw, sendText } from '../contract/http.ts'
-import { credential, validRequest } from '../contract/requests.ts'
+import { goodKey, mockKeys } from '../../src/tools/mock/keys.ts'
+import {
+  type Answer,
+  type DocumentedOperation,
+  expectDocumented,
+  type Surface,
+  scopes,
+} from '../operations/document.ts'
+import { type RawRequest, sendRaw, sendText } from '../operations/http.ts'
+import { credential, validRequest } from '../operations/requests.ts'
 import type { TestAccount, TestService } from '../support/service.ts'
 
 export type KeyName = 'good' | 'scoped' | 'scopeless' | 'expired' | 'unknown'

@@ -1,7 +1,7 @@
 /** Requests whose answer depends on what was sent before, or that mean something to the mock alone. */
-import { mockKeys } from '../../src/mock/keys.ts'
-import { type OperationId, operationOf } from '../contract/document.ts'
-import { credential } from '../contract/requests.ts'
+import { mockKeys } from '../../src/tools/mock/keys.ts'
+import { type OperationId, operationOf } from '../operations/document.ts'
+import { credential } from '../operations/requests.ts'
 import type { ParityCase } from './cases.ts'
 import { type Base, rawOf } from './servers.ts'
 

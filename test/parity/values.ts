@@ -1,5 +1,5 @@
 /** Values at the bounds of a schema and just beyond them: for parameters as text, for bodies as changed copies of an example. */
-import { type Json, type Surface, schemaOf } from '../contract/document.ts'
+import { type Json, type Surface, schemaOf } from '../operations/document.ts'
 
 /** What a value is, and the value; whether it fits is for whoever is asked to say. */
 export type Value<T> = [what: string, value: T]

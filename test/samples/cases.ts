@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { SampleLanguage } from '../../src/docs/samples.ts'
-import type { OperationId } from '../contract/document.ts'
+import type { SampleLanguage } from '../../src/surfaces/docs/samples.ts'
+import type { OperationId } from '../operations/document.ts'
 import { until } from '../support/service.ts'
 import type { RunningSample } from './run-sample.ts'
 
@@ -44,7 +44,7 @@ export interface Case {
   requests?(lang: SampleLanguage): number
 }
 
-export const storageState = readFileSync('test/contract/storage-state.json', 'utf8')
+export const storageState = readFileSync('test/operations/storage-state.json', 'utf8')
 
 /** More than a page holds. */
 const many = 101

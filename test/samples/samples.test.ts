@@ -9,8 +9,8 @@ import {
   sampleLanguages,
   samplesDirectory,
   samplesOf,
-} from '../../src/docs/samples.ts'
-import { type OperationId, operations } from '../contract/document.ts'
+} from '../../src/surfaces/docs/samples.ts'
+import { type OperationId, operations } from '../operations/document.ts'
 import { removeDirectory, startTestService, type TestService, temporaryDirectory, until } from '../support/service.ts'
 import { type Caller, caseOf, type Scene, type Subject } from './cases.ts'
 import { preparePython, startSample, stopPython } from './run-sample.ts'

@@ -1,9 +1,9 @@
 /** What becomes of API keys: renamed, rotated, used, and used although they were deleted. */
 import { describe, expect, test, vi } from 'vitest'
-import { AuditLog, operator } from '../../src/audit-log/audit-log.ts'
-import { patience } from '../support/patience.ts'
+import { AuditLog, operator } from '../../src/domain/audit-log/audit-log.ts'
 import { newAccount, newUser, openDomain, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
+import { patience } from '../support/timeouts.ts'
 
 async function openKeys(
   test: Test,

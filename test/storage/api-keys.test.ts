@@ -1,10 +1,10 @@
 /** API keys: shown once, refused at once when deleted, never more than there may be. */
 
 import { describe, expect, test } from 'vitest'
-import { ApiKeyRefused } from '../../src/api-keys/api-key.ts'
-import type { NewApiKey } from '../../src/api-keys/api-keys.ts'
-import { operator } from '../../src/audit-log/audit-log.ts'
-import { knownScopes } from '../../src/documents.ts'
+import { ApiKeyError } from '../../src/domain/api-keys/api-key.ts'
+import type { NewApiKey } from '../../src/domain/api-keys/api-keys.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
+import { knownScopes } from '../../src/openapi/served-documents.ts'
 import { type Domain, newAccount, newUser, openDomain, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -22,7 +22,7 @@ async function createMany(processes: readonly Domain[], keys: readonly NewApiKey
     keys.map((key, index) => processes[index % processes.length]?.apiKeys.create(key, operator)),
   )
   const refusals = results.filter((result) => result.status === 'rejected')
-  for (const { reason } of refusals) expect(reason).toBeInstanceOf(ApiKeyRefused)
+  for (const { reason } of refusals) expect(reason).toBeInstanceOf(ApiKeyError)
   return results.length - refusals.length
 }
 
@@ -184,7 +184,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
       const { domain, key } = await openAccount(test, kind)
       const refused = domain.apiKeys.create({ ...key, scopes: [knownScopes()[0] ?? ''] }, operator)
       await expect(refused).rejects.toThrow('Scopes are not enabled for this account: create the key without them.')
-      await expect(refused).rejects.toBeInstanceOf(ApiKeyRefused)
+      await expect(refused).rejects.toBeInstanceOf(ApiKeyError)
     })
 
     test('are refused with the name of one that does not exist, and with none at all', async (test) => {

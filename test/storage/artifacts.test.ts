@@ -1,6 +1,6 @@
 /** Files that runs make: kept by name within their limits, for their account and their time alone. */
 import { describe, expect, test, vi } from 'vitest'
-import { ArtifactRefused, artifactBytesMax } from '../../src/runs/artifacts.ts'
+import { ArtifactError, artifactBytesMax } from '../../src/domain/runs/artifacts.ts'
 import { claimOne, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
 import { newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
@@ -47,7 +47,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
   test('are 20 of a run at most', async (test) => {
     const { keep, listed } = await openRunning(test, kind)
     for (let index = 0; index < 20; index += 1) await keep(`${index}.txt`)
-    await expect(keep('20.txt')).rejects.toThrow(new ArtifactRefused('A run may make 20 artifacts.'))
+    await expect(keep('20.txt')).rejects.toThrow(new ArtifactError('A run may make 20 artifacts.'))
     expect(await keep('7.txt', Buffer.from('replaced'))).toBe(true)
     expect(await listed()).toHaveLength(20)
   })
@@ -69,7 +69,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     const { claim, domain, listed } = await openRunning(test, kind)
     const event = { at: 0, type: 'artifact', data: { attempt: 1, name: 'x' } } as const
     const refused = { name: '../x', mediaType: 'text/plain', content: Buffer.of() } as const
-    await expect(domain.queue.keepArtifact(claim, refused, [event])).rejects.toThrow(ArtifactRefused)
+    await expect(domain.queue.keepArtifact(claim, refused, [event])).rejects.toThrow(ArtifactError)
     expect(await listed()).toEqual([])
     const found = await domain.runs.getWithHistory(claim.accountId, claim.runId, { logsMax: 10 })
     expect(JSON.stringify(found?.history.events)).not.toContain('artifact')
@@ -91,7 +91,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     const { clock, domain, keep, read, listed, claim } = await openRunning(test, kind)
     for (let index = 0; index < 20; index += 1) await keep(`old ${index}`.replace(' ', '-'))
     const [old] = await listed()
-    await domain.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry)
+    await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry)
     const days = 24 * 60 * 60
     expect((old?.expiresAt ?? 0) - (old?.createdAt ?? 0)).toBe(30 * days * 1000)
     clock.advance(30 * days - 0.001)

@@ -1,8 +1,8 @@
 /** What becomes of a run after an attempt, and the events that tell it. */
 import { describe, expect, test } from 'vitest'
-import type { RunQueue } from '../../src/runs/queue.ts'
-import type { RunStatus } from '../../src/runs/state.ts'
-import { eventsAfter } from '../../src/runs/store.ts'
+import type { RunQueue } from '../../src/domain/runs/run-queue.ts'
+import type { RunStatus } from '../../src/domain/runs/run-state.ts'
+import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import { claimAll, claimOne, failed, noRetry, statusesOf, stoppedClock } from '../support/claims.ts'
 import { newAccount, openDomain, queueRun } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
@@ -20,7 +20,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       const get = () => domain.runs.get(principal.accountId, run.id)
       for (const backoffSeconds of [0.5, 1.5, 4.5]) {
         const claim = await claimOne(domain)
-        await domain.queue.settle(claim, failed, retry)
+        await domain.queue.complete(claim, failed, retry)
         const availableAt = clock.now() + backoffSeconds * 1000
         const waiting = { status: 'queued', reason: 'attemptFailed', waitingFor: 'delay', availableAt, error }
         expect(await get()).toMatchObject(waiting)
@@ -31,7 +31,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
         await domain.upkeep.once()
         expect(await get()).toMatchObject({ status: 'queued', waitingFor: 'worker' })
       }
-      await domain.queue.settle(await claimOne(domain), failed, retry)
+      await domain.queue.complete(await claimOne(domain), failed, retry)
       const finishedAt = clock.now()
       expect(await get()).toMatchObject({ status: 'failed', reason: 'workflowFailed', attempts: 4, error, finishedAt })
     })
@@ -40,13 +40,13 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       const domain = await openDomain(test, { kind })
       const { principal } = await newAccount(domain)
       const run = await queueRun(domain, principal)
-      await domain.queue.settle(await claimOne(domain), failed, { ...noRetry, maxAttempts: 2, backoffSeconds: 0 })
-      await domain.queue.settle(await claimOne(domain), { kind: 'succeeded', output: { words: 3 } }, noRetry)
+      await domain.queue.complete(await claimOne(domain), failed, { ...noRetry, maxAttempts: 2, backoffSeconds: 0 })
+      await domain.queue.complete(await claimOne(domain), { kind: 'succeeded', output: { words: 3 } }, noRetry)
       const finished = { status: 'succeeded', reason: null, output: { words: 3 }, error: null, attempts: 2 }
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(finished)
     })
 
-    test.for<[RunStatus, string, Parameters<RunQueue['settle']>[1]]>([
+    test.for<[RunStatus, string, Parameters<RunQueue['complete']>[1]]>([
       ['failed', 'outputInvalid', { kind: 'failed', reason: 'outputInvalid', error }],
       ['failed', 'workflowExited', { kind: 'failed', reason: 'workflowExited', error }],
       ['timedOut', 'timeLimit', { kind: 'timedOut' }],
@@ -55,7 +55,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       const domain = await openDomain(test, { kind })
       const { principal } = await newAccount(domain)
       const run = await queueRun(domain, principal)
-      await domain.queue.settle(await claimOne(domain), outcome, noRetry)
+      await domain.queue.complete(await claimOne(domain), outcome, noRetry)
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status, reason })
       expect((await statusesOf(domain, run.id)).at(-1)).toEqual([status, 1, reason])
     })
@@ -65,7 +65,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       const { principal } = await newAccount(domain)
       const [first, second] = [await queueRun(domain, principal), await queueRun(domain, principal)]
       const claim = await claimOne(domain)
-      await domain.queue.settle(claim, { kind: 'workerStopped' }, noRetry)
+      await domain.queue.complete(claim, { kind: 'workerStopped' }, noRetry)
       const waiting = { status: 'queued', reason: 'workerStopped', waitingFor: 'worker', finishedAt: null }
       expect(await domain.runs.get(principal.accountId, first.id)).toMatchObject(waiting)
       const claims = await claimAll(domain.queue, domain)
@@ -84,12 +84,12 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
         expect(claim.steps).toEqual([])
         const step = { at: Date.now(), type: 'step', data: { name: 'fetch', state: 'finished' } } as const
         expect(await domain.queue.finishStep(claim, 'fetch', () => Buffer.from(claim.runId), [step])).toBe(true)
-        await domain.queue.settle(claim, failed, again)
+        await domain.queue.complete(claim, failed, again)
       }
       await domain.runs.cancel(principal.accountId, cancelled.id)
       const second = await claimOne(domain)
       expect(second.steps.map(({ name, value }) => [name, Buffer.from(value).toString()])).toEqual([['fetch', run.id]])
-      await domain.queue.settle(second, { kind: 'succeeded', output: null }, noRetry)
+      await domain.queue.complete(second, { kind: 'succeeded', output: null }, noRetry)
       expect(await domain.store.read.all('SELECT * FROM run_steps', [])).toEqual([])
     })
 
@@ -101,7 +101,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       const [first, second] = [() => Buffer.from('first'), () => Buffer.from('second')]
       await domain.queue.finishStep(claim, 'fetch', first, [])
       await expect(domain.queue.finishStep(claim, 'fetch', second, [])).rejects.toThrow()
-      await domain.queue.settle(claim, { kind: 'workerStopped' }, noRetry)
+      await domain.queue.complete(claim, { kind: 'workerStopped' }, noRetry)
       const [step] = (await claimOne(domain)).steps
       expect(Buffer.from(step?.value ?? []).toString()).toBe('first')
     })
@@ -121,7 +121,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
         ),
         other.runs.cancel(principal.accountId, run.id),
       ])
-      await domain.queue.settle(claim, { kind: 'cancelled' }, noRetry, [log('last words')])
+      await domain.queue.complete(claim, { kind: 'cancelled' }, noRetry, [log('last words')])
       const events = await eventsAfter(other.store.read, run.id, 0, 1000)
       expect(events.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 65 }, (_, index) => index + 1))
       expect(events.at(-1)?.data).toEqual({ status: 'cancelled', attempt: 1, reason: 'cancelRequested' })

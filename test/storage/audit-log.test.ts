@@ -1,9 +1,9 @@
 /** The audit log: an entry for everything that was done and for nothing that was refused, newest first, for one account. */
 import { describe, expect, test } from 'vitest'
-import { SignInLinks } from '../../src/accounts/sign-in-links.ts'
-import type { User } from '../../src/accounts/user.ts'
-import { Users } from '../../src/accounts/users.ts'
-import { type Action, type Actor, AuditLog, actions, operator, record } from '../../src/audit-log/audit-log.ts'
+import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
+import type { User } from '../../src/domain/accounts/user.ts'
+import { Users } from '../../src/domain/accounts/users.ts'
+import { type Action, type Actor, AuditLog, actions, operator, record } from '../../src/domain/audit-log/audit-log.ts'
 import { openDomain, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -31,8 +31,8 @@ async function list({ auditLog }: Opened, accountId: string) {
 /** So many entries; returns their ids, the oldest first. */
 async function fill({ store, auditLog }: Opened, accountId: string, count: number): Promise<string[]> {
   const entry = (index: number) => ({ action: 'user.signedIn', by: operator, details: { index } }) as const
-  await store.write(async (session) => {
-    for (let index = 0; index < count; index += 1) await record(session, accountId, entry(index))
+  await store.write(async (tx) => {
+    for (let index = 0; index < count; index += 1) await record(tx, accountId, entry(index))
   })
   return (await auditLog.list(accountId, { limit: count })).map(({ id }) => id).reverse()
 }

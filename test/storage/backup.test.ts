@@ -4,12 +4,12 @@ import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFile
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, type TestContext, test, vi } from 'vitest'
-import { Accounts } from '../../src/accounts/accounts.ts'
-import { type BackupCall, backup } from '../../src/command-line/backup.ts'
-import { restore } from '../../src/command-line/restore.ts'
+import { type BackupCall, backup } from '../../src/commands/backup.ts'
+import { restore } from '../../src/commands/restore.ts'
 import { readConfig } from '../../src/config.ts'
-import { openEncryption, openStore } from '../../src/installation.ts'
-import { sealedColumns } from '../../src/sealed-columns.ts'
+import { Accounts } from '../../src/domain/accounts/accounts.ts'
+import { encryptedColumns } from '../../src/domain/encrypted-columns.ts'
+import { openEncryption, openStore } from '../../src/domain/installation.ts'
 import { command } from '../support/installation.ts'
 import { emptyDirectory } from '../support/restored.ts'
 import { until } from '../support/service.ts'
@@ -23,7 +23,7 @@ async function accountsIn(settings: Settings, name?: string): Promise<string[]> 
   const config = readConfig(settings)
   const store = await openStore(config)
   try {
-    await openEncryption(config, store, sealedColumns)
+    await openEncryption(config, store, encryptedColumns)
     const accounts = new Accounts(store)
     if (name !== undefined) await accounts.create({ name, scopesEnabled: false })
     return (await accounts.list()).map((account) => account.name)

@@ -1,10 +1,10 @@
 /** What runs leave in their browser context: it counts with their end, under their own hold, or not at all. */
 import { describe, expect, test, vi } from 'vitest'
-import type { BrowserHost } from '../../src/browser/browser-host.ts'
-import type { Claim } from '../../src/runs/claim.ts'
-import type { RunStatus } from '../../src/runs/state.ts'
-import type { Session } from '../../src/storage/store.ts'
+import type { Claim } from '../../src/domain/runs/claim.ts'
+import type { RunStatus } from '../../src/domain/runs/run-state.ts'
+import type { Transaction } from '../../src/storage/store.ts'
 import { AttemptBrowser } from '../../src/worker/attempt-browser.ts'
+import type { BrowserHost } from '../../src/worker/browser/browser-host.ts'
 import { claimAll, claimOne, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
 import { openWithVersions, stateWith } from '../support/contexts.ts'
 import type { Domain, DomainOptions, Test } from '../support/store.ts'
@@ -33,11 +33,11 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
       if (!staged || !claim.hold) throw new Error('The run has no hold.')
       const { hold } = claim
       const counted: boolean[] = []
-      const alongside = async (session: Session, _: RunStatus) => {
-        counted.push(await versions.countFor(session, staged, hold))
+      const alongside = async (tx: Transaction, _: RunStatus) => {
+        counted.push(await versions.countFor(tx, staged, hold))
         return []
       }
-      const settle = () => domain.queue.settle(claim, succeeded, noRetry, [], alongside)
+      const settle = () => domain.queue.complete(claim, succeeded, noRetry, [], alongside)
       return { staged, hold, counted, settle }
     }
     return { ...opened, run, writeAs }
@@ -72,7 +72,7 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
     expect(paused.counted).toEqual([])
     // The token alone fences it off, should its attempt be taken for the one that goes on.
     const { contextVersions } = domain
-    const late = domain.store.write((session) => contextVersions.countFor(session, paused.staged, paused.hold))
+    const late = domain.store.write((tx) => contextVersions.countFor(tx, paused.staged, paused.hold))
     expect(await late).toBe(false)
     expect(await read()).toBe(stateWith('before'))
     expect(await context()).toMatchObject({ version: 1, heldByRunId: run.id })
@@ -107,7 +107,7 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
     const message = 'The browser context was deleted while the run used it: nothing was saved.'
     const saved = await browser.save(succeeded)
     expect(saved).toMatchObject({ outcome: succeeded, reports: [{ data: { level: 'warn', message } }] })
-    expect(await saved.alongside({} as Session, 'succeeded')).toEqual([])
+    expect(await saved.alongside({} as Transaction, 'succeeded')).toEqual([])
     expect(run.browserContextId).toBe(contextId)
   })
 

@@ -1,7 +1,7 @@
 /** What browser contexts hold: whole versions or none, of use in their own place alone, and nowhere in plain bytes. */
 import { describe, expect, test, vi } from 'vitest'
-import { takeHold } from '../../src/browser-contexts/hold.ts'
-import { ContextVersions } from '../../src/browser-contexts/versions.ts'
+import { acquireContextLease } from '../../src/domain/browser-contexts/context-lease.ts'
+import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
 import { found } from '../support/canaries.ts'
 import { openWithVersions, stateWith } from '../support/contexts.ts'
 import { type DomainOptions, newAccount, openDomain, type Test } from '../support/store.ts'
@@ -96,7 +96,7 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     let writes = 0
     vi.spyOn(domain.store, 'write').mockImplementation(async (work) => {
       writes += 1
-      if (writes === 2) await write((session) => takeHold(session, contextId, run.id, 0))
+      if (writes === 2) await write((tx) => acquireContextLease(tx, contextId, run.id, 0))
       return write(work)
     })
     const heldBy = { heldByRunId: run.id }

@@ -3,9 +3,9 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, renameSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { ConfigRefused, readConfig } from '../../src/config.ts'
-import { openEncryption } from '../../src/installation.ts'
-import { sealedColumns } from '../../src/sealed-columns.ts'
+import { ConfigError, readConfig } from '../../src/config.ts'
+import { encryptedColumns } from '../../src/domain/encrypted-columns.ts'
+import { openEncryption } from '../../src/domain/installation.ts'
 import type { Encryption } from '../../src/storage/encryption.ts'
 import { keyFilePath, makeKeyFile } from '../../src/storage/keys/key-file.ts'
 import type { Store } from '../../src/storage/store.ts'
@@ -15,21 +15,21 @@ import { stores } from '../support/stores.ts'
 const newKey = () => randomBytes(32).toString('base64')
 
 function open(store: Store, DATA_DIR: string, environment: Record<string, string> = {}): Promise<Encryption> {
-  return openEncryption(readConfig({ DATA_DIR, ...environment }), store, sealedColumns)
+  return openEncryption(readConfig({ DATA_DIR, ...environment }), store, encryptedColumns)
 }
 
 /** As an earlier version has left it: with a secret, and without a value that tells the right key. */
 async function forgetCheck(store: Store, encryption: Encryption): Promise<void> {
-  const value = encryption.seal('1', 'runs/r/steps/s')
-  await store.write(async (session) => {
-    await session.query.deleteFrom('encryption_check').execute()
-    await session.all("INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', '', 0, 0)", [])
-    await session.all(
+  const value = encryption.encrypt('1', 'runs/r/steps/s')
+  await store.write(async (tx) => {
+    await tx.query.deleteFrom('encryption_check').execute()
+    await tx.all("INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', '', 0, 0)", [])
+    await tx.all(
       `INSERT INTO runs (id, account_id, workflow_id, workflow_version, status, priority, variables, created_at)
         VALUES ('r', 'a', 'anything', '1.0.0', 'queued', 0, '{}', 0)`,
       [],
     )
-    await session.all("INSERT INTO run_steps (run_id, name, value) VALUES ('r', 's', ?)", [value])
+    await tx.all("INSERT INTO run_steps (run_id, name, value) VALUES ('r', 's', ?)", [value])
   })
 }
 
@@ -40,10 +40,10 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
     const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
     const four = await Promise.all(Array.from({ length: 4 }, () => openStore(test, place, kind)))
     const opened = await Promise.all(four.map((store) => open(store, directory)))
-    const sealed = opened[0]?.seal('text', 'owner') ?? new Uint8Array()
-    for (const encryption of opened) expect(encryption.open(sealed, 'owner')).toBe('text')
+    const sealed = opened[0]?.encrypt('text', 'owner') ?? new Uint8Array()
+    for (const encryption of opened) expect(encryption.decrypt(sealed, 'owner')).toBe('text')
     const [store] = four as [Store]
-    expect((await open(store, directory)).open(sealed, 'owner')).toBe('text')
+    expect((await open(store, directory)).decrypt(sealed, 'owner')).toBe('text')
     expect(await checks(store)).toHaveLength(1)
   })
 
@@ -54,11 +54,11 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
     const path = keyFilePath(directory)
     renameSync(path, `${path}.lost`)
     const missing = `${path} is missing, and the store is encrypted with a key that it held: restore it from a backup, or set ENCRYPTION_KEY if the key was there.`
-    await expect(open(store, directory)).rejects.toThrow(new ConfigRefused(missing))
+    await expect(open(store, directory)).rejects.toThrow(new ConfigError(missing))
     expect(existsSync(path)).toBe(false)
     makeKeyFile(path)
     const another = `The store was encrypted with another key: restore ${path} from a backup, or set ENCRYPTION_KEY if the key was there.`
-    await expect(open(store, directory)).rejects.toThrow(new ConfigRefused(another))
+    await expect(open(store, directory)).rejects.toThrow(new ConfigError(another))
     renameSync(`${path}.lost`, path)
     await open(store, directory)
   })
@@ -70,7 +70,7 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
     await open(store, directory, { ENCRYPTION_KEY: key })
     expect(existsSync(keyFilePath(directory))).toBe(false)
     await expect(open(store, directory, { ENCRYPTION_KEY: other })).rejects.toThrow(
-      new ConfigRefused(
+      new ConfigError(
         'The store was encrypted with another key: set ENCRYPTION_KEY to that key, or add it to ENCRYPTION_KEY_PREVIOUS.',
       ),
     )

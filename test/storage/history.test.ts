@@ -1,7 +1,7 @@
 /** A run's history for a page: everything where there is little, what came last where there is much. */
 import { describe, expect, test, vi } from 'vitest'
-import type { Report } from '../../src/runs/reports.ts'
-import type { RunEvent } from '../../src/runs/run.ts'
+import type { Report } from '../../src/domain/runs/attempt-reports.ts'
+import type { RunEvent } from '../../src/domain/runs/run.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -24,7 +24,7 @@ async function finishedRun(test: Test, kind: StoreKind, said: Report[]) {
   const { id } = await queueRun(domain, principal)
   const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
   const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
-  if (claim) await domain.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry, said)
+  if (claim) await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry, said)
   return { domain, accountId, id }
 }
 
@@ -95,7 +95,7 @@ describe.each(stores)("a run's history ($name)", (kind) => {
       const rows = await read(sql, values)
       if (!sql.includes('FROM run_events')) return rows as never
       reading.mockRestore()
-      await domain.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry)
+      await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry)
       return rows as never
     })
     const { run, history } = (await domain.runs.getWithHistory(accountId, id, { logsMax: 1 })) ?? {}

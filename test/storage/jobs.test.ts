@@ -1,8 +1,8 @@
 /** What becomes of runs whose jobs pg-boss's own maintenance has changed: nothing that their workers would notice. */
 import { PgBoss } from 'pg-boss'
 import { expect, test } from 'vitest'
-import { Upkeep } from '../../src/runs/upkeep.ts'
-import type { Session, Store } from '../../src/storage/store.ts'
+import { Maintenance } from '../../src/maintenance/maintenance.ts'
+import type { Store, Transaction } from '../../src/storage/store.ts'
 import { claimAll, claimOne, failed, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
 import { postgres } from '../support/postgres.ts'
 import { type Domain, newAccount, openDomain, queueRun, retention, type Test } from '../support/store.ts'
@@ -39,7 +39,7 @@ async function givenOutAgain(test: Test) {
 
 test('a run that fails after more than a day is tried again, though its job was given out meanwhile', async (test) => {
   const { clock, domain, long, claim } = await givenOutAgain(test)
-  expect(await domain.queue.settle(claim, failed, { ...noRetry, maxAttempts: 2 })).toBe(true)
+  expect(await domain.queue.complete(claim, failed, { ...noRetry, maxAttempts: 2 })).toBe(true)
   expect(await claimAll(domain.queue, domain)).toEqual([])
   clock.advance(1)
   await domain.upkeep.once()
@@ -52,14 +52,14 @@ test('a run does not start before its delay has ended, though its job was given 
   await queueRun(domain, principal)
   const claim = await claimOne(domain)
   await aDayPasses(test, domain)
-  await domain.queue.settle(claim, failed, { maxAttempts: 2, backoffSeconds: 3600, backoffFactor: 1 })
+  await domain.queue.complete(claim, failed, { maxAttempts: 2, backoffSeconds: 3600, backoffFactor: 1 })
   const other = await queueRun(domain, principal)
   expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: other.id }])
 })
 
 test.for(['handed back', 'lost with its worker'])('a run that is %s after that is started again', async (how, test) => {
   const { clock, domain, long, claim } = await givenOutAgain(test)
-  if (how === 'handed back') await domain.queue.settle(claim, { kind: 'workerStopped' }, noRetry)
+  if (how === 'handed back') await domain.queue.complete(claim, { kind: 'workerStopped' }, noRetry)
   else {
     clock.advance(leaseSeconds + 1)
     await domain.upkeep.once()
@@ -78,17 +78,17 @@ test('a run does not expire that is started and handed back while it is looked a
   clock.advance(60)
   const { store } = domain
   const write: Store['write'] = (work, options) =>
-    store.write(async (session) => {
-      const all: Session['all'] = async (sql, values) => {
-        const rows = await session.all(sql, values)
+    store.write(async (tx) => {
+      const all: Transaction['all'] = async (sql, values) => {
+        const rows = await tx.all(sql, values)
         if (/^SELECT id FROM runs\s+WHERE status = 'queued' AND expires_at/.test(sql)) {
           const claim = await claimOne(other)
-          await other.queue.settle(claim, { kind: 'workerStopped' }, noRetry)
+          await other.queue.complete(claim, { kind: 'workerStopped' }, noRetry)
         }
         return rows as never
       }
-      return work({ ...session, all })
+      return work({ ...tx, all })
     }, options)
-  await new Upkeep({ ...store, write }, retention, () => {}, clock.now).once()
+  await new Maintenance({ ...store, write }, retention, () => {}, clock.now).once()
   expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'queued', attempts: 1 })
 })

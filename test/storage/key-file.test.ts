@@ -141,21 +141,21 @@ test('gets every key that processes add at the same time', async (test) => {
 test('that has changed is noticed at once by whoever meets a value under the new key, or checks a signature', async (test) => {
   const path = await newKeyFile(test)
   const [running, other] = [new Encryption(new KeyFile(path)), new Encryption(new KeyFile(path))]
-  const before = running.seal('before', 'owner')
+  const before = running.encrypt('before', 'owner')
   addKey(path)
   const after = new Encryption(new KeyFile(path))
-  expect(running.open(after.seal('after', 'owner'), 'owner')).toBe('after')
+  expect(running.decrypt(after.encrypt('after', 'owner'), 'owner')).toBe('after')
   expect(other.signatures('purpose', 'text')[0]).toEqual(after.sign('purpose', 'text'))
-  expect(running.open(before, 'owner')).toBe('before')
+  expect(running.decrypt(before, 'owner')).toBe('before')
 })
 
 test('that has changed is noticed by whoever seals, within a second', async (test) => {
   const path = await newKeyFile(test)
   const running = new Encryption(new KeyFile(path))
-  const header = Buffer.from(running.seal('', '')).subarray(0, 5)
+  const header = Buffer.from(running.encrypt('', '')).subarray(0, 5)
   addKey(path)
   const waiting = { timeout: noticeMilliseconds + 500, interval: 20 }
-  await vi.waitFor(() => expect(Buffer.from(running.seal('', '')).subarray(0, 5)).not.toEqual(header), waiting)
+  await vi.waitFor(() => expect(Buffer.from(running.encrypt('', '')).subarray(0, 5)).not.toEqual(header), waiting)
 })
 
 test('that is lost or damaged while a process runs leaves it the keys that it has', async (test) => {
@@ -166,5 +166,5 @@ test('that is lost or damaged while a process runs leaves it the keys that it ha
   expect(ring.latest()).toEqual(keys)
   rmSync(path)
   expect(ring.latest()).toEqual(keys)
-  expect(() => new Encryption(ring).open(new Encryption(ring).seal('text', 'owner'), 'other')).toThrow()
+  expect(() => new Encryption(ring).decrypt(new Encryption(ring).encrypt('text', 'owner'), 'other')).toThrow()
 })

@@ -1,7 +1,7 @@
 /** Opening a store: made and migrated by whoever comes first, and never by a version that is older than it. */
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { Accounts } from '../../src/accounts/accounts.ts'
+import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { postgres } from '../support/postgres.ts'
 import { startStoreProcess } from '../support/processes.ts'
 import { newPlace, openStore } from '../support/store.ts'
@@ -40,7 +40,7 @@ describe.each(stores)('opening a store ($name)', (kind) => {
     const place = await newPlace(test, kind)
     const store = await openStore(test, place, kind)
     const migration = "INSERT INTO kysely_migration (name, timestamp) VALUES ('9999-newer', '2999-01-01T00:00:00.000Z')"
-    await store.write((session) => session.all(migration, []))
+    await store.write((tx) => tx.all(migration, []))
     await expect(kind.open(place)).rejects.toThrow(
       /^The store was written by a newer version of this service: start that version, or restore a backup\.$/,
     )

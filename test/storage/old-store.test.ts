@@ -2,12 +2,12 @@
 import { join } from 'node:path'
 import { Migrator } from 'kysely/migration'
 import { expect, test } from 'vitest'
-import { SignInLinks } from '../../src/accounts/sign-in-links.ts'
-import { Users } from '../../src/accounts/users.ts'
-import { hashOf } from '../../src/api-keys/api-key.ts'
-import { operator } from '../../src/audit-log/audit-log.ts'
+import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
+import { Users } from '../../src/domain/accounts/users.ts'
+import { hashOf } from '../../src/domain/api-keys/api-key.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import * as initial from '../../src/storage/migrations/0001-initial.ts'
-import { connect } from '../../src/storage/sqlite/connection.ts'
+import { connect } from '../../src/storage/sqlite/sqlite-connection.ts'
 import { newPlace, openDomain, queueRun } from '../support/store.ts'
 
 const runId = '018bcfe5-6800-7000-8000-000000000001'
@@ -15,9 +15,9 @@ const values = { good: crypto.randomUUID(), deleted: crypto.randomUUID(), expire
 
 /** A file as that version left it: an account, the user who came with it, three keys and a run. */
 async function writeOldStore(place: string): Promise<void> {
-  const { database, session } = connect(join(place, 'service.db'), { readOnly: false })
+  const { database, tx } = connect(join(place, 'service.db'), { readOnly: false })
   const provider = { getMigrations: async () => ({ '0001-initial': initial }) }
-  const { error } = await new Migrator({ db: session.query, provider }).migrateToLatest()
+  const { error } = await new Migrator({ db: tx.query, provider }).migrateToLatest()
   if (error) throw error
   database.exec(`
     INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', 'Default', 1, 1000);

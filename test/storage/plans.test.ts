@@ -20,7 +20,7 @@ test('what is read to claim and settle runs does not grow with those that came s
   await client.connect()
   test.onTestFinished(() => client.end())
   const settleOne = async () =>
-    domain.queue.settle(await claimOne(domain), { kind: 'succeeded', output: null }, noRetry)
+    domain.queue.complete(await claimOne(domain), { kind: 'succeeded', output: null }, noRetry)
   // As often as a plan is made for the values at hand, before one is made for all.
   for (let count = 0; count < 8; count += 1) {
     await queueRun(domain, principal)

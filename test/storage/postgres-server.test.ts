@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
-import { patience } from '../support/patience.ts'
 import { startPostgres } from '../support/postgres-server.ts'
 import { gone } from '../support/processes.ts'
+import { patience } from '../support/timeouts.ts'
 
 async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client(url)

@@ -105,7 +105,11 @@ test('goes on when a newer version changes the tables that its statements were p
   for (let count = 0; count < 10; count += 1) await domain.runs.get(principal.accountId, id)
   const [first] = await claim()
   if (first)
-    await domain.queue.settle(first, { kind: 'workerStopped' }, { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 })
+    await domain.queue.complete(
+      first,
+      { kind: 'workerStopped' },
+      { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 },
+    )
   await administer(domain.place, 'ALTER TABLE execution_service.runs ADD COLUMN later TEXT')
   expect(await domain.runs.get(principal.accountId, id)).toMatchObject({ status: 'queued' })
   expect(await claim()).toMatchObject([{ runId: id, attempt: 2 }])
@@ -118,5 +122,5 @@ test('acknowledges no write before it is durable, whatever the server has as its
   const store = await openStore(test, place, postgres)
   const shown = "SELECT current_setting('synchronous_commit') AS value"
   expect(await store.read.all(shown, [])).toEqual([{ value: 'on' }])
-  expect(await store.write((session) => session.all(shown, []))).toEqual([{ value: 'on' }])
+  expect(await store.write((tx) => tx.all(shown, []))).toEqual([{ value: 'on' }])
 })

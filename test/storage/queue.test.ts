@@ -1,8 +1,8 @@
 /** What workers may rely on: the order of claims, limits, leases with their fencing token, retries. */
 import { describe, expect, test } from 'vitest'
-import type { Claim } from '../../src/runs/claim.ts'
-import { lossesMax } from '../../src/runs/state.ts'
-import { eventsAfter } from '../../src/runs/store.ts'
+import type { Claim } from '../../src/domain/runs/claim.ts'
+import { lossesMax } from '../../src/domain/runs/run-state.ts'
+import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import { claimAll, claimOne, failed, leaseSeconds, noRetry, statusesOf, stoppedClock } from '../support/claims.ts'
 import { newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
@@ -54,7 +54,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
     expect(claim).toMatchObject({ runId: run.id, attempt: 1, accountId: principal.accountId, workerId: 'worker' })
     const started = { status: 'running', workflowVersion: '2.0.0', attempts: 1, startedAt, waitingFor: null }
     expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(started)
-    if (claim) await domain.queue.settle(claim, { kind: 'workerStopped' }, noRetry)
+    if (claim) await domain.queue.complete(claim, { kind: 'workerStopped' }, noRetry)
     clock.advance(10)
     await claimOne(domain)
     expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ attempts: 2, startedAt })
@@ -76,7 +76,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
         const claims = (await Promise.all(asked)).flat()
         expect(claims).toHaveLength(Math.min(limit, 20 - finished.length))
         for (const claim of claims) {
-          await other.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry)
+          await other.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry)
           finished.push(claim.runId)
         }
       }
@@ -115,12 +115,12 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       expect(await domain.queue.renew('paused', [paused], leaseSeconds)).toEqual([])
       expect(await domain.queue.report(paused, [report])).toBe(false)
       expect(await domain.queue.finishStep(paused, 'a step', () => Buffer.from('value'), [report])).toBe(false)
-      expect(await domain.queue.settle(paused, { kind: 'succeeded', output: 'late' }, noRetry, [report])).toBe(false)
+      expect(await domain.queue.complete(paused, { kind: 'succeeded', output: 'late' }, noRetry, [report])).toBe(false)
       expect(await eventsAfter(domain.store.read, run.id, 0, 100)).toEqual(before)
 
-      expect(await domain.queue.settle(taken, { kind: 'succeeded', output: 'right' }, noRetry)).toBe(true)
-      expect(await domain.queue.settle(taken, { kind: 'succeeded', output: 'again' }, noRetry)).toBe(false)
-      expect(await domain.queue.settle(paused, failed, noRetry)).toBe(false)
+      expect(await domain.queue.complete(taken, { kind: 'succeeded', output: 'right' }, noRetry)).toBe(true)
+      expect(await domain.queue.complete(taken, { kind: 'succeeded', output: 'again' }, noRetry)).toBe(false)
+      expect(await domain.queue.complete(paused, failed, noRetry)).toBe(false)
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'succeeded', output: 'right' })
       expect(await statusesOf(domain, run.id)).toEqual([
         ['queued', 0, null],
@@ -136,11 +136,11 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       const { principal } = await newAccount(domain)
       await queueRun(domain, principal)
       const first = await claimOne(domain)
-      await domain.queue.settle(first, { kind: 'workerStopped' }, noRetry)
+      await domain.queue.complete(first, { kind: 'workerStopped' }, noRetry)
       const second = await claimOne(domain)
-      expect(await domain.queue.settle(first, failed, noRetry)).toBe(false)
-      expect(await domain.queue.settle({ ...second, workerId: 'impostor' }, failed, noRetry)).toBe(false)
-      expect(await domain.queue.settle(second, { kind: 'succeeded', output: null }, noRetry)).toBe(true)
+      expect(await domain.queue.complete(first, failed, noRetry)).toBe(false)
+      expect(await domain.queue.complete({ ...second, workerId: 'impostor' }, failed, noRetry)).toBe(false)
+      expect(await domain.queue.complete(second, { kind: 'succeeded', output: null }, noRetry)).toBe(true)
     })
 
     test('that is renewed in time does not run out, and the worker is told which ones it holds', async (test) => {

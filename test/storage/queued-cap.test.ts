@@ -1,9 +1,9 @@
 /** How many queued runs an account may have: never more, whichever processes queue them, and as soon as one is gone again one. */
 import { v7 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
-import { QueuedCap } from '../../src/runs/queued-cap.ts'
-import { insertRuns } from '../../src/runs/store.ts'
-import type { Session } from '../../src/storage/store.ts'
+import { QueuedCap } from '../../src/domain/runs/queued-cap.ts'
+import { insertRuns } from '../../src/domain/runs/runs.sql.ts'
+import type { Transaction } from '../../src/storage/store.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -22,13 +22,13 @@ async function countQueued({ store }: Domain, { accountId }: Account): Promise<n
   return row?.count ?? 0
 }
 
-async function insert(session: Session, { accountId }: Account, count: number): Promise<void> {
+async function insert(tx: Transaction, { accountId }: Account, count: number): Promise<void> {
   const newRun = () => ({
     ...{ id: uuid(), accountId, apiKeyId: null, workflowId: 'anything', workflowVersion: '1.0.0', priority: 0 },
     ...{ variables: '{}', secrets: null, createdAt: Date.now(), availableAt: null, expiresAt: null },
     ...{ browserContextId: null, persistContext: null, waitsForContext: false, jobId: null },
   })
-  await insertRuns(session, Array.from({ length: count }, newRun))
+  await insertRuns(tx, Array.from({ length: count }, newRun))
 }
 
 async function queueAtOnce(domains: Domain[], { principal }: Account, count: number): Promise<string[]> {
@@ -51,8 +51,8 @@ describe.each(stores)('the cap on queued runs ($name)', (kind) => {
 
   test('is reached exactly, too, where most of the way nobody counts', async (test) => {
     const { domain, other, account } = await installation(test, kind, 5100)
-    await domain.store.write(async (session) => {
-      await insert(session, account, 5080)
+    await domain.store.write(async (tx) => {
+      await insert(tx, account, 5080)
     })
     await queueAtOnce([domain, other], account, 60)
     expect(await countQueued(domain, account)).toBe(5100)
@@ -62,9 +62,9 @@ describe.each(stores)('the cap on queued runs ($name)', (kind) => {
     const { domain, other, account } = await installation(test, kind, 30)
     const writing = Array.from({ length: 60 }, (_, index) => {
       const cap = new QueuedCap(30)
-      const work = async (session: Session) => {
-        const room = await cap.room(session, account.accountId, 2)
-        await insert(session, account, room)
+      const work = async (tx: Transaction) => {
+        const room = await cap.room(tx, account.accountId, 2)
+        await insert(tx, account, room)
       }
       return (index % 2 ? domain : other).store.write(work, { overlapping: true })
     })
@@ -96,12 +96,12 @@ describe.each(stores)('the cap on queued runs ($name)', (kind) => {
     const { domain, account } = await installation(test, kind, 0)
     const [far, near] = [new QueuedCap(10_000), new QueuedCap(1000)]
     const statements = { far: 0, near: 0 }
-    await domain.store.write(async (session) => {
-      const counting = (cap: 'far' | 'near'): Session => ({
-        ...session,
+    await domain.store.write(async (tx) => {
+      const counting = (cap: 'far' | 'near'): Transaction => ({
+        ...tx,
         all: (sql, values) => {
           statements[cap] += 1
-          return session.all(sql, values)
+          return tx.all(sql, values)
         },
       })
       for (let count = 0; count < 20; count += 1) {

@@ -1,10 +1,10 @@
 /** Finished runs and the audit log are removed after their time with all that belongs to them, in small portions. */
 import { describe, expect, test, vi } from 'vitest'
-import { AuditLog, operator, record } from '../../src/audit-log/audit-log.ts'
-import { RunFeed } from '../../src/runs/feed.ts'
-import { finishedRuns, retentionOf } from '../../src/runs/retention.ts'
-import { RunStatistics } from '../../src/runs/statistics.ts'
-import { appendEvent } from '../../src/runs/store.ts'
+import { AuditLog, operator, record } from '../../src/domain/audit-log/audit-log.ts'
+import { RunFeed } from '../../src/domain/runs/run-feed.ts'
+import { RunStatistics } from '../../src/domain/runs/run-statistics.ts'
+import { appendEvent } from '../../src/domain/runs/runs.sql.ts'
+import { finishedRuns, retentionOf } from '../../src/maintenance/retention.ts'
 import { claimOne, noRetry, stoppedClock } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
@@ -19,7 +19,7 @@ async function openRetention(test: Test, kind: StoreKind) {
   /** A run that has just succeeded. */
   const finish = async () => {
     const run = await queueRun(domain, principal)
-    await domain.queue.settle(await claimOne(domain), { kind: 'succeeded', output: 'done' }, noRetry)
+    await domain.queue.complete(await claimOne(domain), { kind: 'succeeded', output: 'done' }, noRetry)
     return run
   }
   const exists = async (id: string) => (await domain.runs.get(accountId, id)) !== undefined
@@ -41,9 +41,9 @@ async function removeAll({ upkeep }: Domain): Promise<number> {
 }
 
 async function addEvents({ store }: Domain, runId: string, count: number, message: string): Promise<void> {
-  await store.write(async (session) => {
+  await store.write(async (tx) => {
     for (let index = 0; index < count; index += 1) {
-      await appendEvent(session, runId, { at: 0, type: 'log', data: { attempt: 1, level: 'info', message } })
+      await appendEvent(tx, runId, { at: 0, type: 'log', data: { attempt: 1, level: 'info', message } })
     }
   })
 }
@@ -55,7 +55,7 @@ describe.each(stores)('retention ($name)', (kind) => {
     clock.advance(daySeconds)
     const claim = await claimOne(domain)
     await domain.queue.keepArtifact(claim, { name: 'a', mediaType: 'text/plain', content: Buffer.from('a') }, [])
-    await domain.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry)
+    await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry)
     clock.advance(90 * daySeconds - millisecond)
     await removeAll(domain)
     expect(await exists(run.id)).toBe(true)
@@ -72,7 +72,7 @@ describe.each(stores)('retention ($name)', (kind) => {
     const delayed = await queueRun(domain, principal, { delaySeconds: 365 * daySeconds })
     const claim = await claimOne(domain)
     expect(claim.runId).toBe(running.id)
-    await domain.queue.settle(claim, { kind: 'workerStopped' }, noRetry)
+    await domain.queue.complete(claim, { kind: 'workerStopped' }, noRetry)
     await claimOne(domain)
     const cancelled = await queueRun(domain, principal)
     await domain.runs.cancel(principal.accountId, cancelled.id)
@@ -87,7 +87,7 @@ describe.each(stores)('retention ($name)', (kind) => {
     const run = await queueRun(domain, principal)
     const claim = await claimOne(domain)
     await addEvents(domain, run.id, 1200, 'a line')
-    await domain.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry)
+    await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry)
     const other = await finish()
     clock.advance(90 * daySeconds)
     const left = async () =>
@@ -153,7 +153,7 @@ describe.each(stores)('retention ($name)', (kind) => {
     const other = await openDomain(test, { kind, place: domain.place, now: ahead, retention: days })
     clock.advance(daySeconds - millisecond)
     await removeAll(brief)
-    await other.store.write(async (session) => finishedRuns(days.runs, ahead).remove(session))
+    await other.store.write(async (tx) => finishedRuns(days.runs, ahead).remove(tx))
     expect(await queueRun(brief, principal, { idempotencyKey: 'daily' })).toMatchObject({ id: run.id })
     clock.advance(2 * 60 * 60)
     await removeAll(brief)
@@ -196,8 +196,8 @@ describe.each(stores)('retention ($name)', (kind) => {
     const { clock, domain, accountId } = await openRetention(test, kind)
     const at = clock.now()
     const entry = { action: 'account.renamed', by: operator } as const
-    await domain.store.write(async (session) => {
-      for (let index = 0; index < 1100; index += 1) await record(session, accountId, { ...entry, at })
+    await domain.store.write(async (tx) => {
+      for (let index = 0; index < 1100; index += 1) await record(tx, accountId, { ...entry, at })
     })
     const log = new AuditLog(domain.store)
     const count = async () => (await log.list(accountId, { action: 'account.renamed', limit: 10_000 })).length

@@ -1,8 +1,8 @@
 /** Queueing a run again with the secrets of an earlier one, which nobody can read; and who is told to have queued it. */
 import { v4 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
-import type { QueueRequest } from '../../src/runs/queueing.ts'
-import { secretsOwner } from '../../src/runs/sealed.ts'
+import { secretsAad } from '../../src/domain/runs/encrypted-columns.ts'
+import type { QueueRequest } from '../../src/domain/runs/queueing.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, type Test, workflow } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -25,7 +25,7 @@ async function openWithSecrets(test: Test, kind: StoreKind) {
 /** What the workers are given for the run. */
 async function secretsOf({ store, encryption }: Domain, accountId: string, runId: string) {
   const [row] = await store.read.all<{ secrets: Uint8Array | null }>('SELECT secrets FROM runs WHERE id = ?', [runId])
-  return row?.secrets ? JSON.parse(encryption.open(row.secrets, secretsOwner(accountId, runId))) : {}
+  return row?.secrets ? JSON.parse(encryption.decrypt(row.secrets, secretsAad(accountId, runId))) : {}
 }
 
 describe.each(stores)('queueing a run again ($name)', (kind) => {

@@ -1,7 +1,7 @@
 /** What callers may rely on when they queue, read and cancel runs. */
 import { describe, expect, test } from 'vitest'
-import type { QueueRequest } from '../../src/runs/queueing.ts'
-import { eventsAfter } from '../../src/runs/store.ts'
+import type { QueueRequest } from '../../src/domain/runs/queueing.ts'
+import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, workflow } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
 
@@ -153,7 +153,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       const lease = { runId: run.id, attempt: 1, workerId: 'worker' }
       expect(await domain.queue.cancelRequested('worker')).toEqual([lease])
       expect(await domain.queue.cancelRequested('another')).toEqual([])
-      await domain.queue.settle(claim, { kind: 'succeeded', output: 'in spite of it' }, noRetry)
+      await domain.queue.complete(claim, { kind: 'succeeded', output: 'in spite of it' }, noRetry)
       const ended = { status: 'cancelled', reason: 'cancelRequested', output: null }
       expect(await domain.runs.get(accountId, run.id)).toMatchObject(ended)
     })
@@ -168,7 +168,7 @@ describe.each(stores)('runs ($name)', (kind) => {
         const run = await queueRun(domain, principal)
         const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
         await domain.runs.cancel(accountId, run.id)
-        if (claim) await domain.queue.settle(claim, outcome, { ...noRetry, maxAttempts: 9 })
+        if (claim) await domain.queue.complete(claim, outcome, { ...noRetry, maxAttempts: 9 })
         expect(await domain.runs.get(accountId, run.id)).toMatchObject({ status: 'cancelled' })
       }
     })
@@ -178,7 +178,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       const { accountId, principal } = await newAccount(domain)
       const [queued, finished] = [await queueRun(domain, principal), await queueRun(domain, principal, { priority: 1 })]
       const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
-      if (claim) await domain.queue.settle(claim, { kind: 'succeeded', output: 7 }, noRetry)
+      if (claim) await domain.queue.complete(claim, { kind: 'succeeded', output: 7 }, noRetry)
       const first = await domain.runs.cancel(accountId, queued.id)
       expect(await domain.runs.cancel(accountId, queued.id)).toEqual(first)
       const done = await domain.runs.get(accountId, finished.id)

@@ -15,21 +15,20 @@ const bytesOfRows = [50, 700, 3000, 6000, 1_500_000]
 
 /** Runs whose output is the canary over and over, some shorter than a page of the file and some longer, among others. */
 async function insertRuns(store: Store): Promise<void> {
-  await store.write(async (session) => {
-    await session.all("INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', '', 0, 0)", [])
+  await store.write(async (tx) => {
+    await tx.all("INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', '', 0, 0)", [])
     const sql = `INSERT INTO runs (id, account_id, workflow_id, workflow_version, status, priority, variables, created_at, output)
       VALUES (?, 'a', 'anything', '1.0.0', 'succeeded', 0, '{}', 0, ?)`
     for (const [index, bytes] of bytesOfRows.entries()) {
       for (let count = 0; count < (bytes > 10_000 ? 1 : 40); count += 1) {
-        await session.all(sql, [`deleted-${index}-${count}`, canary.repeat(Math.ceil(bytes / canary.length))])
-        await session.all(sql, [`kept-${index}-${count}`, 'x'.repeat(bytes)])
+        await tx.all(sql, [`deleted-${index}-${count}`, canary.repeat(Math.ceil(bytes / canary.length))])
+        await tx.all(sql, [`kept-${index}-${count}`, 'x'.repeat(bytes)])
       }
     }
   })
 }
 
-const deleteRuns = (store: Store) =>
-  store.write((session) => session.all("DELETE FROM runs WHERE id LIKE 'deleted-%'", []))
+const deleteRuns = (store: Store) => store.write((tx) => tx.all("DELETE FROM runs WHERE id LIKE 'deleted-%'", []))
 
 describe.each(stores)('scrubbing ($name)', (kind) => {
   test('leaves nothing of deleted rows in any file, while another process reads all the time', async (test) => {
@@ -52,11 +51,11 @@ describe.each(stores)('scrubbing ($name)', (kind) => {
     const store = await openStore(test, place, kind)
     const scrubs: Promise<void>[] = []
     const write = (_: unknown, index: number) =>
-      store.write(async (session) => {
+      store.write(async (tx) => {
         const id = crypto.randomUUID()
-        await session.all('INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)', [id, ''])
+        await tx.all('INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)', [id, ''])
         if (index % 10 === 0) scrubs.push(store.scrub())
-        await session.all('UPDATE accounts SET name = id WHERE id = ?', [id])
+        await tx.all('UPDATE accounts SET name = id WHERE id = ?', [id])
       })
     for (let round = 0; round < 5; round += 1) await Promise.all(Array.from({ length: 20 }, write))
     await Promise.all(scrubs)
@@ -95,5 +94,5 @@ test('a reader in the way is waited for while the event loop goes on', async (te
 test('a reader that stays too long is given up on in an error', async (test) => {
   const { store } = await openBesideReader(test, await newPlace(test), 30)
   await expect(store.scrub()).rejects.toThrow(StoreUnavailable)
-  await store.write((session) => session.all('DELETE FROM runs', []))
+  await store.write((tx) => tx.all('DELETE FROM runs', []))
 })

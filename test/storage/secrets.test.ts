@@ -1,6 +1,6 @@
 /** Secret variables at rest: nowhere in plain bytes, and of use to their own run alone. */
 import { describe, expect, test } from 'vitest'
-import { secretsOwner } from '../../src/runs/sealed.ts'
+import { secretsAad } from '../../src/domain/runs/encrypted-columns.ts'
 import { newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
 
@@ -38,8 +38,8 @@ describe.each(stores)('secret variables ($name)', (kind) => {
     const { principal } = await newAccount(domain)
     const run = await queueRun(domain, principal, { variables: { password: 'p', login: { codes: [1, 2] } } })
     const [claim] = await domain.queue.claim('worker', [withSecret], 1, 15)
-    const owner = secretsOwner(principal.accountId, run.id)
-    const opened = JSON.parse(domain.encryption.open(claim?.secrets ?? new Uint8Array(), owner))
+    const owner = secretsAad(principal.accountId, run.id)
+    const opened = JSON.parse(domain.encryption.decrypt(claim?.secrets ?? new Uint8Array(), owner))
     expect(opened).toEqual({ '/password': 'p', '/login/codes/0': 1, '/login/codes/1': 2 })
   })
 
@@ -60,7 +60,7 @@ describe.each(stores)('secret variables ($name)', (kind) => {
     const claims = await domain.queue.claim('worker', [withSecret], 10, 15)
     expect(claims.map(({ runId }) => runId).sort()).toEqual(runs.map(({ id }) => id).sort())
     for (const { accountId, runId, secrets } of claims) {
-      expect(() => domain.encryption.open(secrets ?? new Uint8Array(), secretsOwner(accountId, runId))).toThrow()
+      expect(() => domain.encryption.decrypt(secrets ?? new Uint8Array(), secretsAad(accountId, runId))).toThrow()
     }
   })
 

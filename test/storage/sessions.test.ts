@@ -1,7 +1,7 @@
 /** Sessions of the dashboard: known by their id alone, which is stored nowhere, until they end or their time is over. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { hashOfSession, Sessions } from '../../src/accounts/sessions.ts'
+import { hashOfSession, Sessions } from '../../src/domain/accounts/sessions.ts'
 import { newAccount, openDomain, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 

@@ -1,9 +1,9 @@
 /** Links that work once: whoever comes, how often and from how many processes, one user comes of each at most. */
 import { describe, expect, test } from 'vitest'
-import { LinkEnded, linkMilliseconds, SignInLinks } from '../../src/accounts/sign-in-links.ts'
-import { UserRefused } from '../../src/accounts/user.ts'
-import { Users } from '../../src/accounts/users.ts'
-import { operator } from '../../src/audit-log/audit-log.ts'
+import { LinkExpired, linkMilliseconds, SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
+import { UserError } from '../../src/domain/accounts/user.ts'
+import { Users } from '../../src/domain/accounts/users.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { openDomain, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -22,7 +22,7 @@ const ada = { name: 'Ada', email: 'ada@example.com', password: 'a difference eng
 async function successes(attempts: Promise<unknown>[]): Promise<number> {
   const results = await Promise.allSettled(attempts)
   const refusals = results.filter((result) => result.status === 'rejected')
-  for (const { reason } of refusals) expect(reason).toBeInstanceOf(LinkEnded)
+  for (const { reason } of refusals) expect(reason).toBeInstanceOf(LinkExpired)
   return results.length - refusals.length
 }
 
@@ -53,7 +53,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       expect(await links.accept(token, ada)).toMatchObject({ id: userId, role: 'owner', email: ada.email })
       expect(await users.list(id)).toMatchObject([{ id: userId, name: 'Ada', email: ada.email, role: 'owner' }])
       expect(await users.withPassword(' ADA@example.com ', ada.password)).toMatchObject({ id: userId })
-      await expect(links.accept(token, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkEnded)
+      await expect(links.accept(token, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkExpired)
       expect(await links.find(token)).toBeUndefined()
       expect(await links.welcome(id)).toBeUndefined()
       expect(await links.first()).toBeUndefined()
@@ -78,7 +78,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       await accounts.create({ name: 'Second', scopesEnabled: false })
       const [old = '', young = ''] = [await links.first(), await links.first()]
       expect(await links.find(old)).toBeUndefined()
-      await expect(links.accept(old, ada)).rejects.toBeInstanceOf(LinkEnded)
+      await expect(links.accept(old, ada)).rejects.toBeInstanceOf(LinkExpired)
       expect(await links.find(young)).toMatchObject({ accountId: first.id })
       await links.accept(young, ada)
     })
@@ -92,7 +92,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const signedIn = await links.use(await links.signIn(owner, operator))
       await users.describe(signedIn, { name: 'Ada', email: ada.email }, undefined)
       expect(await links.find(token)).toBeUndefined()
-      await expect(links.accept(token, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkEnded)
+      await expect(links.accept(token, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkExpired)
       expect(await users.list(id)).toMatchObject([{ name: 'Ada', email: ada.email }])
     })
   })
@@ -121,7 +121,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const token = await links.invite(id, { label: 'Bo', role: 'member' }, operator)
       const refused = async (given: Partial<typeof ada>, member: string) => {
         const attempt = links.accept(token, { ...ada, email: 'bo@example.com', ...given })
-        await expect(attempt).rejects.toBeInstanceOf(UserRefused)
+        await expect(attempt).rejects.toBeInstanceOf(UserError)
         await expect(attempt).rejects.toMatchObject({ member })
       }
       await refused({ email: 'ADA@example.com' }, 'email')
@@ -145,13 +145,13 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       expect(await links.withdraw(other.id, linkId, operator)).toBe(false)
       expect(await links.withdraw(id, linkId, operator)).toBe(true)
       expect(await links.withdraw(id, linkId, operator)).toBe(false)
-      await expect(links.accept(withdrawn, ada)).rejects.toBeInstanceOf(LinkEnded)
+      await expect(links.accept(withdrawn, ada)).rejects.toBeInstanceOf(LinkExpired)
       at += linkMilliseconds.invitation - 1
       expect(await links.find(late)).toBeDefined()
       at += 1
       expect(await links.find(late)).toBeUndefined()
       expect(await links.invitations(id)).toEqual([])
-      await expect(links.accept(late, ada)).rejects.toBeInstanceOf(LinkEnded)
+      await expect(links.accept(late, ada)).rejects.toBeInstanceOf(LinkExpired)
     })
   })
 
@@ -164,15 +164,15 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const invitation = await links.invite(id, { label: 'Bo', role: 'member' }, operator)
       const bo = await links.accept(invitation, { ...ada, name: 'Bo', email: 'bo@example.com' })
       const [old, young] = [await links.signIn(bo, operator), await links.signIn(bo, operator)]
-      await expect(links.use(old)).rejects.toBeInstanceOf(LinkEnded)
+      await expect(links.use(old)).rejects.toBeInstanceOf(LinkExpired)
       expect(await successes([links.use(young), links.use(young), links.use(young)])).toBe(1)
       const late = await links.signIn(bo, operator)
       at += linkMilliseconds.signIn
-      await expect(links.use(late)).rejects.toBeInstanceOf(LinkEnded)
+      await expect(links.use(late)).rejects.toBeInstanceOf(LinkExpired)
       const last = await links.signIn(bo, operator)
       await users.remove(id, bo.id, operator)
       expect(await links.find(last)).toBeUndefined()
-      await expect(links.use(last)).rejects.toBeInstanceOf(LinkEnded)
+      await expect(links.use(last)).rejects.toBeInstanceOf(LinkExpired)
     })
 
     test('are used as what they are alone', async (test) => {
@@ -181,14 +181,14 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const user = await links.accept((await links.welcome(id)) ?? '', ada)
       const signIn = await links.signIn(user, operator)
       const invitation = await links.invite(id, { label: 'Bo', role: 'owner' }, operator)
-      await expect(links.accept(signIn, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkEnded)
-      await expect(links.use(invitation)).rejects.toBeInstanceOf(LinkEnded)
+      await expect(links.accept(signIn, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkExpired)
+      await expect(links.use(invitation)).rejects.toBeInstanceOf(LinkExpired)
       const unclaimed = await accounts.create({ name: 'Unclaimed', scopesEnabled: false })
       const welcome = (await links.welcome(unclaimed.id)) ?? ''
-      await expect(links.use(welcome)).rejects.toBeInstanceOf(LinkEnded)
+      await expect(links.use(welcome)).rejects.toBeInstanceOf(LinkExpired)
       expect(await links.find(welcome)).toBeDefined()
       for (const nothing of ['', 'none', signIn.slice(1), `${signIn}A`, signIn.toUpperCase()]) {
-        await expect(links.use(nothing)).rejects.toBeInstanceOf(LinkEnded)
+        await expect(links.use(nothing)).rejects.toBeInstanceOf(LinkExpired)
       }
       expect(await links.use(signIn)).toMatchObject({ id: user.id })
     })

@@ -5,17 +5,17 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { openSqliteStore, type SqliteOptions } from '../../src/storage/sqlite/sqlite-store.ts'
-import { type Session, type Store, StoreUnavailable } from '../../src/storage/store.ts'
-import { patience } from '../support/patience.ts'
+import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
 import { newPlace, openStore, type Test } from '../support/store.ts'
+import { patience } from '../support/timeouts.ts'
 
 const insertSql = 'INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)'
 
 /** Writes an account whose name takes this many bytes. */
 const insert =
   (id: string, bytes = 1) =>
-  async (session: Session) => {
-    await session.all(insertSql, [id, 'x'.repeat(bytes)])
+  async (tx: Transaction) => {
+    await tx.all(insertSql, [id, 'x'.repeat(bytes)])
   }
 
 async function ids({ read }: Store): Promise<string[]> {
@@ -38,7 +38,7 @@ function anotherWriter(test: Test, directory: string): DatabaseSync {
 
 test('every commit waits for the disk', async (test) => {
   const { store } = await openHere(test)
-  const pragma = (name: string) => store.write((session) => session.all(`PRAGMA ${name}`, []))
+  const pragma = (name: string) => store.write((tx) => tx.all(`PRAGMA ${name}`, []))
   expect(await pragma('synchronous')).toEqual([{ synchronous: 2 }])
   expect(await pragma('journal_mode')).toEqual([{ journal_mode: 'wal' }])
   expect(await pragma('foreign_keys')).toEqual([{ foreign_keys: 1 }])
@@ -76,8 +76,8 @@ test('works that arrive together share one commit, also when some of them throw'
   const before = commitsIn(directory)
   await store.write(insert('alone'))
   expect(commitsIn(directory) - before).toBe(1)
-  const throwing = store.write(async (session) => {
-    await insert('undone')(session)
+  const throwing = store.write(async (tx) => {
+    await insert('undone')(tx)
     throw new Error('thought better of it')
   })
   const together = Array.from({ length: 100 }, (_, index) => store.write(insert(`together-${index}`)))
@@ -123,7 +123,7 @@ test('a full disk refuses everyone who shares the commit, keeps nothing of it, a
   const { store } = await openHere(test)
   await store.write(insert('before'))
   const setPagesMax = (pages: number) =>
-    store.write((session) => session.all<{ max_page_count: number }>(`PRAGMA max_page_count = ${pages}`, []))
+    store.write((tx) => tx.all<{ max_page_count: number }>(`PRAGMA max_page_count = ${pages}`, []))
   const [limit] = await setPagesMax(1) // Becomes the least that holds what there is.
   expect(limit?.max_page_count).toBeGreaterThan(1)
 

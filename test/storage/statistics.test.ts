@@ -1,8 +1,8 @@
 /** An overview of an account's runs: counted after the question, whoever changes what, however many there are. */
 import { v7 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
-import { RunStatistics } from '../../src/runs/statistics.ts'
-import { insertRuns } from '../../src/runs/store.ts'
+import { RunStatistics } from '../../src/domain/runs/run-statistics.ts'
+import { insertRuns } from '../../src/domain/runs/runs.sql.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -33,7 +33,7 @@ async function runsOf({ store }: Domain, accountId: string, moments: readonly nu
     return { ...run, ...browser, createdAt, availableAt }
   })
   const entered = rows.map((row) => ({ ...row, waitsForContext: false, jobId: null }))
-  await store.write((session) => insertRuns(session, entered))
+  await store.write((tx) => insertRuns(tx, entered))
   return rows.map(({ id }) => id).sort()
 }
 
@@ -88,12 +88,12 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
     expect(await counted()).toEqual({ ...none, queued: 3 })
     const [claim, lost] = await domain.queue.claim('worker', workflows, 2, 15)
     expect(await counted()).toEqual({ ...none, queued: 1, running: 2 })
-    if (claim) await domain.queue.settle(claim, { kind: 'succeeded', output: null }, noRetry)
+    if (claim) await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry)
     expect(await counted()).toEqual({ ...none, queued: 1, running: 1, succeeded: 1 })
-    if (lost) await domain.queue.settle(lost, { kind: 'workerStopped' }, noRetry)
+    if (lost) await domain.queue.complete(lost, { kind: 'workerStopped' }, noRetry)
     expect(await counted()).toEqual({ ...none, queued: 2, succeeded: 1 })
     for (const each of await domain.queue.claim('worker', workflows, 2, 15)) {
-      await domain.queue.settle(each, { kind: 'timedOut' }, noRetry)
+      await domain.queue.complete(each, { kind: 'timedOut' }, noRetry)
     }
     expect(await counted()).toEqual({ ...none, succeeded: 1, timedOut: 2 })
     setClock(halfPast + hour)
@@ -130,7 +130,7 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
     expect(statisticsNow).toMatchObject({ ready: 12_000, delayed: 12_000, running: 0, oldestReady: { id: oldest } })
     expect(statisticsNow.hours[21]?.counts).toEqual({ ...none, queued: 24_000 })
     const finish = "UPDATE runs SET status = 'succeeded' WHERE account_id = ? AND delayed = 0"
-    await domain.store.write((session) => session.all(finish, [accountId]))
+    await domain.store.write((tx) => tx.all(finish, [accountId]))
     const later = await statistics.of(accountId)
     expect(later).toMatchObject({ ready: 0, delayed: 12_000, oldestReady: null })
     expect(later.hours[21]?.counts).toEqual({ ...none, queued: 12_000, succeeded: 12_000 })

@@ -2,22 +2,22 @@
 import { once } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
-import { Accounts } from '../../src/accounts/accounts.ts'
-import { type Session, type Store, StoreUnavailable } from '../../src/storage/store.ts'
-import { patience } from '../support/patience.ts'
+import { Accounts } from '../../src/domain/accounts/accounts.ts'
+import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
 import { startStoreProcess } from '../support/processes.ts'
 import { newPlace, openStore } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
+import { patience } from '../support/timeouts.ts'
 
 const insertSql = 'INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)'
 
-async function insert(session: Session, id: string): Promise<string> {
-  await session.all(insertSql, [id, id])
+async function insert(tx: Transaction, id: string): Promise<string> {
+  await tx.all(insertSql, [id, id])
   return id
 }
 
-async function ids(session: Session): Promise<string[]> {
-  const rows = await session.query.selectFrom('accounts').select('id').orderBy('id').execute()
+async function ids(tx: Transaction): Promise<string[]> {
+  const rows = await tx.query.selectFrom('accounts').select('id').orderBy('id').execute()
   return rows.map((row) => row.id)
 }
 
@@ -25,11 +25,11 @@ describe.each(stores)('a store ($name)', (kind) => {
   test('keeps what was written from the moment the write resolves, for whoever opens it then', async (test) => {
     const place = await newPlace(test, kind)
     const first = await openStore(test, place, kind)
-    expect(await first.write((session) => insert(session, 'a'))).toBe('a')
+    expect(await first.write((tx) => insert(tx, 'a'))).toBe('a')
     const second = await openStore(test, place, kind)
     expect(await ids(first.read)).toEqual(['a'])
     expect(await ids(second.read)).toEqual(['a'])
-    await second.write((session) => insert(session, 'b'))
+    await second.write((tx) => insert(tx, 'b'))
     expect(await ids(first.read)).toEqual(['a', 'b'])
   })
 
@@ -44,12 +44,12 @@ describe.each(stores)('a store ($name)', (kind) => {
 
   test('gives every kind of value back as it was written', async (test) => {
     const store = await openStore(test, await newPlace(test, kind), kind)
-    await store.write((session) => insert(session, 'a'))
+    await store.write((tx) => insert(tx, 'a'))
     const { query } = store.read
     const text = `quotes ' " and ünïcode 🌍 and 漢字`
     const moment = 253402300799999
-    await store.write((session) =>
-      session.query.updateTable('accounts').set({ name: text, created_at: moment }).where('id', '=', 'a').execute(),
+    await store.write((tx) =>
+      tx.query.updateTable('accounts').set({ name: text, created_at: moment }).where('id', '=', 'a').execute(),
     )
     expect(await query.selectFrom('accounts').selectAll().execute()).toEqual([
       { id: 'a', name: text, scopes_enabled: 0, created_at: moment },
@@ -61,9 +61,9 @@ describe.each(stores)('a store ($name)', (kind) => {
 
   test('returns the rows of a RETURNING clause', async (test) => {
     const store = await openStore(test, await newPlace(test, kind), kind)
-    const rows = await store.write(async (session) => {
-      await insert(session, 'a')
-      return session.all("UPDATE accounts SET name = ? WHERE id = 'a' RETURNING id, name", ['renamed'])
+    const rows = await store.write(async (tx) => {
+      await insert(tx, 'a')
+      return tx.all("UPDATE accounts SET name = ? WHERE id = 'a' RETURNING id, name", ['renamed'])
     })
     expect(rows).toEqual([{ id: 'a', name: 'renamed' }])
   })
@@ -71,9 +71,9 @@ describe.each(stores)('a store ($name)', (kind) => {
   test('shows a read nothing of a write that has not been committed, not even in the same process', async (test) => {
     const place = await newPlace(test, kind)
     const [store, other] = [await openStore(test, place, kind), await openStore(test, place, kind)]
-    const seen = await store.write(async (session) => {
-      await insert(session, 'a')
-      return { within: await ids(session), beside: await ids(store.read), elsewhere: await ids(other.read) }
+    const seen = await store.write(async (tx) => {
+      await insert(tx, 'a')
+      return { within: await ids(tx), beside: await ids(store.read), elsewhere: await ids(other.read) }
     })
     expect(seen).toEqual({ within: ['a'], beside: [], elsewhere: [] })
     expect(await ids(other.read)).toEqual(['a'])
@@ -81,15 +81,15 @@ describe.each(stores)('a store ($name)', (kind) => {
 
   test('undoes a work that throws, alone and whole, among those that arrived with it', async (test) => {
     const store = await openStore(test, await newPlace(test, kind), kind)
-    const failing = async (session: Session) => {
-      await insert(session, 'b')
+    const failing = async (tx: Transaction) => {
+      await insert(tx, 'b')
       throw new Error('thought better of it')
     }
     const results = await Promise.allSettled([
-      store.write((session) => insert(session, 'a')),
+      store.write((tx) => insert(tx, 'a')),
       store.write(failing),
-      store.write((session) => insert(session, 'a')), // Breaks the primary key.
-      store.write((session) => insert(session, 'c')),
+      store.write((tx) => insert(tx, 'a')), // Breaks the primary key.
+      store.write((tx) => insert(tx, 'c')),
     ])
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled'])
     expect(results[1]).toHaveProperty('reason.message', 'thought better of it')
@@ -99,20 +99,20 @@ describe.each(stores)('a store ($name)', (kind) => {
 
   test('undoes a work that throws when it arrived by itself, and takes the next one', async (test) => {
     const store = await openStore(test, await newPlace(test, kind), kind)
-    const failing = store.write(async (session) => {
-      await insert(session, 'a')
+    const failing = store.write(async (tx) => {
+      await insert(tx, 'a')
       throw new Error('thought better of it')
     })
     await expect(failing).rejects.toThrow('thought better of it')
-    await store.write((session) => insert(session, 'b'))
+    await store.write((tx) => insert(tx, 'b'))
     expect(await ids(store.read)).toEqual(['b'])
   })
 
   test('runs no write while another is under way, whichever process it is in', async (test) => {
     const place = await newPlace(test, kind)
     const both = [await openStore(test, place, kind), await openStore(test, place, kind)] as const
-    await both[0].write((session) => insert(session, 'counter'))
-    await both[0].write((session) => session.all("UPDATE accounts SET name = '0'", []))
+    await both[0].write((tx) => insert(tx, 'counter'))
+    await both[0].write((tx) => tx.all("UPDATE accounts SET name = '0'", []))
     const increment = (store: Store) =>
       store.write(async ({ query }) => {
         const { name } = await query.selectFrom('accounts').select('name').executeTakeFirstOrThrow()
@@ -131,14 +131,14 @@ describe.each(stores)('a store ($name)', (kind) => {
     await store.check()
     const select = 'SELECT id FROM accounts'
     await store.read.all(select, [])
-    const writing = store.write((session) => insert(session, 'a'))
+    const writing = store.write((tx) => insert(tx, 'a'))
     await store.close()
     await expect(writing).resolves.toBe('a')
     await expect(store.check()).rejects.toThrow(StoreUnavailable)
     await expect(store.read.all(select, [])).rejects.toThrow(StoreUnavailable)
     await expect(ids(store.read)).rejects.toThrow(StoreUnavailable)
-    await expect(store.write((session) => insert(session, 'b'))).rejects.toThrow(StoreUnavailable)
-    store.ring('queue')
+    await expect(store.write((tx) => insert(tx, 'b'))).rejects.toThrow(StoreUnavailable)
+    store.notify('queue')
     expect(await ids((await openStore(test, place, kind)).read)).toEqual(['a'])
   })
 
@@ -157,7 +157,7 @@ describe.each(stores)('a store ($name)', (kind) => {
       const settled = async () => {
         const heard = [vi.fn(), vi.fn()] as const
         const leave = [store.listen('runs', heard[0]), other.listen('runs', heard[1])]
-        store.ring('runs')
+        store.notify('runs')
         await vi.waitFor(() => {
           for (const each of heard) expect(each).toHaveBeenCalled()
         }, patience)
@@ -170,7 +170,7 @@ describe.each(stores)('a store ($name)', (kind) => {
       other.listen('queue', there)
       other.listen('cancellations', anotherBell)
       other.listen('queue', gone)()
-      store.ring('queue')
+      store.notify('queue')
       await vi.waitFor(() => {
         expect(here).toHaveBeenCalled()
         expect(there).toHaveBeenCalled()
@@ -188,7 +188,7 @@ describe.each(stores)('a store ($name)', (kind) => {
       await once(child, 'message')
       const answered = vi.fn()
       store.listen('runs', answered)
-      store.ring('queue')
+      store.notify('queue')
       await vi.waitFor(() => expect(answered).toHaveBeenCalled(), patience)
     })
   })

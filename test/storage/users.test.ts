@@ -2,12 +2,12 @@
 import { randomBytes } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { Sessions } from '../../src/accounts/sessions.ts'
-import { SignInLinks } from '../../src/accounts/sign-in-links.ts'
-import { actorOf, type Role, type User, UserRefused } from '../../src/accounts/user.ts'
-import { Users } from '../../src/accounts/users.ts'
-import { ApiKeyRefused } from '../../src/api-keys/api-key.ts'
-import { operator } from '../../src/audit-log/audit-log.ts'
+import { Sessions } from '../../src/domain/accounts/sessions.ts'
+import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
+import { actorOf, type Role, type User, UserError } from '../../src/domain/accounts/user.ts'
+import { Users } from '../../src/domain/accounts/users.ts'
+import { ApiKeyError } from '../../src/domain/api-keys/api-key.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { openDomain, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -119,7 +119,7 @@ describe.each(stores)('users ($name)', (kind) => {
       const { users } = opened
       const { id, accountId } = await newAccount(opened)
       const bo = await newUser(opened, accountId)
-      await expect(users.remove(accountId, id, operator)).rejects.toThrow(new UserRefused(onlyOwner))
+      await expect(users.remove(accountId, id, operator)).rejects.toThrow(new UserError(onlyOwner))
       await expect(users.changeRole(accountId, id, 'member', operator)).rejects.toThrow(onlyOwner)
       expect(await users.changeRole(accountId, id, 'owner', operator)).toBe(true)
       expect(await users.changeRole(accountId, bo.id, 'owner', operator)).toBe(true)
@@ -231,7 +231,7 @@ describe.each(stores)('users ($name)', (kind) => {
       const key = { accountId, userId: bo.id, name: 'Key', scopes: null, expiresAt: null }
       const attempts = [one, two, one].map(({ apiKeys }) => apiKeys.create(key, operator))
       const [, ...made] = await Promise.allSettled([two.users.remove(accountId, bo.id, operator), ...attempts])
-      for (const each of made) if (each.status === 'rejected') expect(each.reason).toBeInstanceOf(ApiKeyRefused)
+      for (const each of made) if (each.status === 'rejected') expect(each.reason).toBeInstanceOf(ApiKeyError)
       await expect(one.apiKeys.create(key, operator)).rejects.toMatchObject({ about: 'holder' })
       expect(await one.apiKeys.list(accountId)).toEqual([])
     })

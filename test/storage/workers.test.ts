@@ -1,6 +1,6 @@
 /** Who is told which workers live: those that said so within their time, and no others. */
 import { describe, expect, test, vi } from 'vitest'
-import { Workers } from '../../src/runs/workers.ts'
+import { Workers } from '../../src/domain/runs/workers.ts'
 import { openDomain, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 

@@ -1,4 +1,4 @@
-/** Browsers for tests of src/browser: run as a worker runs them, looked into from outside, and gone with their test. */
+/** Browsers for tests of src/worker/browser: run as a worker runs them, looked into from outside, and gone with their test. */
 import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -7,10 +7,10 @@ import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { type CDPSession, chromium } from 'playwright-core'
 import { vi } from 'vitest'
-import { BrowserHost, type BrowserOptions } from '../../src/browser/browser-host.ts'
+import { BrowserHost, type BrowserOptions } from '../../src/worker/browser/browser-host.ts'
 import { testBrowser } from './browser.ts'
-import { patience } from './patience.ts'
 import { newPlace, type Test } from './store.ts'
+import { patience } from './timeouts.ts'
 
 /**
  * A program that runs the tests' browser, which BROWSER_PATH can name.

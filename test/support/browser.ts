@@ -3,9 +3,9 @@
  * machine's own. It ends with the process that started it, because it ends when its pipe to that process does.
  */
 import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import { bundled, type FoundBrowser, findBrowser } from '../../src/browser/find-browser.ts'
-import { patience } from './patience.ts'
+import { bundled, type FoundBrowser, findBrowser } from '../../src/worker/browser/find-browser.ts'
 import type { Test } from './store.ts'
+import { patience } from './timeouts.ts'
 
 export interface PageOptions {
   /** What `page.goto('/…')` is relative to. */

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { PersistContext, Run } from '../../src/runs/run.ts'
+import type { PersistContext, Run } from '../../src/domain/runs/run.ts'
 import { queueRun, type Test } from './store.ts'
 import { finished, openInstallation } from './worker.ts'
 

@@ -1,7 +1,7 @@
 /** What a worker does with the queue, for tests that are one; and a clock that they move. */
-import type { Claim } from '../../src/runs/claim.ts'
-import type { RunQueue } from '../../src/runs/queue.ts'
-import { eventsAfter } from '../../src/runs/store.ts'
+import type { Claim } from '../../src/domain/runs/claim.ts'
+import type { RunQueue } from '../../src/domain/runs/run-queue.ts'
+import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import type { Domain } from './store.ts'
 
 export const leaseSeconds = 15

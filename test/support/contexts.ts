@@ -1,5 +1,5 @@
 /** Browser contexts for tests of the domain: one in an account, runs that want it, and states to put into it. */
-import type { PersistContext, Run } from '../../src/runs/run.ts'
+import type { PersistContext, Run } from '../../src/domain/runs/run.ts'
 import { type DomainOptions, newAccount, openDomain, queueRun, type Test, workflow } from './store.ts'
 
 export const browsing = workflow({ id: 'browse', usesBrowser: true })

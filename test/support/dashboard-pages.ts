@@ -1,9 +1,9 @@
 /** Every page of the dashboard with something to see on it, for those who look at all of them. */
 import type { Page } from 'playwright-core'
-import { takeHold } from '../../src/browser-contexts/hold.ts'
 import { readConfig } from '../../src/config.ts'
-import { openStore } from '../../src/installation.ts'
-import { putArtifact } from '../../src/runs/artifacts.ts'
+import { acquireContextLease } from '../../src/domain/browser-contexts/context-lease.ts'
+import { openStore } from '../../src/domain/installation.ts'
+import { putArtifact } from '../../src/domain/runs/artifacts.ts'
 import { createKey, type Dashboard, inOwnWindow } from './dashboard-browser.ts'
 import { until } from './service.ts'
 
@@ -114,10 +114,10 @@ async function contextPages(dashboard: Dashboard, page: Page, runs: ShownRuns): 
   const image = { name: 'page.png', mediaType: 'image/png', content: await page.screenshot() } as const
   const table = { name: 'rows.csv', mediaType: 'text/csv', content: Buffer.from('name,rows\nshop,2\n') } as const
   const store = await openStore(readConfig(dashboard.installation.settings))
-  await store.write(async (session) => {
+  await store.write(async (tx) => {
     const now = Date.now()
-    await takeHold(session, bank, runs.running, now)
-    for (const made of [image, table]) await putArtifact(session, { runId: runs.succeeded, attempt: 1 }, made, now)
+    await acquireContextLease(tx, bank, runs.running, now)
+    for (const made of [image, table]) await putArtifact(tx, { runId: runs.succeeded, attempt: 1 }, made, now)
   })
   await store.close()
   const restore = `/browser-contexts/${shop}/versions/1/restore`
@@ -169,7 +169,7 @@ async function queueRuns(dashboard: Dashboard, key: string) {
     return (body as { id: string }).id
   }
   for (const path of ['CHANGELOG.md', 'LICENSE', 'package.json']) await queue('count-words', { path })
-  const succeeded = await queue('build-manifest', { directory: 'src/runs' })
+  const succeeded = await queue('build-manifest', { directory: 'src/domain/runs' })
   const failed = await queue('count-words', { path: 'missing.md' })
   const delayed = await queue('count-words', { path: 'README.md' }, '?delaySeconds=3600')
   const running = await queue('build-manifest', { directory: 'src', pauseMilliseconds: 2000 })

@@ -1,26 +1,26 @@
 /** The dashboard as a browser without scripts sees it: pages and forms, cookies, and users who are signed in. */
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
-import { Accounts } from '../../src/accounts/accounts.ts'
-import { SignInLinks } from '../../src/accounts/sign-in-links.ts'
-import type { Role } from '../../src/accounts/user.ts'
-import { Users } from '../../src/accounts/users.ts'
-import { ApiKeys } from '../../src/api-keys/api-keys.ts'
 import { type Service, startService } from '../../src/app.ts'
-import { AuditLog, operator } from '../../src/audit-log/audit-log.ts'
-import { BrowserContexts } from '../../src/browser-contexts/browser-contexts.ts'
-import { ContextVersions } from '../../src/browser-contexts/versions.ts'
 import { readConfig } from '../../src/config.ts'
-import { knownScopes } from '../../src/documents.ts'
-import { openEncryption, openStore } from '../../src/installation.ts'
-import { RunQueue } from '../../src/runs/queue.ts'
-import { sealedColumns } from '../../src/sealed-columns.ts'
+import { Accounts } from '../../src/domain/accounts/accounts.ts'
+import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
+import type { Role } from '../../src/domain/accounts/user.ts'
+import { Users } from '../../src/domain/accounts/users.ts'
+import { ApiKeys } from '../../src/domain/api-keys/api-keys.ts'
+import { AuditLog, operator } from '../../src/domain/audit-log/audit-log.ts'
+import { BrowserContexts } from '../../src/domain/browser-contexts/browser-contexts.ts'
+import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
+import { encryptedColumns } from '../../src/domain/encrypted-columns.ts'
+import { openEncryption, openStore } from '../../src/domain/installation.ts'
+import { RunQueue } from '../../src/domain/runs/run-queue.ts'
+import { knownScopes } from '../../src/openapi/served-documents.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
-import { sendRaw } from '../contract/http.ts'
+import { sendRaw } from '../operations/http.ts'
 import { type LogLine, settingsOf } from './service.ts'
 import { type Environment, newStorage, type Storage } from './storage.ts'
 
-const noWorker = fileURLToPath(new URL('../contract/no-worker.ts', import.meta.url))
+const noWorker = fileURLToPath(new URL('../operations/no-worker.ts', import.meta.url))
 
 /** A service in this process, without a worker, and what another process of the installation would have of its store. */
 export interface Served extends Service {
@@ -63,7 +63,7 @@ export async function serve(settings: Environment = {}): Promise<Served> {
 async function openDomain(settings: Environment) {
   const config = readConfig(settings)
   const store = await openStore(config)
-  const encryption = await openEncryption(config, store, sealedColumns)
+  const encryption = await openEncryption(config, store, encryptedColumns)
   const apiKeys = new ApiKeys(store, knownScopes())
   return {
     store,

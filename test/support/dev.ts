@@ -4,8 +4,8 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Checkout, copyCheckout } from './checkout.ts'
-import { patience } from './patience.ts'
 import { until } from './service.ts'
+import { patience } from './timeouts.ts'
 
 /** A version that hangs is ended after half a minute, and another may start then. */
 const saidMilliseconds = 2 * patience.timeout
@@ -24,7 +24,7 @@ export interface Dev extends Checkout {
 }
 
 /** @param args what Node runs, in the copy. */
-export async function startDev(args = ['src/dev/main.ts']): Promise<Dev> {
+export async function startDev(args = ['src/tools/dev/main.ts']): Promise<Dev> {
   const checkout = copyCheckout()
   const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
   const { PATH, HOME, NODE_COMPILE_CACHE = 'node_modules/.cache/node' } = process.env

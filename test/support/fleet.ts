@@ -3,13 +3,13 @@ import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
 import { readConfig } from '../../src/config.ts'
-import { openStore } from '../../src/installation.ts'
+import { openStore } from '../../src/domain/installation.ts'
 import type { Store } from '../../src/storage/store.ts'
 import type { FleetPlace, FleetStore } from './fleet-stores.ts'
 import { addressesIn, capture, type Ended, endOf, withoutOwn } from './installation.ts'
-import { patience } from './patience.ts'
 import { type Addresses, type Environment, main, openAdministration, settingsOf, type TestAccount } from './service.ts'
 import type { Test } from './store.ts'
+import { patience } from './timeouts.ts'
 
 const workflows = fileURLToPath(new URL('../faults/promises/workflows', import.meta.url))
 

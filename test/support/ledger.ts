@@ -1,5 +1,5 @@
 /** Callers that queue runs as fast as they can, what they were told, and what the store has of it afterwards. */
-import { isFinal } from '../../src/runs/state.ts'
+import { isFinal } from '../../src/domain/runs/run-state.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { until } from './service.ts'
 

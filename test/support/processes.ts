@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
-import { patience } from './patience.ts'
 import type { Test } from './store.ts'
 import type { StoreKind } from './stores.ts'
+import { patience } from './timeouts.ts'
 
 /** A process with a store of its own (store-process.ts), which goes on when it is sent a message. */
 export async function startStoreProcess(

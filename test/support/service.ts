@@ -1,24 +1,24 @@
 /** Runs the real service for tests in their own process, and does what its operator does: makes accounts and keys. */
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
-import { Accounts } from '../../src/accounts/accounts.ts'
-import { ApiKeys } from '../../src/api-keys/api-keys.ts'
 import { startService } from '../../src/app.ts'
-import { operator } from '../../src/audit-log/audit-log.ts'
 import { type Config, readConfig } from '../../src/config.ts'
-import { knownScopes } from '../../src/documents.ts'
-import { openStore } from '../../src/installation.ts'
+import { Accounts } from '../../src/domain/accounts/accounts.ts'
+import { ApiKeys } from '../../src/domain/api-keys/api-keys.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
+import { openStore } from '../../src/domain/installation.ts'
+import { knownScopes } from '../../src/openapi/served-documents.ts'
 import type { Store, Value } from '../../src/storage/store.ts'
-import { patience } from './patience.ts'
 import { type Environment, newStorage, type Storage } from './storage.ts'
+import { patience } from './timeouts.ts'
 
 export { type Environment, removeDirectory, temporaryDirectory } from './storage.ts'
 
 export const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-const noWorker = fileURLToPath(new URL('../contract/no-worker.ts', import.meta.url))
+const noWorker = fileURLToPath(new URL('../operations/no-worker.ts', import.meta.url))
 
 /** Workflows that are quick, hold, fail, or say a secret, as tests need it; and the example that the documents name. */
-export const testWorkflows = fileURLToPath(new URL('../contract/workflows', import.meta.url))
+export const testWorkflows = fileURLToPath(new URL('../operations/workflows', import.meta.url))
 
 export type LogLine = Record<string, unknown> & { msg: string }
 
@@ -78,7 +78,7 @@ export async function startTestService({
     log,
     createAccount: administration.createAccount,
     rows: (sql, ...values) => store.read.all(sql, values),
-    change: async (sql, ...values) => void (await store.write((session) => session.all(sql, values))),
+    change: async (sql, ...values) => void (await store.write((tx) => tx.all(sql, values))),
     async stop() {
       await service.stop()
       await administration.close()

@@ -1,5 +1,5 @@
 /** A process with a store of its own: `node store-process.ts KIND COMMAND PLACE…`; its parent tells it when to go. */
-import { Accounts } from '../../src/accounts/accounts.ts'
+import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { addKeyAlone, keyFilePath } from '../../src/storage/keys/key-file.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { stores } from './stores.ts'
@@ -35,7 +35,7 @@ const commands: Record<string, (store: Store) => Promise<void>> = {
   },
   /** Rings a bell back for each one that it hears. */
   async answerBell(store) {
-    store.listen('queue', () => store.ring('runs'))
+    store.listen('queue', () => store.notify('runs'))
     process.send?.('listening')
   },
 }

@@ -3,26 +3,26 @@
 import { hash } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import type { TestContext } from 'vitest'
-import { Accounts } from '../../src/accounts/accounts.ts'
-import type { Principal } from '../../src/api-keys/api-key.ts'
-import { ApiKeys } from '../../src/api-keys/api-keys.ts'
-import { operator } from '../../src/audit-log/audit-log.ts'
-import { BrowserContexts } from '../../src/browser-contexts/browser-contexts.ts'
-import { ContextVersions } from '../../src/browser-contexts/versions.ts'
 import { readConfig } from '../../src/config.ts'
-import { knownScopes } from '../../src/documents.ts'
-import { RunArtifacts } from '../../src/runs/artifacts.ts'
-import { RunQueue } from '../../src/runs/queue.ts'
-import type { QueueRequest } from '../../src/runs/queueing.ts'
-import { type Retention, retentionOf } from '../../src/runs/retention.ts'
-import { Runs } from '../../src/runs/runs.ts'
-import { Upkeep } from '../../src/runs/upkeep.ts'
+import { Accounts } from '../../src/domain/accounts/accounts.ts'
+import type { Principal } from '../../src/domain/api-keys/api-key.ts'
+import { ApiKeys } from '../../src/domain/api-keys/api-keys.ts'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
+import { BrowserContexts } from '../../src/domain/browser-contexts/browser-contexts.ts'
+import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
+import { RunArtifacts } from '../../src/domain/runs/artifacts.ts'
+import type { QueueRequest } from '../../src/domain/runs/queueing.ts'
+import { RunQueue } from '../../src/domain/runs/run-queue.ts'
+import { Runs } from '../../src/domain/runs/runs.ts'
+import type { Workflow } from '../../src/domain/workflows/workflow.ts'
+import { Workflows } from '../../src/domain/workflows/workflows.ts'
+import { Maintenance } from '../../src/maintenance/maintenance.ts'
+import { type Retention, retentionOf } from '../../src/maintenance/retention.ts'
+import { knownScopes } from '../../src/openapi/served-documents.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { FixedKeys } from '../../src/storage/keys/key-ring.ts'
 import type { Store } from '../../src/storage/store.ts'
-import type { Workflow } from '../../src/workflows/workflow.ts'
-import { Workflows } from '../../src/workflows/workflows.ts'
 import { type StoreKind, sqlite } from './stores.ts'
 
 /** What a helper needs of the test it helps: to be told when it ends. */
@@ -115,7 +115,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
     runs: new Runs({ store, workflows, encryption, cursors, artifacts, accountConcurrency, queuedRunsMax }, now),
     artifacts,
     queue: new RunQueue(store, { now, accountConcurrency }),
-    upkeep: new Upkeep(store, options.retention ?? retention, fail, now),
+    upkeep: new Maintenance(store, options.retention ?? retention, fail, now),
     browserContexts: new BrowserContexts(store, cursors),
     contextVersions: new ContextVersions(store, encryption, options.versionsKept ?? 5),
   }

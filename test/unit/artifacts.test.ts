@@ -2,15 +2,15 @@
 import { readFileSync } from 'node:fs'
 import { expect, expectTypeOf, test } from 'vitest'
 import {
+  ArtifactError,
   type ArtifactMediaType,
-  ArtifactRefused,
   artifactBytesMax,
   artifactMediaTypes,
   artifactNamePattern,
   artifactsMax,
   checkArtifact,
-} from '../../src/runs/artifacts.ts'
-import type { ArtifactMediaType as OfAuthors } from '../../src/workflows/define.ts'
+} from '../../src/domain/runs/artifacts.ts'
+import type { ArtifactMediaType as OfAuthors } from '../../src/domain/workflows/define-workflow.ts'
 
 const { schemas } = JSON.parse(readFileSync('generated/execution.v1/document.json', 'utf8')).components
 const good = { name: 'page.pdf', mediaType: 'application/pdf', content: Buffer.of(1) } as const
@@ -31,18 +31,18 @@ test.each(['', '.hidden', '-rf', '_', 'a/b', 'a\\b', '..', 'a b', 'a\n', 'ä', '
   '%j is no name, which is said in one sentence',
   (name) => {
     const sentence = `"${name}" cannot be an artifact's name: use up to 100 letters, digits, dots, underscores and hyphens, a letter or digit first.`
-    expect(() => checkArtifact({ ...good, name })).toThrow(new ArtifactRefused(sentence))
+    expect(() => checkArtifact({ ...good, name })).toThrow(new ArtifactError(sentence))
   },
 )
 
 test.each(['text/html', 'image/svg+xml', 'application/pdf; a=b', 'Image/PNG', ''])(
   'what a browser might run or misread is no media type: %s',
   (mediaType) => {
-    expect(() => checkArtifact({ ...good, mediaType: mediaType as never })).toThrow(ArtifactRefused)
+    expect(() => checkArtifact({ ...good, mediaType: mediaType as never })).toThrow(ArtifactError)
   },
 )
 
 test('10 MiB are kept, and not one byte more', () => {
   expect(() => checkArtifact({ ...good, content: Buffer.alloc(artifactBytesMax) })).not.toThrow()
-  expect(() => checkArtifact({ ...good, content: Buffer.alloc(artifactBytesMax + 1) })).toThrow(ArtifactRefused)
+  expect(() => checkArtifact({ ...good, content: Buffer.alloc(artifactBytesMax + 1) })).toThrow(ArtifactError)
 })

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { ConfigRefused, environmentWithoutSecrets, readConfig, settings } from '../../src/config.ts'
+import { ConfigError, environmentWithoutSecrets, readConfig, settings } from '../../src/config.ts'
 
 test('nothing needs to be set', () => {
   expect(readConfig({})).toEqual({
@@ -98,7 +98,7 @@ test.each<[string, string, string]>([
   ['LOG_LEVEL', 'loud', 'set it to one of fatal, error, warn, info, debug, trace, silent.'],
   ['LOG_LEVEL', 'constructor', 'set it to one of fatal, error, warn, info, debug, trace, silent.'],
 ])('%s=%s is refused by one sentence that says what to set', (name, text, rule) => {
-  expect(() => readConfig({ [name]: text })).toThrow(new ConfigRefused(`${name} is "${text}": ${rule}`))
+  expect(() => readConfig({ [name]: text })).toThrow(new ConfigError(`${name} is "${text}": ${rule}`))
 })
 
 test.each(['c2hvcnQ=', key.toString('hex'), randomBytes(33).toString('base64'), 'not base64'])(
@@ -106,7 +106,7 @@ test.each(['c2hvcnQ=', key.toString('hex'), randomBytes(33).toString('base64'), 
   (text) => {
     const read = () => readConfig({ ENCRYPTION_KEY: text })
     const sentence = 'ENCRYPTION_KEY does not hold 32 bytes in base64: make one with `openssl rand -base64 32`.'
-    expect(read).toThrow(new ConfigRefused(sentence))
+    expect(read).toThrow(new ConfigError(sentence))
   },
 )
 
@@ -117,13 +117,13 @@ test('earlier keys are taken beside the present one, several with commas, and no
   expect(read(previous).ENCRYPTION_KEY_PREVIOUS).toEqual([key, other])
   for (const wrong of [`${previous},`, `${previous};${ENCRYPTION_KEY}`, 'c2hvcnQ=']) {
     expect(() => read(wrong)).toThrow(
-      new ConfigRefused(
+      new ConfigError(
         'ENCRYPTION_KEY_PREVIOUS holds what is no key: set it to keys of 32 bytes in base64, with commas.',
       ),
     )
   }
   expect(() => readConfig({ ENCRYPTION_KEY_PREVIOUS: previous })).toThrow(
-    new ConfigRefused(
+    new ConfigError(
       'ENCRYPTION_KEY_PREVIOUS is set, but ENCRYPTION_KEY is not: set that to the key that encrypts from now on.',
     ),
   )
@@ -132,7 +132,7 @@ test('earlier keys are taken beside the present one, several with commas, and no
 test('two addresses on one port are refused by a sentence that names both', () => {
   const read = () => readConfig({ BROWSER_CONTEXT_PORT: '4000', MANAGEMENT_PORT: '4000' })
   expect(read).toThrow(
-    new ConfigRefused('BROWSER_CONTEXT_PORT and MANAGEMENT_PORT are both 4000: set them to different ports.'),
+    new ConfigError('BROWSER_CONTEXT_PORT and MANAGEMENT_PORT are both 4000: set them to different ports.'),
   )
   expect(() => readConfig({ EXECUTION_PORT: '3002' })).toThrow(/^EXECUTION_PORT and BROWSER_CONTEXT_PORT are both 3002/)
   // The system chooses a free port for each.
@@ -145,7 +145,7 @@ test('two addresses on one port are refused by a sentence that names both', () =
 test('a DATABASE_URL that leads to no PostgreSQL is refused without its value, which may hold a password', () => {
   for (const url of ['mysql://root:secret@localhost/x', 'localhost:5432', 'postgres']) {
     expect(() => readConfig({ DATABASE_URL: url })).toThrow(
-      new ConfigRefused(
+      new ConfigError(
         'DATABASE_URL is no URL of a PostgreSQL database: set it to one such as postgres://user:password@host/database.',
       ),
     )
@@ -160,7 +160,7 @@ test('every variable says what it means', () => {
 
 test('an address of a browser that is none is refused without its value, which may hold a token', () => {
   expect(() => readConfig({ BROWSER_CDP_URL: 'browsers.example.com?token=t' })).toThrow(
-    new ConfigRefused(
+    new ConfigError(
       'BROWSER_CDP_URL is no URL of a browser: set it to one that starts with http://, https://, ws:// or wss://.',
     ),
   )
@@ -168,13 +168,13 @@ test('an address of a browser that is none is refused without its value, which m
 
 test('there is one browser for runs: a program and an address are refused together', () => {
   expect(() => readConfig({ BROWSER_PATH: '/opt/chrome', BROWSER_CDP_URL: 'http://127.0.0.1:9222' })).toThrow(
-    new ConfigRefused('BROWSER_PATH and BROWSER_CDP_URL are both set: unset the one that runs are not to use.'),
+    new ConfigError('BROWSER_PATH and BROWSER_CDP_URL are both set: unset the one that runs are not to use.'),
   )
 })
 
 test('the collector of traces must have a URL, which is not repeated: it may hold a password', () => {
   expect(() => readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:secret@host' })).toThrow(
-    new ConfigRefused('OTEL_EXPORTER_OTLP_ENDPOINT is no URL: set it to one that starts with http:// or https://.'),
+    new ConfigError('OTEL_EXPORTER_OTLP_ENDPOINT is no URL: set it to one that starts with http:// or https://.'),
   )
 })
 

@@ -8,8 +8,8 @@ import { parse } from 'yaml'
 import packageJson from '../../package.json' with { type: 'json' }
 import { readConfig, settings } from '../../src/config.ts'
 import { listen } from '../../src/contract/listener.ts'
-import { managementApp } from '../../src/management/management.ts'
-import { readRoles, roles } from '../../src/roles.ts'
+import { managementApp } from '../../src/surfaces/management/management.ts'
+import { readRoles, roles } from '../../src/surfaces/roles.ts'
 
 interface Container {
   image: string
@@ -102,7 +102,7 @@ test('everything that the image copies exists and is sent to Docker', () => {
 
 test('the image has every file and every package that the service reads when it runs', () => {
   const { files, packages } = reached('src/main.ts')
-  expect(files).toEqual(expect.arrayContaining(['src/worker/executor.ts', 'src/docs/site.ts', 'docs/guides']))
+  expect(files).toEqual(expect.arrayContaining(['src/worker/executor.ts', 'src/surfaces/docs/site.ts', 'docs/guides']))
   // Written where it can be, and asked of a directory that it may be: not read.
   const written = ['node_modules/.cache/node', 'node_modules/.cache/chromium', 'dist/docs', '.']
   const missing = files.filter((file) => !isInImage(file) && !written.includes(file))
@@ -117,7 +117,7 @@ test('no secret and no tool is sent to Docker', () => {
     'data/encryption.key',
     '.git/config',
     'node_modules/pg/package.json',
-    'src/demo/demo.ts',
+    'src/tools/demo/demo.ts',
   ]) {
     expect(isSent(path), path).toBe(false)
   }

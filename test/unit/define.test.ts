@@ -1,7 +1,7 @@
 /** What the compiler lets authors of workflows write; `npm run check` holds these as much as `npm test` does. */
 import type { BrowserContext } from 'playwright-core'
 import { expect, expectTypeOf, test } from 'vitest'
-import { defineWorkflow } from '../../src/workflows/define.ts'
+import { defineWorkflow } from '../../src/domain/workflows/define-workflow.ts'
 
 const common = {
   id: 'example',

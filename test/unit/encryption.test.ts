@@ -14,18 +14,18 @@ const encryption = withKeys(key)
 const rotated = withKeys(newer, key)
 
 test.each(['', 'text', 'ünïcode 🌍 \0', 'x'.repeat(100_000)])('%.20j opens as it was sealed', (text) => {
-  expect(encryption.open(encryption.seal(text, 'owner'), 'owner')).toBe(text)
+  expect(encryption.decrypt(encryption.encrypt(text, 'owner'), 'owner')).toBe(text)
 })
 
 test('the same text is sealed differently each time, and never stands in it', () => {
-  const [one, two] = [encryption.seal('canary', 'owner'), encryption.seal('canary', 'owner')]
+  const [one, two] = [encryption.encrypt('canary', 'owner'), encryption.encrypt('canary', 'owner')]
   expect(one).not.toEqual(two)
   expect(Buffer.from(one).includes('canary')).toBe(false)
 })
 
 test('bytes sealed for another owner do not open', () => {
-  const sealed = encryption.seal('text', 'runs/1')
-  for (const owner of ['runs/2', 'runs/1 ', '']) expect(() => encryption.open(sealed, owner)).toThrow(changed)
+  const sealed = encryption.encrypt('text', 'runs/1')
+  for (const owner of ['runs/2', 'runs/1 ', '']) expect(() => encryption.decrypt(sealed, owner)).toThrow(changed)
 })
 
 /** Sealed by the first version, which wrote no id of a key, for `owner` under a key of 32 sevens. */
@@ -34,49 +34,49 @@ const oldSealed = Buffer.from('ATdEwUsIb1PIieQxcB4Egd86qV++YXrVl/LAAyTBVMPr50ROk
 
 const changed = /changed, or belongs to another row/
 const formats = [
-  ['this format', encryption.seal('text', 'owner'), encryption],
+  ['this format', encryption.encrypt('text', 'owner'), encryption],
   ['the first format', oldSealed, withKeys(oldKey)],
 ] as const
 
 test.each(formats)('bytes of %s of which any bit was changed do not open', (_, sealed, opener) => {
-  expect(opener.open(sealed, 'owner')).not.toBe('')
+  expect(opener.decrypt(sealed, 'owner')).not.toBe('')
   for (let bit = 0; bit < sealed.length * 8; bit += 1) {
     const flipped = Buffer.from(sealed)
     flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7))
-    expect(() => opener.open(flipped, 'owner'), `bit ${bit}`).toThrow()
+    expect(() => opener.decrypt(flipped, 'owner'), `bit ${bit}`).toThrow()
   }
 })
 
 test.each(formats)('bytes of %s that were cut short or prolonged do not open', (_, sealed, opener) => {
   for (let length = 0; length < sealed.length; length += 1) {
-    expect(() => opener.open(sealed.subarray(0, length), 'owner'), `${length} bytes`).toThrow()
+    expect(() => opener.decrypt(sealed.subarray(0, length), 'owner'), `${length} bytes`).toThrow()
   }
-  expect(() => opener.open(Buffer.concat([sealed, Buffer.of(0)]), 'owner')).toThrow()
+  expect(() => opener.decrypt(Buffer.concat([sealed, Buffer.of(0)]), 'owner')).toThrow()
 })
 
 test("the key's id and the format are authenticated: other ones in front of the same text do not open", () => {
-  const sealed = Buffer.from(encryption.seal('text', 'owner'))
+  const sealed = Buffer.from(encryption.encrypt('text', 'owner'))
   // The same bytes with the id of the other key, which has the secret of the first: only the header differs.
   const alias = { ...keyOf(key), id: keyOf(newer).id }
   const aliased = new Encryption({ keys: () => [alias], latest: () => [alias], remedy: '' })
   keyOf(newer).id.copy(sealed, 1)
-  expect(() => aliased.open(sealed, 'owner')).toThrow(changed)
-  expect(aliased.open(aliased.seal('text', 'owner'), 'owner')).toBe('text')
+  expect(() => aliased.decrypt(sealed, 'owner')).toThrow(changed)
+  expect(aliased.decrypt(aliased.encrypt('text', 'owner'), 'owner')).toBe('text')
 })
 
 test('what an older key has sealed opens, of this format and the first; the current one seals', () => {
-  expect(rotated.open(encryption.seal('text', 'owner'), 'owner')).toBe('text')
-  expect(withKeys(newer, key, oldKey).open(oldSealed, 'owner')).toBe('sealed by the first version')
-  expect(withKeys(newer).open(rotated.seal('text', 'owner'), 'owner')).toBe('text')
+  expect(rotated.decrypt(encryption.encrypt('text', 'owner'), 'owner')).toBe('text')
+  expect(withKeys(newer, key, oldKey).decrypt(oldSealed, 'owner')).toBe('sealed by the first version')
+  expect(withKeys(newer).decrypt(rotated.encrypt('text', 'owner'), 'owner')).toBe('text')
 })
 
 test('bytes sealed under a key that is missing do not open, and the sentence says which setting mends it', () => {
   const id = keyOf(newer).id.toString('hex')
-  expect(() => encryption.open(rotated.seal('text', 'owner'), 'owner')).toThrow(
+  expect(() => encryption.decrypt(rotated.encrypt('text', 'owner'), 'owner')).toThrow(
     `A value in the store is encrypted under a key that is missing (${id}): ` +
       'set ENCRYPTION_KEY to that key, or add it to ENCRYPTION_KEY_PREVIOUS.',
   )
-  expect(() => encryption.open(oldSealed, 'owner')).toThrow(changed)
+  expect(() => encryption.decrypt(oldSealed, 'owner')).toThrow(changed)
 })
 
 test('a signature depends on the key, the purpose and the text, and on where one ends and the other begins', () => {

@@ -1,44 +1,25 @@
-/** The house rule of imports: in one direction, and what was generated from the documents is seen where it is meant to be. */
-import { readdirSync, readFileSync } from 'node:fs'
+/** Holds the layout of `src/`: imports go one way, and each module sees only what it may see. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
-/** A room is a file or folder directly in src; it may import from those that stand below it here. */
-const rooms = [
-  'dev',
-  'demo',
-  'guard',
-  'generate',
-  'mock',
+/** The entries of `src/`, from the top down: each may import only from entries after it. */
+const order = [
+  'tools',
   'client',
   'main.ts',
-  'command-line',
+  'commands',
   'app.ts',
-  'ports.ts',
-  'sealed-columns.ts',
-  'execution-api.ts',
-  'browser-context-api.ts',
-  'dashboard',
-  'management',
+  'surfaces',
   'worker',
-  'browser',
-  'runs',
-  'browser-contexts',
-  'workflows',
-  'accounts',
-  'api-keys',
-  'audit-log',
-  'installation.ts',
-  'log.ts',
+  'maintenance',
+  'domain',
+  'telemetry',
   'config.ts',
-  'roles.ts',
-  'tracing',
-  'docs',
-  'documents.ts',
-  'names.ts',
-  'contract',
   'storage',
+  'contract',
+  'openapi',
 ]
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -47,9 +28,9 @@ const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8'
 )
 
 interface Import {
-  /** Below src. */
+  /** Relative to `src/`. */
   file: string
-  /** Below the repository's root; a package's name as it is. */
+  /** Relative to the repository's root; a package's name as it is. */
   target: string
 }
 
@@ -65,76 +46,74 @@ const imports: Import[] = files.flatMap((file) => {
   }))
 })
 
-/** The room of a file below src. */
-function roomOf(file: string): string {
+/** The entry of `src/` that holds a file. */
+function moduleOf(file: string): string {
   return file.split('/')[0] ?? file
 }
 
-const within = imports
-  .filter(({ target }) => target.startsWith('src/'))
-  .map(({ file, target }) => ({ file, from: roomOf(file), to: roomOf(target.slice('src/'.length)) }))
+const betweenModules = imports
+  // What a code generator writes as text resolves to no file here.
+  .filter(({ target }) => target.startsWith('src/') && existsSync(join(root, target)))
+  .map(({ file, target }) => ({ file, target, from: moduleOf(file), to: moduleOf(target.slice('src/'.length)) }))
   .filter(({ from, to }) => from !== to)
 
-function described(broken: readonly { file: string; to?: string; target?: string }[]): string[] {
-  return broken.map(({ file, to, target }) => `src/${file} imports ${to ?? target}`)
+function described(broken: readonly { file: string; target: string }[]): string[] {
+  return broken.map(({ file, target }) => `src/${file} imports ${target}`)
 }
 
 test('the imports are found', () => {
   expect(files.length).toBeGreaterThan(50)
-  expect(within).toContainEqual({ file: 'app.ts', from: 'app.ts', to: 'runs' })
-  expect(within).toContainEqual({ file: 'main.ts', from: 'main.ts', to: 'command-line' })
+  expect(imports).toContainEqual({ file: 'app.ts', target: 'src/domain/runs/runs.ts' })
+  expect(imports).toContainEqual({ file: 'main.ts', target: 'src/commands/start.ts' })
   expect(imports).toContainEqual({ file: 'storage/store.ts', target: 'kysely' })
 })
 
-test('every room has its place in the order: add a new one to this list, above what it imports', () => {
-  expect(rooms).toEqual(expect.arrayContaining([...new Set(files.map(roomOf))]))
+test('src/ has at most 14 entries, and each has its place in the order', () => {
+  expect([...order].sort()).toEqual(readdirSync(join(root, 'src')).sort())
+  expect(order.length).toBeLessThanOrEqual(14)
 })
 
-test('imports go in one direction, from main over app and surfaces to the domain and its storage', () => {
-  const upwards = within.filter(({ from, to }) => rooms.indexOf(to) <= rooms.indexOf(from))
+test('imports go one way: main → app → surfaces, worker, maintenance → domain → storage', () => {
+  const upwards = betweenModules.filter(({ from, to }) => order.indexOf(to) <= order.indexOf(from))
   expect(described(upwards)).toEqual([])
 })
 
-test('the machinery of contracts and the storage know nothing of the rest', () => {
-  expect(described(within.filter(({ from }) => from === 'contract' || from === 'storage'))).toEqual([])
+test('contract/ imports only openapi/, and storage/ imports no other module', () => {
+  const wrong = betweenModules.filter(({ from, to }) => (from === 'contract' && to !== 'openapi') || from === 'storage')
+  expect(described(wrong)).toEqual([])
 })
 
-test('the configuration knows nothing of the domain', () => {
-  expect(described(within.filter(({ from, to }) => from === 'config.ts' && to !== 'storage'))).toEqual([])
+test('the service imports none of the tools', () => {
+  expect(described(betweenModules.filter(({ to }) => to === 'tools'))).toEqual([])
 })
 
-test('the service starts no demo and no mock, generates nothing and guards nothing', () => {
-  const tools = ['dev', 'demo', 'mock', 'generate', 'guard']
-  expect(described(within.filter(({ from, to }) => tools.includes(to) && !tools.includes(from)))).toEqual([])
-})
-
-test('only operations.ts files and the surfaces see what the documents make of the server', () => {
-  const seers = /^(execution-api|browser-context-api)\.ts$|^(?!contract\/)[^/]+\/operations\.ts$/
+test('only the operations of a domain and the surfaces import generated server types', () => {
+  const readers = /^surfaces\/(execution-api|browser-context-api)\.ts$|^domain\/[^/]+\/[a-z-]+-operations\.ts$/
   const generated = imports.filter(({ target }) => target.startsWith('generated/'))
-  expect(generated.some(({ file }) => file === 'runs/operations.ts')).toBe(true)
-  // The demo is a caller like any other, and the client is what callers have: nothing of the server.
-  const callers = /^(demo|client)\//
+  expect(generated.some(({ file }) => file === 'domain/runs/run-operations.ts')).toBe(true)
+  // The demo and the client see what callers see: nothing of the server.
+  const callers = /^(tools\/demo|client)\//
   const wrong = generated.filter(({ file, target }) => {
-    return callers.test(file) ? target.endsWith('/server.ts') : !seers.test(file) || target.endsWith('/client.ts')
+    return callers.test(file) ? target.endsWith('/server.ts') : !readers.test(file) || target.endsWith('/client.ts')
   })
   expect(described(wrong)).toEqual([])
 })
 
-test('the published client brings nothing with it but openapi-fetch and what the documents make for callers', () => {
+test('the published client imports only openapi-fetch and the generated client types', () => {
   const ofClient = imports.filter(({ file }) => file.startsWith('client/'))
   expect(ofClient).toContainEqual({ file: 'client/index.ts', target: 'generated/execution.v1/client.ts' })
   const own = /^(openapi-fetch|src\/client\/.+|generated\/[^/]+\/(client|types)\.ts)$/
   expect(described(ofClient.filter(({ target }) => !own.test(target)))).toEqual([])
 })
 
-test('SQL is written in storage and in the domain alone', () => {
+test('SQL is written only in storage/, domain/ and maintenance/', () => {
   const databases = imports.filter(({ target }) => target === 'kysely' || target === 'node:sqlite')
-  // SQLite there is a lock on a file, and stores nothing.
-  const others = databases.filter(({ file }) => !file.startsWith('storage/') && file !== 'browser/file-lock.ts')
-  expect(described(others)).toEqual([])
+  // There, SQLite is a lock on a file and stores nothing.
+  const isAllowed = /^(storage|domain|maintenance)\/|^worker\/browser\/file-lock\.ts$/
+  expect(described(databases.filter(({ file }) => !isAllowed.test(file)))).toEqual([])
 })
 
-test('what an author of a workflow imports brings no code of the service with it', () => {
-  const ofAuthors = imports.filter(({ file }) => file === 'workflows/define.ts').map(({ target }) => target)
-  expect(ofAuthors).toEqual(['playwright-core', 'typebox'])
+test('the module that authors of workflows import brings no code of the service with it', () => {
+  const ofAuthors = imports.filter(({ file }) => file === 'domain/workflows/define-workflow.ts')
+  expect(ofAuthors.map(({ target }) => target)).toEqual(['playwright-core', 'typebox'])
 })

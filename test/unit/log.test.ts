@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 
 const program = `
-  import { openLog } from './src/log.ts'
+  import { openLog } from './src/telemetry/log.ts'
   import { StoreUnavailable } from './src/storage/store.ts'
   const log = openLog({ LOG_LEVEL: 'info' })
   const cause = new Error('connect ECONNREFUSED 127.0.0.1:5432')

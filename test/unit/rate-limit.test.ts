@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { RateLimit } from '../../src/api-keys/rate-limit.ts'
-import { SqliteCounters } from '../../src/storage/sqlite/counters.ts'
+import { RateLimit } from '../../src/domain/api-keys/rate-limit.ts'
+import { SqliteCounters } from '../../src/storage/sqlite/sqlite-counters.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
 const one = { apiKeyId: 'one' }

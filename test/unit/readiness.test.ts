@@ -1,7 +1,7 @@
 /** What a process logs of its store, which it is asked for every second or two. */
 import { expect, test } from 'vitest'
-import { Readiness } from '../../src/management/readiness.ts'
 import { type Store, StoreUnavailable } from '../../src/storage/store.ts'
+import { Readiness } from '../../src/surfaces/management/readiness.ts'
 
 /** Questions that are answered when the test says so, and the lines that are logged. */
 function asking() {

@@ -8,7 +8,7 @@ import {
   restoreSecrets,
   shownAt,
   takeSecrets,
-} from '../../src/workflows/secrets.ts'
+} from '../../src/domain/workflows/secrets.ts'
 
 test.each([
   ['a member', { a: 's', b: 1 }, ['/a'], { a: mask, b: 1 }],

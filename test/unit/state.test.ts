@@ -1,7 +1,14 @@
 /** The states of a run: the same in the code as in the document, and what becomes of a run after an attempt. */
 import { expect, test } from 'vitest'
-import { executionContract } from '../../src/documents.ts'
-import { type AttemptHistory, isFinal, lossesMax, nextAfter, type Outcome, transitions } from '../../src/runs/state.ts'
+import {
+  type AttemptHistory,
+  isFinal,
+  lossesMax,
+  nextAfter,
+  type Outcome,
+  transitions,
+} from '../../src/domain/runs/run-state.ts'
+import { executionContract } from '../../src/openapi/served-documents.ts'
 
 interface Schema {
   description: string

@@ -7,10 +7,10 @@ import {
   isSameState,
   stateBytesMax,
   summaryOf,
-} from '../../src/browser-contexts/storage-state.ts'
-import { operationOf } from '../contract/document.ts'
+} from '../../src/domain/browser-contexts/storage-state.ts'
+import { operationOf } from '../operations/document.ts'
 
-const written = readFileSync('test/contract/storage-state.json', 'utf8')
+const written = readFileSync('test/operations/storage-state.json', 'utf8')
 
 /** A storage state with cookies of these domains and values. */
 function state(...cookies: [domain: string, value: string][]): string {

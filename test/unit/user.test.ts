@@ -1,7 +1,7 @@
 /** What a user may be called, and what is accepted as an e-mail address and as a password. */
 import { describe, expect, test } from 'vitest'
-import { hashOfPassword, isPassword, passwordFault } from '../../src/accounts/password.ts'
-import { checkedEmail, checkedName } from '../../src/accounts/user.ts'
+import { hashOfPassword, isPassword, passwordError } from '../../src/domain/accounts/password.ts'
+import { checkedEmail, checkedName } from '../../src/domain/accounts/user.ts'
 
 describe('a name', () => {
   test('is trimmed, has 1 to 100 characters, and may be written in any script', () => {
@@ -60,12 +60,12 @@ describe('an e-mail address', () => {
 describe('a password', () => {
   test('has 12 to 200 characters, at least 5 of them different', () => {
     for (const good of ['twelve chars', 'correct horse battery', 'abcde'.repeat(40), '            abcd']) {
-      expect(passwordFault(good)).toBeUndefined()
+      expect(passwordError(good)).toBeUndefined()
     }
-    expect(passwordFault('eleven char')).toBe('Use at least 12 characters.')
-    expect(passwordFault('')).toBe('Use at least 12 characters.')
-    expect(passwordFault('abcde'.repeat(41))).toBe('Use at most 200 characters.')
-    expect(passwordFault('abababababab')).toBe('Use more different characters.')
+    expect(passwordError('eleven char')).toBe('Use at least 12 characters.')
+    expect(passwordError('')).toBe('Use at least 12 characters.')
+    expect(passwordError('abcde'.repeat(41))).toBe('Use at most 200 characters.')
+    expect(passwordError('abababababab')).toBe('Use more different characters.')
   })
 
   test('is kept as a salted Argon2id hash, which alone tells whether it is the one', async () => {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { expect, type TestContext, test } from 'vitest'
-import { WatchedFiles } from '../../src/dev/watched-files.ts'
+import { WatchedFiles } from '../../src/tools/dev/watched-files.ts'
 
 /** A folder with two files that is watched, and what changes it. */
 function watching({ onTestFinished }: TestContext) {

@@ -3,9 +3,6 @@ import { readFileSync } from 'node:fs'
 import { Registry } from 'prom-client'
 import { expect, type TestContext, test } from 'vitest'
 import { parse } from 'yaml'
-import { build } from '../../src/management/build.ts'
-import { Metrics } from '../../src/management/metrics.ts'
-import { queueMetrics } from '../../src/management/queue-metrics.ts'
 import {
   type FailureReason,
   lossesMax,
@@ -13,15 +10,18 @@ import {
   noRetry,
   type Outcome,
   type RunStatus,
-} from '../../src/runs/state.ts'
-import { Workers } from '../../src/runs/workers.ts'
+} from '../../src/domain/runs/run-state.ts'
+import { Workers } from '../../src/domain/runs/workers.ts'
+import { build } from '../../src/surfaces/management/build.ts'
+import { Metrics } from '../../src/surfaces/management/metrics.ts'
+import { queueMetrics } from '../../src/surfaces/management/queue-metrics.ts'
 import { openDomain } from '../support/store.ts'
 
 /** A service and its worker in one process, that nothing has happened in yet. */
 async function measuring(test: TestContext) {
   const { store, workflows: of } = await openDomain(test)
   const workflows = of.list()
-  const queue = { session: store.read, workers: new Workers(store), workflows: () => workflows }
+  const queue = { tx: store.read, workers: new Workers(store), workflows: () => workflows }
   const metrics = new Metrics('service', store)
   metrics.ofAddress({ ready: async () => {}, build, ...queue })
   metrics.ofSurfaces(() => ({ run: 0, account: 0 })).admit('execution', async () => undefined)

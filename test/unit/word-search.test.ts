@@ -1,7 +1,7 @@
 /** Words found in texts: all that they cover, and at a cost that hardly depends on how many they are. */
 import { expect, test } from 'vitest'
-import { mask, redactor } from '../../src/workflows/secrets.ts'
-import { type CodeUnits, type Span, wordSearch } from '../../src/workflows/word-search.ts'
+import { mask, redactor } from '../../src/domain/workflows/secrets.ts'
+import { type CodeUnits, type Span, wordSearch } from '../../src/domain/workflows/word-search.ts'
 
 /** The same numbers each time, from 0 to below `bound` (mulberry32). */
 function randomFrom(seed: number): (bound: number) => number {

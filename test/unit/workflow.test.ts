@@ -1,6 +1,6 @@
 /** The rules of a workflow's definition, each refused with one sentence; and what is filled in. */
 import { expect, test } from 'vitest'
-import { WorkflowRefused, workflowOf } from '../../src/workflows/workflow.ts'
+import { WorkflowError, workflowOf } from '../../src/domain/workflows/workflow.ts'
 
 const definition = {
   id: 'example',
@@ -83,8 +83,8 @@ test.each<[string, object]>([
   ['its retry.backoffFactor is to be 1 or more', { retry: { backoffFactor: 0.5 } }],
 ])('%s: otherwise it is refused (%o)', (rule, change) => {
   const read = () => workflowOf('folder/example.ts', { ...definition, ...change })
-  expect(read).toThrow(WorkflowRefused)
-  expect(read).toThrow(new WorkflowRefused(`folder/example.ts is not a workflow: ${rule}.`))
+  expect(read).toThrow(WorkflowError)
+  expect(read).toThrow(new WorkflowError(`folder/example.ts is not a workflow: ${rule}.`))
 })
 
 test.each([undefined, null, 'text', [], () => definition])(

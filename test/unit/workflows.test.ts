@@ -1,8 +1,8 @@
 /** The checks of variables and outputs against their schemas: misfits by pointer, defaults, secrets wherever they are. */
 import { expect, test } from 'vitest'
-import type { Secrets } from '../../src/workflows/secrets.ts'
-import { type JsonSchema, WorkflowRefused } from '../../src/workflows/workflow.ts'
-import { Workflows } from '../../src/workflows/workflows.ts'
+import type { Secrets } from '../../src/domain/workflows/secrets.ts'
+import { type JsonSchema, WorkflowError } from '../../src/domain/workflows/workflow.ts'
+import { Workflows } from '../../src/domain/workflows/workflows.ts'
 import { workflow } from '../support/store.ts'
 
 const mask = '********'
@@ -268,6 +268,6 @@ test.each<[string, Parameters<typeof workflow>[0]]>([
   ['output', { output: { patern: 'x' } }],
 ])('a %s schema that is not valid is refused with one sentence', (member, change) => {
   const load = () => new Workflows([workflow(change)])
-  expect(load).toThrow(WorkflowRefused)
+  expect(load).toThrow(WorkflowError)
   expect(load).toThrow(new RegExp(`^The ${member} schema of workflow "anything" is not valid: [^\\n]+\\.$`))
 })

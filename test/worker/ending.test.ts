@@ -1,9 +1,9 @@
 /** Attempts that are ended from outside: their run is cancelled, or their worker stops. */
 import { writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
-import { patience } from '../support/patience.ts'
 import { gone } from '../support/processes.ts'
 import { queueRun } from '../support/store.ts'
+import { patience } from '../support/timeouts.ts'
 import { finished, history, openInstallation, started, startWorker } from '../support/worker.ts'
 
 describe.concurrent('a worker', () => {

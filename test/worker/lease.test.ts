@@ -4,14 +4,14 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test, vi } from 'vitest'
-import type { Claim } from '../../src/runs/claim.ts'
-import { Workers } from '../../src/runs/workers.ts'
+import type { Claim } from '../../src/domain/runs/claim.ts'
+import { Workers } from '../../src/domain/runs/workers.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
-import { type Session, type Store, StoreUnavailable } from '../../src/storage/store.ts'
-import { patience } from '../support/patience.ts'
+import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
 import { gone } from '../support/processes.ts'
 import { queueRun } from '../support/store.ts'
 import { sqlite } from '../support/stores.ts'
+import { patience } from '../support/timeouts.ts'
 import { finished, history, openInstallation, started, startWorker } from '../support/worker.ts'
 
 describe.concurrent('a worker', () => {
@@ -96,13 +96,13 @@ describe.concurrent('a worker', () => {
       const workers = new Workers(domain.store)
       let refusals = 0
       const write: Store['write'] = (work) =>
-        domain.store.write((session) => {
-          const all: Session['all'] = async (sql, values) => {
-            if (!sql.includes(' workers ') || refusals > 2) return session.all(sql, values)
+        domain.store.write((tx) => {
+          const all: Transaction['all'] = async (sql, values) => {
+            if (!sql.includes(' workers ') || refusals > 2) return tx.all(sql, values)
             refusals += 1
             throw new Error('No more workers fit in.')
           }
-          return work({ ...session, all })
+          return work({ ...tx, all })
         })
       const { fatal } = await startWorker(test, { ...domain, store: { ...domain.store, write } }, { leaseSeconds: 0.6 })
       const run = await queueRun(domain, principal, { workflowId: 'talk' })

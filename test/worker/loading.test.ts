@@ -3,11 +3,11 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { WorkflowError } from '../../src/domain/workflows/workflow.ts'
+import { describeWorkflows } from '../../src/domain/workflows/workflows.ts'
 import type { Worker } from '../../src/worker/worker.ts'
-import { WorkflowRefused } from '../../src/workflows/workflow.ts'
-import { describeWorkflows } from '../../src/workflows/workflows.ts'
-import { patience } from '../support/patience.ts'
 import { newAccount, newPlace, openDomain, queueRun, type Test } from '../support/store.ts'
+import { patience } from '../support/timeouts.ts'
 import { finished, moduleText, startWorker, writeModules } from '../support/worker.ts'
 
 /** How many processes there are that were started for the folder. */
@@ -63,7 +63,7 @@ describe.concurrent('a folder of workflows', () => {
   test.for(refused)('is refused when a module %s', async ([, modules, sentence], test) => {
     const folder = await writeModules(test, modules)
     for (const error of await refusals(test, folder)) {
-      expect(error).toBeInstanceOf(WorkflowRefused)
+      expect(error).toBeInstanceOf(WorkflowError)
       expect((error as Error).message).toMatch(sentence)
     }
     await vi.waitUntil(() => processesFor(folder) === 0, patience)
@@ -72,7 +72,7 @@ describe.concurrent('a folder of workflows', () => {
   test('is refused when a schema is not valid, and no process is left of it', async (test) => {
     const folder = await writeModules(test, { 'a.mjs': moduleText('a', "output: { type: 'strnig' }, run: () => null") })
     const [, error] = await refusals(test, folder)
-    expect(error).toBeInstanceOf(WorkflowRefused)
+    expect(error).toBeInstanceOf(WorkflowError)
     expect((error as Error).message).toMatch(/^The output schema of workflow "a" is not valid: .+\.$/)
     await vi.waitUntil(() => processesFor(folder) === 0, patience)
   })
@@ -80,7 +80,7 @@ describe.concurrent('a folder of workflows', () => {
   test('is refused when a module waits for what never comes', async (test) => {
     const folder = await writeModules(test, { 'a.mjs': 'await new Promise(() => {})' })
     const sentence = `A module of WORKFLOWS_DIR (${folder}) ended its process while it was loaded (exit code 13).`
-    await expect(describeWorkflows(folder)).rejects.toThrow(new WorkflowRefused(sentence))
+    await expect(describeWorkflows(folder)).rejects.toThrow(new WorkflowError(sentence))
   })
 
   test.for([
@@ -89,7 +89,7 @@ describe.concurrent('a folder of workflows', () => {
   ] as const)('is refused when a module %s for longer than it may take', async ([, text], test) => {
     const folder = await writeModules(test, { 'a.mjs': text })
     for (const error of await refusals(test, folder, 0.5)) {
-      expect(error).toBeInstanceOf(WorkflowRefused)
+      expect(error).toBeInstanceOf(WorkflowError)
       expect((error as Error).message).toBe(
         `The modules of WORKFLOWS_DIR (${folder}) have not loaded within 0.5 seconds: look for a top-level await or a loop that does not end.`,
       )
@@ -100,7 +100,7 @@ describe.concurrent('a folder of workflows', () => {
   test('is refused when it is not there', async (test) => {
     const folder = join(await newPlace(test), 'missing')
     for (const error of await refusals(test, folder)) {
-      expect(error).toBeInstanceOf(WorkflowRefused)
+      expect(error).toBeInstanceOf(WorkflowError)
       expect((error as Error).message).toMatch(/^WORKFLOWS_DIR \(\S+missing\) cannot be read: .+\.$/)
     }
   })
@@ -186,7 +186,7 @@ describe.concurrent('a worker', () => {
     expect(await finished(domain, first)).toMatchObject({ status: 'failed', reason: 'workflowExited' })
     const second = await queueRun(domain, principal, { workflowId: 'a' })
     await vi.waitUntil(() => fatal.length > 0, patience)
-    expect(fatal).toEqual([expect.any(WorkflowRefused)])
+    expect(fatal).toEqual([expect.any(WorkflowError)])
     const back = { status: 'queued', reason: 'workerStopped' }
     expect(await domain.runs.get(principal.accountId, second.id)).toMatchObject(back)
     await stopAndCount(worker, folder)

@@ -2,10 +2,10 @@
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
-import { eventsAfter } from '../../src/runs/store.ts'
-import { patience } from '../support/patience.ts'
+import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import { gone } from '../support/processes.ts'
 import { newPlace, queueRun } from '../support/store.ts'
+import { patience } from '../support/timeouts.ts'
 import { finished, history, openInstallation, started, startWorker, startWorkerProcess } from '../support/worker.ts'
 
 describe.concurrent('a worker process', () => {

@@ -1,7 +1,7 @@
 /** What a worker makes of runs: it executes them, tells what they say, and keeps them apart. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
-import { describeWorkflows } from '../../src/workflows/workflows.ts'
+import { describeWorkflows } from '../../src/domain/workflows/workflows.ts'
 import { gone } from '../support/processes.ts'
 import { newAccount, openDomain, queueRun } from '../support/store.ts'
 import {

@@ -21,7 +21,7 @@ import { type Key, keyBytes, keyOf, parseKey } from './key.ts'
 import { type KeyRing, noticeMilliseconds } from './key-ring.ts'
 
 /** A key file that nothing is to be encrypted with; the message says how to mend it. */
-export class KeyFileRefused extends Error {}
+export class KeyFileError extends Error {}
 
 export function keyFilePath(dataDirectory: string): string {
   return join(dataDirectory, 'encryption.key')
@@ -34,7 +34,7 @@ export class KeyFile implements KeyRing {
   #version: string | undefined
   #lookedAt: number
 
-  /** @throws {KeyFileRefused} when others than its owner can read the file, or when it does not hold keys. */
+  /** @throws {KeyFileError} when others than its owner can read the file, or when it does not hold keys. */
   constructor(path: string) {
     this.#path = path
     refuseReadableByOthers(path)
@@ -142,7 +142,7 @@ function keepOwner(path: string, draft: string): void {
   } catch {
     // Its group may not read it anyway.
     if (before.uid === after.uid) return
-    throw new KeyFileRefused(
+    throw new KeyFileError(
       `${path} belongs to another user (${before.uid}): call this as that user, or as root. Nothing was changed.`,
     )
   }
@@ -169,7 +169,7 @@ function read(path: string): Buffer[] {
     .filter((line) => line.trim() !== '')
   const keys = lines.map(parseKey).filter((key) => key !== undefined)
   if (keys.length > 0 && keys.length === lines.length) return keys
-  throw new KeyFileRefused(
+  throw new KeyFileError(
     `${path} does not hold ${lines.length > 1 ? 'on each line ' : ''}a key of ${keyBytes} bytes: restore it from a backup.`,
   )
 }
@@ -183,5 +183,5 @@ function versionOf(path: string): string | undefined {
 function refuseReadableByOthers(path: string): void {
   // Windows has other means, which the mode does not tell of.
   if (process.platform === 'win32' || (statSync(path).mode & 0o077) === 0) return
-  throw new KeyFileRefused(`${path} can be read by others than its owner: run \`chmod 600 ${path}\`.`)
+  throw new KeyFileError(`${path} can be read by others than its owner: run \`chmod 600 ${path}\`.`)
 }

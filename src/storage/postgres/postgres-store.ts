@@ -1,14 +1,14 @@
 /** The store beyond one machine: a PostgreSQL database that any number of processes share. */
 import type { Pool, PoolClient } from 'pg'
-import { type Commit, type Session, type Store, StoreUnavailable, type WriteOptions } from '../store.ts'
-import { PostgresBells } from './bells.ts'
-import { anyOf, lend, openPool, sessionOn } from './connections.ts'
-import { PostgresCounters } from './counters.ts'
+import { type Commit, type Store, StoreUnavailable, type Transaction, type WriteOptions } from '../store.ts'
 import { asUnavailable, isOutdated, isWorthRunningAgain } from './failures.ts'
-import { jobRunners, PostgresJobs } from './jobs.ts'
+import { jobRunners, PostgresJobs } from './pg-boss-jobs.ts'
+import { anyOf, lend, openPool, sessionOn } from './postgres-connections.ts'
+import { PostgresCounters } from './postgres-counters.ts'
+import { PostgresNotifications } from './postgres-notifications.ts'
 import { prepareDatabase, refusalOf } from './schema.ts'
 
-export { DatabaseRefused } from './schema.ts'
+export { DatabaseError as DatabaseRefused } from './schema.ts'
 
 export interface PostgresOptions {
   /** Of this process; one more listens. */
@@ -32,7 +32,7 @@ export async function openPostgresStore(url: string, options: Partial<PostgresOp
   const pool = openPool(url, connectionsMax)
   const jobs = new PostgresJobs(pool)
   const counters = new PostgresCounters(pool)
-  const bells = new PostgresBells(url, pool, fallbackRingMilliseconds)
+  const bells = new PostgresNotifications(url, pool, fallbackRingMilliseconds)
   try {
     await prepareDatabase(url, async () => {
       await jobs.prepare()
@@ -48,7 +48,7 @@ export async function openPostgresStore(url: string, options: Partial<PostgresOp
   }
 }
 
-function storeOn(pool: Pool, bells: PostgresBells, jobs: PostgresJobs, counters: PostgresCounters): Store {
+function storeOn(pool: Pool, bells: PostgresNotifications, jobs: PostgresJobs, counters: PostgresCounters): Store {
   /** Those under way, for whoever closes the store. */
   const writing = new Set<Promise<unknown>>()
   let closed = false
@@ -71,7 +71,7 @@ function storeOn(pool: Pool, bells: PostgresBells, jobs: PostgresJobs, counters:
       )
       return written
     },
-    ring: (bell) => bells.ring(bell),
+    notify: (bell) => bells.ring(bell),
     listen: (bell, listener) => bells.listen(bell, listener),
     // Nothing that PostgreSQL could be told: its vacuum, its log and its replicas take their time.
     scrub: async () => {},
@@ -97,7 +97,7 @@ function storeOn(pool: Pool, bells: PostgresBells, jobs: PostgresJobs, counters:
   }
 }
 
-type Work<Result> = (session: Session) => Promise<Result>
+type Work<Result> = (tx: Transaction) => Promise<Result>
 
 /** Of no meaning but that every write takes the first: alone, or beside others that share it. */
 const locks = { write: 7_361_024_519, claim: 7_361_024_520, upkeep: 7_361_024_521 }
@@ -134,9 +134,9 @@ function once<Result>(pool: Pool, work: Work<Result>, begin: string): Promise<Re
   return lend(pool, transaction, (client) => client.query('ROLLBACK'))
 }
 
-const sessions = new WeakMap<PoolClient, Session>()
+const sessions = new WeakMap<PoolClient, Transaction>()
 
-function sessionOf(client: PoolClient): Session {
+function sessionOf(client: PoolClient): Transaction {
   let session = sessions.get(client)
   if (!session) {
     session = sessionOn(client)

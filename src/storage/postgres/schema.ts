@@ -1,11 +1,11 @@
 /** Brings the database to this version's schema, one process at a time, and says in a sentence what is in the way. */
 import type { Client } from 'pg'
 import { migrate, StoreTooNew } from '../migrations/migrations.ts'
-import { connect, kyselyOn, schema } from './connections.ts'
 import { codeOf } from './failures.ts'
+import { connect, kyselyOn, schema } from './postgres-connections.ts'
 
 /** A database that cannot be used as it is; the message says what is wrong, and what to do. */
-export class DatabaseRefused extends Error {}
+export class DatabaseError extends Error {}
 
 export const oldestVersion = 15
 /** Of no meaning but that every process of the service takes the same: whoever has it migrates. */
@@ -18,7 +18,7 @@ const migrationMillisecondsMax = 60 * 60 * 1000
  * Makes or migrates what `act` and the service need. Processes that start together take turns.
  *
  * @param act what else has to be made, by the process whose turn it is.
- * @throws {DatabaseRefused}
+ * @throws {DatabaseError}
  */
 export async function prepareDatabase(url: string, act: () => Promise<void>): Promise<void> {
   const client = await connect(url, migrationMillisecondsMax).catch((error: unknown) => {
@@ -47,7 +47,7 @@ async function refuseOldVersions(client: Client): Promise<void> {
   const { rows } = await client.query<{ server_version_num: string }>('SHOW server_version_num')
   const version = Math.floor(Number(rows[0]?.server_version_num) / 10_000)
   if (version >= oldestVersion) return
-  throw new DatabaseRefused(
+  throw new DatabaseError(
     `The database of DATABASE_URL is PostgreSQL ${version}: set it to one of version ${oldestVersion} or later.`,
   )
 }
@@ -68,7 +68,7 @@ export async function refusePoolers(client: Client, url: string): Promise<void> 
       await client.query(nameSql, ['one'])
       await other.query(nameSql, ['other'])
       const { rows } = await client.query<{ name: string | null }>(nameOfSql)
-      if (rows[0]?.name !== 'one') throw new DatabaseRefused(throughPooler(placeOf(url)))
+      if (rows[0]?.name !== 'one') throw new DatabaseError(throughPooler(placeOf(url)))
     }
   } finally {
     await other.end().catch(() => {})
@@ -96,26 +96,26 @@ const sentences: Readonly<Record<string, (where: string, message: string) => str
 
 /** Without the password, which the URL has and messages of the driver may repeat. */
 export function refusalOf(error: unknown, url: string): unknown {
-  if (error instanceof DatabaseRefused || !(error instanceof Error)) return error
+  if (error instanceof DatabaseError || !(error instanceof Error)) return error
   const where = placeOf(url)
   const code = codeOf(error)
   const sentence = sentences[code ?? '']
   const message = messageOf(error)
-  if (sentence) return new DatabaseRefused(sentence(where, message), { cause: error })
+  if (sentence) return new DatabaseError(sentence(where, message), { cause: error })
   const isOfConnection = code === undefined || /^(08|57|53|E[A-Z])/.test(code)
   if (!isOfConnection || error instanceof StoreTooNew) return error
   if (/password must be a string/.test(message)) {
-    return new DatabaseRefused(`PostgreSQL at ${where} asks for a password: put it into DATABASE_URL.`, {
+    return new DatabaseError(`PostgreSQL at ${where} asks for a password: put it into DATABASE_URL.`, {
       cause: error,
     })
   }
   if (/SSL|TLS|certificate/i.test(message)) {
     const remedy = 'set up TLS there, or correct sslmode in DATABASE_URL'
-    return new DatabaseRefused(`PostgreSQL at ${where} and DATABASE_URL do not agree on TLS (${message}): ${remedy}.`, {
+    return new DatabaseError(`PostgreSQL at ${where} and DATABASE_URL do not agree on TLS (${message}): ${remedy}.`, {
       cause: error,
     })
   }
-  return new DatabaseRefused(
+  return new DatabaseError(
     `PostgreSQL at ${where} cannot be reached (${message}): start it, or correct DATABASE_URL.`,
     { cause: error },
   )

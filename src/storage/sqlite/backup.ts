@@ -7,10 +7,10 @@ import { closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSyn
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { syncDirectory } from '../keys/key-file.ts'
-import type { Inspection } from './inspection.ts'
+import type { Inspection } from './sqlite-inspection.ts'
 
 /** A backup that is not made, or not restored; the message says what to do. */
-export class BackupRefused extends Error {}
+export class BackupError extends Error {}
 
 export interface BackupHead {
   madeAt: number
@@ -26,7 +26,7 @@ export interface BackupOptions {
   verify(file: string): Promise<void>
 }
 
-/** Appears under its name when it is whole, verified and on the disk. @throws {BackupRefused} */
+/** Appears under its name when it is whole, verified and on the disk. @throws {BackupError} */
 export async function writeBackup(from: Inspection, file: string, options: BackupOptions): Promise<void> {
   refuseExisting(file, options.overwrite)
   const draft = `${file}.${randomBytes(4).toString('hex')}.partial`
@@ -43,7 +43,7 @@ export async function writeBackup(from: Inspection, file: string, options: Backu
   } catch (error) {
     rmSync(draft, { force: true })
     rmSync(`${draft}-journal`, { force: true })
-    throw isOfSystem(error) ? new BackupRefused(`${file} could not be written: ${error.message}.`) : error
+    throw isOfSystem(error) ? new BackupError(`${file} could not be written: ${error.message}.`) : error
   }
 }
 
@@ -53,7 +53,7 @@ function copy(from: Inspection, draft: string): void {
   } catch (error) {
     const { errcode = 0, message } = error as { errcode?: number; message: string }
     if ((errcode & 0xff) !== corrupt) throw error
-    throw new BackupRefused(`${from.path} is damaged (${message}): restore an earlier backup.`)
+    throw new BackupError(`${from.path} is damaged (${message}): restore an earlier backup.`)
   }
 }
 
@@ -62,11 +62,11 @@ const corrupt = 11
 
 function refuseExisting(file: string, overwrite: boolean): void {
   const found = statSync(file, { throwIfNoEntry: false })
-  if (found?.isDirectory()) throw new BackupRefused(`${file} is a directory: name a file in it.`)
+  if (found?.isDirectory()) throw new BackupError(`${file} is a directory: name a file in it.`)
   if (found && !overwrite) {
-    throw new BackupRefused(`${file} exists: name another file, or call this with --overwrite.`)
+    throw new BackupError(`${file} exists: name another file, or call this with --overwrite.`)
   }
-  if (!existsSync(dirname(file))) throw new BackupRefused(`${dirname(file)} does not exist: make it first.`)
+  if (!existsSync(dirname(file))) throw new BackupError(`${dirname(file)} does not exist: make it first.`)
 }
 
 /** A full disk, a missing right, a broken device. */
@@ -98,9 +98,9 @@ export function sync(file: string): void {
 
 const magic = 'SQLite format 3\0'
 
-/** What the file says of itself. @throws {BackupRefused} when it is no backup, or not whole. */
+/** What the file says of itself. @throws {BackupError} when it is no backup, or not whole. */
 export function readHead(file: string): BackupHead {
-  const noBackup = new BackupRefused(`${file} is no backup: name a file that \`backup\` has made.`)
+  const noBackup = new BackupError(`${file} is no backup: name a file that \`backup\` has made.`)
   const found = statSync(file, { throwIfNoEntry: false })
   const header = found?.isFile() ? headerOf(file) : undefined
   if (!header) throw noBackup
@@ -122,8 +122,8 @@ export function readHead(file: string): BackupHead {
   }
 }
 
-function notWhole(file: string, fault: unknown): BackupRefused {
-  return new BackupRefused(`${file} is not whole (${fault}): use another backup.`)
+function notWhole(file: string, fault: unknown): BackupError {
+  return new BackupError(`${file} is not whole (${fault}): use another backup.`)
 }
 
 /** Of a database file: how large it has to be (sqlite.org/fileformat.html, sections 1.3.2 and 1.3.7). */

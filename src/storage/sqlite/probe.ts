@@ -1,7 +1,7 @@
 /** Tries in a directory what the store needs of its file system: a write-ahead log, and an fsync that reaches the disk. */
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { connect } from './connection.ts'
+import { connect } from './sqlite-connection.ts'
 
 export interface Settings {
   journalMode: unknown

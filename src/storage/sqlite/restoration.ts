@@ -3,8 +3,8 @@ import { chownSync, existsSync, linkSync, mkdirSync, renameSync, rmSync, statSyn
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { keyFilePath, syncDirectory } from '../keys/key-file.ts'
-import { BackupRefused } from './backup.ts'
-import { isBusy } from './connection.ts'
+import { BackupError } from './backup.ts'
+import { isBusy } from './sqlite-connection.ts'
 
 export interface Replacement {
   /** The data directory. */
@@ -23,7 +23,7 @@ export function storePath(directory: string): string {
  * Returns where the files are kept that were there before; `undefined` when there were none. That place is a data
  * directory, too.
  *
- * @throws {BackupRefused} when any process has the store open.
+ * @throws {BackupError} when any process has the store open.
  */
 export function replaceStore({ directory, from, replace }: Replacement): string | undefined {
   const path = storePath(directory)
@@ -42,8 +42,8 @@ export function replaceStore({ directory, from, replace }: Replacement): string 
   }
 }
 
-export function storeExists(directory: string): BackupRefused {
-  return new BackupRefused(
+export function storeExists(directory: string): BackupError {
+  return new BackupError(
     `There is a store in ${directory}: set DATA_DIR to another directory, or call this with --replace, which keeps the old store beside the new one.`,
   )
 }
@@ -56,7 +56,7 @@ function holdAlone(path: string): { exists: boolean; release(): void } {
   if (!existsSync(path)) return { exists: false, release: () => {} }
   const database = new DatabaseSync(path, { timeout: 0 })
   const release = () => database.close()
-  const inUse = new BackupRefused(`${path} is in use: stop the service, its workers and commands, and call this again.`)
+  const inUse = new BackupError(`${path} is in use: stop the service, its workers and commands, and call this again.`)
   try {
     database.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE')
     // Another process may have opened it between the two.

@@ -5,10 +5,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isUpToDate, migrate } from '../migrations/migrations.ts'
 import { type Store, StoreUnavailable } from '../store.ts'
-import { Bells } from './bells.ts'
-import { Commits } from './commits.ts'
-import { answering, connect, patiently } from './connection.ts'
-import { SqliteCounters } from './counters.ts'
+import { FileNotifications } from './file-notifications.ts'
+import { Commits } from './group-commit.ts'
+import { answering, connect, patiently } from './sqlite-connection.ts'
+import { SqliteCounters } from './sqlite-counters.ts'
 
 export interface SqliteOptions {
   /** How long opening the store waits for another process that opens, migrates or closes it. */
@@ -43,13 +43,13 @@ export async function openSqliteStore(directory: string, options: Partial<Sqlite
   // A connection of its own, so that reads never see what is not committed yet.
   const reader = connect(path, { readOnly: true })
   const commits = new Commits(writer, lockWaitMillisecondsMax)
-  const bells = new Bells(join(directory, 'bells'), fallbackRingMilliseconds)
+  const bells = new FileNotifications(join(directory, 'bells'), fallbackRingMilliseconds)
   const counters = new SqliteCounters(directory)
   return {
-    read: reader.session,
+    read: reader.tx,
     counters,
     write: (work, options) => commits.write(work, options),
-    ring: (bell) => bells.ring(bell),
+    notify: (bell) => bells.ring(bell),
     listen: (bell, listener) => bells.listen(bell, listener),
     scrub: () => emptyLog(writer.database, scrubWaitMillisecondsMax),
     check: async () => {
@@ -91,11 +91,11 @@ async function emptyLog(database: DatabaseSync, milliseconds: number): Promise<v
  * waits for whoever writes, who may be frozen.
  */
 async function migrateFile(path: string): Promise<void> {
-  const { database, session } = connect(path, { readOnly: false })
+  const { database, tx } = connect(path, { readOnly: false })
   try {
-    if (await isUpToDate(session.query)) return
+    if (await isUpToDate(tx.query)) return
     database.exec('BEGIN IMMEDIATE')
-    await migrate(session.query)
+    await migrate(tx.query)
     database.exec('COMMIT')
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK')

@@ -1,10 +1,11 @@
 /** A process that creates API keys as fast as it can when it is told to: `node create-keys.ts SETTINGS`. */
-import { ApiKeyRefused } from '../../../src/api-keys/api-key.ts'
-import { ApiKeys } from '../../../src/api-keys/api-keys.ts'
-import { operator } from '../../../src/audit-log/audit-log.ts'
+
 import { readConfig } from '../../../src/config.ts'
-import { knownScopes } from '../../../src/documents.ts'
-import { openStore } from '../../../src/installation.ts'
+import { ApiKeyError } from '../../../src/domain/api-keys/api-key.ts'
+import { ApiKeys } from '../../../src/domain/api-keys/api-keys.ts'
+import { operator } from '../../../src/domain/audit-log/audit-log.ts'
+import { openStore } from '../../../src/domain/installation.ts'
+import { knownScopes } from '../../../src/openapi/served-documents.ts'
 import { untilAvailable } from '../../../src/worker/reporter.ts'
 
 export interface Wanted {
@@ -30,7 +31,7 @@ process.on('message', async ({ accountId, userIds, count }: Wanted) => {
   })
   const results = await Promise.allSettled(created)
   const refusals = results.filter((result) => result.status === 'rejected')
-  const other = refusals.find(({ reason }) => !(reason instanceof ApiKeyRefused))
+  const other = refusals.find(({ reason }) => !(reason instanceof ApiKeyError))
   if (other) throw other.reason
   process.send?.({ made: count - refusals.length, refused: refusals.length } satisfies Made)
 })

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { readConfig } from '../../../src/config.ts'
-import { openStore } from '../../../src/installation.ts'
+import { openStore } from '../../../src/domain/installation.ts'
 import { newFleet } from '../../support/fleet.ts'
 import { fleetStores } from '../../support/fleet-stores.ts'
 import { startProcess } from '../../support/processes.ts'

@@ -1,2 +1,2 @@
 /** Says its secret in every way a workflow can. */
-export { default } from '../../../contract/workflows/betray.ts'
+export { default } from '../../../operations/workflows/betray.ts'

@@ -1,2 +1,2 @@
 /** Ends at once. */
-export { default } from '../../../contract/workflows/greet.ts'
+export { default } from '../../../operations/workflows/greet.ts'

@@ -1,0 +1,92 @@
+/** `restore FILE`: makes what `backup` has written the store of a data directory that nobody uses. */
+import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { type Config, readConfig } from '../config.ts'
+import { openLatest } from '../storage/encrypted-columns.ts'
+import { DecryptionError, Encryption } from '../storage/encryption.ts'
+import { KeyFile, keyFilePath } from '../storage/keys/key-file.ts'
+import { FixedKeys, type KeyRing } from '../storage/keys/key-ring.ts'
+import { schemaDifference } from '../storage/migrations/migrations.ts'
+import { BackupError, isOfSystem, readHead, removeHead } from '../storage/sqlite/backup.ts'
+import { replaceStore, storeExists, storePath } from '../storage/sqlite/restoration.ts'
+import { connect } from '../storage/sqlite/sqlite-connection.ts'
+import { sealedIn } from './doctor/encryption-key.ts'
+import { refusePostgres } from './postgres-backup.ts'
+import { print } from './print.ts'
+
+export async function restore(
+  file: string,
+  { replace = false }: { replace?: boolean },
+  environment: NodeJS.ProcessEnv = process.env,
+): Promise<void> {
+  refusePostgres(environment)
+  const config = readConfig(environment)
+  const { DATA_DIR: directory } = config
+  const source = resolve(file)
+  if (!replace && existsSync(storePath(directory))) throw storeExists(directory)
+  const { madeAt, keyFile } = readHead(source)
+  const from = await explainingSystem(directory, async () => {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    return mkdtempSync(join(directory, 'restoring-'))
+  })
+  try {
+    const kept = await explainingSystem(directory, async () => {
+      copyFileSync(source, storePath(from))
+      chmodSync(storePath(from), 0o600)
+      if (keyFile !== null) writeFileSync(keyFilePath(from), keyFile, { mode: 0o600, flush: true })
+      await verify(source, from, config)
+      removeHead(storePath(from))
+      return replaceStore({ directory, from, replace })
+    })
+    print(`Restored the store as it was at ${new Date(madeAt).toISOString()} to ${directory}.`)
+    if (kept) print(`What was there before is in ${kept}; remove it when you do not need it any more.`)
+  } finally {
+    rmSync(from, { recursive: true, force: true })
+  }
+}
+
+/** The service will start with it: it is of this version or an earlier one, and the keys fit. */
+async function verify(source: string, from: string, config: Config): Promise<void> {
+  const { tx, database } = connect(storePath(from), { readOnly: true })
+  try {
+    const schema = await schemaDifference(tx.query)
+    if (schema.newer.length > 0) {
+      throw new BackupError(`${source} was made by a newer version of this service: restore it with that version.`)
+    }
+    const columns = await sealedIn({ read: tx, schema })
+    if (columns.length === 0) return
+    const keys = keysFor(source, from, config)
+    await openLatest(tx, new Encryption(keys.ring), columns).catch((error: unknown) => {
+      if (!(error instanceof DecryptionError)) throw error
+      throw new BackupError(
+        `${keys.place} does not open what ${source} holds: put the key there that the store had when it was backed up.`,
+      )
+    })
+  } finally {
+    database.close()
+  }
+}
+
+/** Those that the service will use. */
+function keysFor(source: string, from: string, config: Config): { ring: KeyRing; place: string } {
+  const { DATA_DIR, ENCRYPTION_KEY, ENCRYPTION_KEY_PREVIOUS } = config
+  if (ENCRYPTION_KEY) {
+    return { ring: new FixedKeys([ENCRYPTION_KEY, ...(ENCRYPTION_KEY_PREVIOUS ?? [])]), place: 'ENCRYPTION_KEY' }
+  }
+  const [restored, present] = [keyFilePath(from), keyFilePath(DATA_DIR)]
+  if (existsSync(restored)) return { ring: new KeyFile(restored), place: 'The key file in the backup' }
+  if (existsSync(present)) return { ring: new KeyFile(present), place: present }
+  throw new BackupError(
+    `${source} was made without the encryption key: put the key file at ${present}, or set ENCRYPTION_KEY, and call this again.`,
+  )
+}
+
+/** A directory that is missing, not writable or full is the operator's to mend. */
+async function explainingSystem<Result>(directory: string, act: () => Promise<Result>): Promise<Result> {
+  try {
+    return await act()
+  } catch (error) {
+    if (!isOfSystem(error)) throw error
+    throw new BackupError(`${directory} cannot take the backup: ${error.message}. Nothing was changed.`)
+  }
+}

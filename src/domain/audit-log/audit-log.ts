@@ -1,0 +1,131 @@
+/**
+ * Who did what to an account's keys, browser contexts, users and settings. Entries are written with what they tell of,
+ * and never changed.
+ */
+import { v7 as uuid } from 'uuid'
+import type { Store, Transaction } from '../../storage/store.ts'
+import type { AuditLogTable } from '../../storage/tables.ts'
+
+/** Every kind of entry, in words for people. */
+export const actions = {
+  'apiKey.created': 'created an API key',
+  'apiKey.renamed': 'renamed an API key',
+  'apiKey.rotated': 'rotated an API key',
+  'apiKey.deleted': 'deleted an API key',
+  'apiKey.usedAfterDeletion': 'used a deleted API key',
+  'browserContext.created': 'created a browser context',
+  'browserContext.renamed': 'renamed a browser context',
+  'browserContext.deleted': 'deleted a browser context',
+  'browserContext.stateReplaced': 'replaced the state of a browser context',
+  'browserContext.restored': 'restored a version of a browser context',
+  'user.invited': 'invited a user',
+  'user.invitationWithdrawn': 'withdrew an invitation',
+  'user.joined': 'joined the account',
+  'user.roleChanged': 'changed a role',
+  'user.removed': 'removed a user',
+  'user.signedIn': 'signed in',
+  'user.signInLinkMade': 'made a sign-in link',
+  'user.described': 'changed their name or e-mail',
+  'user.passwordChanged': 'changed a password',
+  'account.renamed': 'renamed the account',
+  'account.scopesEnabled': 'turned scopes on',
+  'account.scopesDisabled': 'turned scopes off',
+} as const
+
+export type Action = keyof typeof actions
+
+export function isAction(text: string): text is Action {
+  return Object.hasOwn(actions, text)
+}
+
+/** Who acts: a user in the dashboard, whoever has the machine, or whoever calls with a key. */
+export interface Actor {
+  kind: 'user' | 'operator' | 'caller'
+  id: string | null
+  name: string
+}
+
+/** Whoever can run commands on the machine. */
+export const operator: Actor = { kind: 'operator', id: null, name: 'command line' }
+
+export interface AuditEntry {
+  id: string
+  at: number
+  action: Action
+  by: Actor
+  /** The key, browser context, user or invitation that it is about, with its name as it was then. */
+  subject: { id: string; name: string } | null
+  details: Record<string, unknown>
+}
+
+export type NewEntry = Pick<AuditEntry, 'action' | 'by'> & Partial<Pick<AuditEntry, 'subject' | 'details' | 'at'>>
+
+/** Writes an entry in the transaction of what it tells of. */
+export async function record({ query }: Transaction, accountId: string, entry: NewEntry): Promise<void> {
+  const { action, by, subject = null, details = {}, at = Date.now() } = entry
+  await query
+    .insertInto('audit_log')
+    .values({
+      id: uuid(),
+      account_id: accountId,
+      at,
+      action,
+      actor_kind: by.kind,
+      actor_id: by.id,
+      actor_name: by.name,
+      subject_id: subject?.id ?? null,
+      subject_name: subject?.name ?? null,
+      details: JSON.stringify(details),
+    })
+    .execute()
+}
+
+export interface AuditFilter {
+  action?: Action | undefined
+  /** The user who did it. */
+  actorId?: string | undefined
+}
+
+const entriesPerRead = 500
+
+export class AuditLog {
+  readonly #store: Store
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  /** Entries of the account, newest first, from before the entry `before` on. */
+  async list(
+    accountId: string,
+    { action, actorId, before, limit }: AuditFilter & { before?: string | undefined; limit: number },
+  ): Promise<AuditEntry[]> {
+    let rows = this.#store.read.query.selectFrom('audit_log').selectAll().where('account_id', '=', accountId)
+    if (action !== undefined) rows = rows.where('action', '=', action)
+    if (actorId !== undefined) rows = rows.where('actor_id', '=', actorId)
+    if (before !== undefined) rows = rows.where('id', '<', before)
+    return (await rows.orderBy('id', 'desc').limit(limit).execute()).map(entryOf)
+  }
+
+  /** All entries of the account, newest first; read in parts, so that a long log does not fill the memory. */
+  async *all(accountId: string, filter: AuditFilter): AsyncGenerator<AuditEntry> {
+    let before: string | undefined
+    for (;;) {
+      const entries = await this.list(accountId, { ...filter, before, limit: entriesPerRead })
+      yield* entries
+      before = entries.at(-1)?.id
+      if (entries.length < entriesPerRead) return
+    }
+  }
+}
+
+function entryOf(row: AuditLogTable): AuditEntry {
+  return {
+    id: row.id,
+    at: row.at,
+    action: row.action as Action,
+    by: { kind: row.actor_kind as Actor['kind'], id: row.actor_id, name: row.actor_name },
+    subject: row.subject_id === null ? null : { id: row.subject_id, name: row.subject_name ?? '' },
+    details: JSON.parse(row.details),
+  }
+}

@@ -1,0 +1,84 @@
+/** The operations of the Browser Context API, in the document's words. */
+import type { BrowserContextAlphaHandlers } from '../../../generated/browser-context.alpha/server.ts'
+import type { components } from '../../../generated/browser-context.alpha/types.ts'
+import { invalidRequest, notFound } from '../../contract/problem.ts'
+import type { Principal } from '../api-keys/api-key.ts'
+import type { BrowserContext, BrowserContexts } from './browser-contexts.ts'
+import type { ContextVersions, HeldBy } from './context-versions.ts'
+
+type Wire = components['schemas']['BrowserContext']
+
+const nameTaken = {
+  status: 409,
+  problem: {
+    kind: 'name-taken',
+    detail: 'The account has a browser context of this name already. Nothing was stored.',
+    errors: [{ pointer: '/name', detail: 'is taken' }],
+  },
+} as const
+
+export interface BrowserContextDependencies {
+  browserContexts: BrowserContexts
+  contextVersions: ContextVersions
+}
+
+export function browserContextOperations(parts: BrowserContextDependencies): BrowserContextAlphaHandlers<Principal> {
+  const { browserContexts: contexts, contextVersions: versions } = parts
+  return {
+    async listBrowserContexts({ principal, query }) {
+      const page = await contexts.list(principal.accountId, query)
+      if (!page) return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
+      return { status: 200, body: { data: page.contexts.map(wireOf), nextCursor: page.nextCursor } }
+    },
+
+    async createBrowserContext({ principal, body }) {
+      const context = await contexts.create(principal.accountId, body?.name)
+      if (!context) return nameTaken
+      return { status: 201, headers: { Location: `/alpha/browser-contexts/${context.id}` }, body: wireOf(context) }
+    },
+
+    async getBrowserContext({ principal, path }) {
+      const context = await contexts.get(principal.accountId, path.browserContextId)
+      return context ? { status: 200, body: wireOf(context) } : notFound('browser context')
+    },
+
+    async updateBrowserContext({ principal, path, body }) {
+      const renamed = await contexts.rename(principal.accountId, path.browserContextId, body.name)
+      if (renamed === 'noSuchContext') return notFound('browser context')
+      if (renamed === 'nameTaken') return nameTaken
+      return { status: 200, body: wireOf(renamed) }
+    },
+
+    async deleteBrowserContext({ principal, path }) {
+      const deleted = await contexts.delete(principal.accountId, path.browserContextId)
+      return deleted ? { status: 204 } : notFound('browser context')
+    },
+
+    async getStorageState({ principal, path }) {
+      const state = await versions.read(principal.accountId, path.browserContextId)
+      return state === undefined ? notFound('browser context') : { status: 200, body: JSON.parse(state) }
+    },
+
+    async putStorageState({ principal, path, body }) {
+      const { accountId, apiKeyId } = principal
+      const replaced = await versions.replace(accountId, path.browserContextId, JSON.stringify(body), { apiKeyId })
+      if (!replaced) return notFound('browser context')
+      return 'heldByRunId' in replaced ? inUse(replaced) : { status: 204 }
+    },
+  }
+}
+
+function inUse({ heldByRunId }: HeldBy) {
+  const detail = `Run ${heldByRunId} holds the browser context. Wait for its end, or cancel it. Nothing was stored.`
+  return { status: 409, problem: { kind: 'browser-context-in-use', detail } } as const
+}
+
+function wireOf(context: BrowserContext): Wire {
+  const { createdAt, updatedAt, lastUsedAt } = context
+  return {
+    ...context,
+    createdAt: new Date(createdAt).toISOString(),
+    updatedAt: new Date(updatedAt).toISOString(),
+    lastUsedAt: lastUsedAt === null ? null : new Date(lastUsedAt).toISOString(),
+  }
+}

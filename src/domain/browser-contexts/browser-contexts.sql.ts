@@ -1,0 +1,28 @@
+/** The SQL that finds browser contexts. */
+import { knownId } from '../../storage/ids.ts'
+import type { Transaction } from '../../storage/store.ts'
+import type { BrowserContextsRow } from '../../storage/tables.ts'
+
+/** A context with what is told of its current version. */
+export type ContextRow = BrowserContextsRow & { size_bytes: number | null; cookie_domains: string | null }
+
+export function contextsOf({ query }: Transaction, accountId: string) {
+  return query
+    .selectFrom('browser_contexts')
+    .leftJoin('browser_context_versions', 'browser_context_versions.id', 'browser_contexts.version_id')
+    .selectAll('browser_contexts')
+    .select(['browser_context_versions.size_bytes', 'browser_context_versions.cookie_domains'])
+    .where('account_id', '=', accountId)
+    .where('deleted_at', 'is', null)
+}
+
+export async function findContext(tx: Transaction, accountId: string, id: string): Promise<ContextRow | undefined> {
+  const known = knownId(id)
+  if (known === undefined) return undefined
+  return contextsOf(tx, accountId).where('browser_contexts.id', '=', known).executeTakeFirst()
+}
+
+export async function isTaken({ query }: Transaction, accountId: string, name: string): Promise<boolean> {
+  const row = query.selectFrom('browser_contexts').select('id').where('account_id', '=', accountId)
+  return (await row.where('name', '=', name).executeTakeFirst()) !== undefined
+}

@@ -1,0 +1,172 @@
+/** The Execution API's operations on runs, in the document's words. */
+import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
+import type { components } from '../../../generated/execution.v1/types.ts'
+import type { ServerSentEvent } from '../../contract/handler.ts'
+import { preferredWait } from '../../contract/prefer.ts'
+import { invalidRequest, notFound } from '../../contract/problem.ts'
+import type { Principal } from '../api-keys/api-key.ts'
+import type { RunArtifacts } from './artifacts.ts'
+import type { Run, RunEvent } from './run.ts'
+import type { RunFeed } from './run-feed.ts'
+import { isFinal } from './run-state.ts'
+import type { Runs } from './runs.ts'
+
+type Wire = components['schemas']['Run']
+type Operations = Pick<
+  ExecutionV1Handlers<Principal>,
+  'queueRemoteRun' | 'listRuns' | 'getRun' | 'cancelRun' | 'streamRunEvents' | 'getRunArtifact'
+>
+
+/** Quiet seconds after which a comment is sent, so that no proxy takes the connection for dead. */
+const heartbeatSeconds = 15
+
+export interface RunDependencies {
+  runs: Runs
+  artifacts: RunArtifacts
+  feed: RunFeed
+}
+
+export function runOperations({ runs, artifacts, feed }: RunDependencies): Operations {
+  return {
+    async queueRemoteRun(request) {
+      const { principal, path, query, header, body } = request
+      if (query.expiresInSeconds !== undefined && query.expiresInSeconds <= query.delaySeconds) {
+        return invalidRequest([{ parameter: 'expiresInSeconds', detail: 'must be longer than delaySeconds' }])
+      }
+      const { browserContextId, persistContext } = query
+      const queued = await runs.queue(principal, {
+        workflowId: path.workflowId,
+        variables: body.variableData,
+        idempotencyKey: header['Idempotency-Key'],
+        delaySeconds: query.delaySeconds,
+        expiresInSeconds: query.expiresInSeconds,
+        priority: query.priority,
+        browserContext: browserContextId === undefined ? undefined : { id: browserContextId, persist: persistContext },
+      })
+      if (queued.kind === 'noSuchWorkflow') return notFound('workflow')
+      if (queued.kind === 'noSuchBrowserContext') return noSuchBrowserContext
+      if (queued.kind === 'usesNoBrowser') return usesNoBrowser
+      if (queued.kind === 'idempotencyConflict') return idempotencyConflict
+      if (queued.kind === 'tooManyQueuedRuns') return tooManyQueuedRuns(queued)
+      if (queued.kind === 'variablesMisfit') {
+        const below = (pointer: string) => `/variableData${pointer}`
+        return invalidRequest(queued.misfits.map(({ pointer, detail }) => ({ pointer: below(pointer), detail })))
+      }
+      const wait = preferredWait(header.Prefer)
+      // The run is stored by now; if it cannot be waited for, the 202 is true all the same.
+      const waited = wait !== undefined && feed.waitUntilFinished(runs, queued.run, wait, request.signal)
+      const run = waited ? await waited.catch(() => queued.run) : queued.run
+      const headers = {
+        Location: `/v1/execution/runs/${run.id}`,
+        ...(wait !== undefined && { 'Preference-Applied': `wait=${wait}` }),
+        ...(queued.replayed && { 'Idempotent-Replayed': 'true' as const }),
+      }
+      const finished = wait !== undefined && isFinal(run.status)
+      return finished ? { status: 200, headers, body: wireOf(run) } : { status: 202, headers, body: wireOf(run) }
+    },
+
+    async listRuns({ principal, query }) {
+      const moment = (text: string | undefined) => (text === undefined ? undefined : Date.parse(text))
+      const { createdAfter, createdBefore, ...same } = query
+      const filters = { createdAfter: moment(createdAfter), createdBefore: moment(createdBefore) }
+      const page = await runs.list(principal.accountId, { ...same, ...filters })
+      if (!page) return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
+      return { status: 200, body: { data: page.runs.map(wireOf), nextCursor: page.nextCursor } }
+    },
+
+    async getRun({ principal, path }) {
+      const run = await runs.get(principal.accountId, path.runId)
+      return run ? { status: 200, body: wireOf(run) } : notFound('run')
+    },
+
+    async cancelRun({ principal, path }) {
+      const run = await runs.cancel(principal.accountId, path.runId)
+      return run ? { status: 200, body: wireOf(run) } : notFound('run')
+    },
+
+    async streamRunEvents({ principal, path, header, signal, stillAuthenticated }) {
+      const run = await runs.get(principal.accountId, path.runId)
+      if (!run) return notFound('run')
+      const after = Number(header['Last-Event-ID'] ?? 0)
+      if (isFinal(run.status) && !(await feed.hasEventsAfter(run.id, after))) return { status: 204 }
+      const events = feed.events(run.id, after, 1, signal)
+      return { status: 200, events: whileAuthenticated(events, stillAuthenticated) }
+    },
+
+    async getRunArtifact({ principal, path }) {
+      const artifact = await artifacts.read(principal.accountId, path.runId, path.artifactName)
+      if (!artifact) return notFound('artifact')
+      const headers = {
+        'Content-Disposition': `attachment; filename="${artifact.name}"`,
+        'X-Content-Type-Options': 'nosniff' as const,
+      }
+      return { status: 200, headers, bytes: artifact.content, mediaType: artifact.mediaType }
+    },
+  }
+}
+
+const noSuchBrowserContext = notFound('browser context', [
+  { parameter: 'browserContextId', detail: 'names no browser context of this account' },
+])
+
+const usesNoBrowser = invalidRequest([
+  { parameter: 'browserContextId', detail: 'is for workflows that use a browser, and this one uses none' },
+])
+
+const idempotencyConflict = {
+  status: 409,
+  problem: {
+    kind: 'idempotency-conflict',
+    detail: 'This Idempotency-Key was used with another request in the last 24 hours. Nothing was stored.',
+    errors: [{ header: 'Idempotency-Key', detail: 'was used with another request' }],
+  },
+} as const
+
+/** Seconds after which some of the runs may have started; nobody knows. */
+const retryAfterSeconds = '5'
+
+function tooManyQueuedRuns({ queuedMax }: { queuedMax: number }) {
+  const detail = `This account has ${queuedMax} queued runs, and may have no more. Try again when some of them have started, or cancel some.`
+  return {
+    status: 429 as const,
+    headers: { 'Retry-After': retryAfterSeconds },
+    problem: { kind: 'too-many-queued-runs' as const, detail },
+  }
+}
+
+/** Ends the stream when its API key is deleted or expires: before the next event, and within a second of silence. */
+async function* whileAuthenticated(
+  events: AsyncIterable<RunEvent | null>,
+  stillAuthenticated: () => Promise<boolean>,
+): AsyncGenerator<ServerSentEvent> {
+  let quietSeconds = 0
+  for await (const event of events) {
+    if (!(await stillAuthenticated())) return
+    quietSeconds = event ? 0 : quietSeconds + 1
+    if (event) yield { id: String(event.sequence), event: event.type, data: wireEventOf(event) }
+    else if (quietSeconds % heartbeatSeconds === 0) yield null
+  }
+}
+
+function wireEventOf({ type, sequence, at, data }: RunEvent) {
+  return { type, sequence, at: new Date(at).toISOString(), ...data }
+}
+
+function wireOf(run: Run): Wire {
+  const moment = (at: number | null) => (at === null ? null : new Date(at).toISOString())
+  const { accountId: _, apiKeyId: __, userId: ___, variables, artifacts, ...same } = run
+  return {
+    ...same,
+    variableData: variables,
+    artifacts: artifacts.map(({ createdAt, expiresAt, ...artifact }) => ({
+      ...artifact,
+      createdAt: new Date(createdAt).toISOString(),
+      expiresAt: new Date(expiresAt).toISOString(),
+    })),
+    createdAt: new Date(run.createdAt).toISOString(),
+    availableAt: moment(run.availableAt),
+    expiresAt: moment(run.expiresAt),
+    startedAt: moment(run.startedAt),
+    finishedAt: moment(run.finishedAt),
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Loads the modules of WORKFLOWS_DIR. Only processes that run workflows do this: their code never runs in the one
+ * that serves the API.
+ */
+import { readdir } from 'node:fs/promises'
+import { registerHooks } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { WorkflowDefinition } from './define-workflow.ts'
+import { type Workflow, WorkflowError, workflowOf } from './workflow.ts'
+
+export interface LoadedWorkflow extends Workflow {
+  run: WorkflowDefinition<object, object, true>['run']
+}
+
+/** Every module directly in the directory is a workflow; what they share goes into folders below it. */
+const modulePattern = /(?<!\.d|\.test)\.(ts|mts|js|mjs)$/
+
+/** @throws {WorkflowError} with one sentence, when a module does not load or two have the same id. */
+export async function loadWorkflows(directory: string): Promise<Map<string, LoadedWorkflow>> {
+  resolveOwnPackage(directory)
+  const loaded = new Map<string, LoadedWorkflow>()
+  const paths = new Map<string, string>()
+  for (const path of await modulesIn(directory)) {
+    const definition = await load(path)
+    const workflow = workflowOf(path, definition)
+    const other = paths.get(workflow.id)
+    if (other) throw new WorkflowError(`${other} and ${path} have the same id "${workflow.id}": rename one of them.`)
+    paths.set(workflow.id, path)
+    loaded.set(workflow.id, { ...workflow, run: (definition as LoadedWorkflow).run })
+  }
+  return loaded
+}
+
+async function modulesIn(directory: string): Promise<string[]> {
+  try {
+    const files = await readdir(directory)
+    return files
+      .filter((file) => modulePattern.test(file))
+      .sort()
+      .map((file) => join(directory, file))
+  } catch (error) {
+    throw new WorkflowError(`WORKFLOWS_DIR (${directory}) cannot be read: ${(error as Error).message}.`)
+  }
+}
+
+async function load(path: string): Promise<unknown> {
+  try {
+    return (await import(pathToFileURL(path).href)).default
+  } catch (error) {
+    const { name, message } = error instanceof Error ? error : { name: 'Error', message: String(error) }
+    throw new WorkflowError(`${path} does not load: ${name}: ${message.split('\n')[0]}.`)
+  }
+}
+
+/**
+ * Lets workflows import `execution-service/workflow` from wherever WORKFLOWS_DIR is. Inside this package Node resolves
+ * it by itself, and a hook would cost 20 MB: with one, Node strips types anew instead of taking them from its cache.
+ */
+function resolveOwnPackage(directory: string): void {
+  const packageRoot = fileURLToPath(new URL('../../..', import.meta.url))
+  if (`${directory}/`.startsWith(packageRoot)) return
+  const own = new URL('./define-workflow.ts', import.meta.url).href
+  registerHooks({
+    resolve: (specifier, context, next) =>
+      specifier === 'execution-service/workflow' ? { url: own, shortCircuit: true } : next(specifier, context),
+  })
+}

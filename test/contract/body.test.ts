@@ -1,0 +1,205 @@
+import { once } from 'node:events'
+import { createRequire } from 'node:module'
+import { connect } from 'node:net'
+import { describe, expect, test, vi } from 'vitest'
+import { bodyBytesMax } from '../../src/openapi/operations.ts'
+import { patience } from '../support/timeouts.ts'
+import { jsonType, key, type Sent, serve } from './served.ts'
+
+/** What a handler is given as body, or else the problem. */
+async function given(operationId: string, method: string, path: string, sent: Sent) {
+  let seen: unknown
+  const take = async (request: object) => {
+    seen = request
+    return operationId === 'putBook' ? { status: 201, headers: { Location: '' }, body: { title: '' } } : { status: 204 }
+  }
+  const { call } = await serve({ handlers: { [operationId]: take } })
+  const answer = await call(method, path, { ...sent, headers: [key, ...(sent.headers ?? [])] })
+  return seen ? { body: (seen as { body: unknown }).body } : answer
+}
+
+const put = (sent: Sent) => given('putBook', 'PUT', '/books/a', sent)
+const open = (sent: Sent) => given('openBook', 'POST', '/books', sent)
+const type = (value: string): [string, string] => ['Content-Type', value]
+const noLength: [string, string] = ['Content-Length', '0']
+const chunked: [string, string] = ['Transfer-Encoding', 'chunked']
+const errors = (...members: object[]) => ({
+  status: 400,
+  json: { type: '/docs/errors#invalid-request', errors: members },
+})
+
+describe('a body that fits', () => {
+  test('is given with the defaults of its schema', async () => {
+    expect(await put({ headers: [jsonType], body: '{"title":"A"}' })).toEqual({ body: { title: 'A', pages: 1 } })
+  })
+
+  test.each(['application/json; charset=utf-8', 'Application/JSON;charset="UTF-8"', 'application/json; version=1'])(
+    'is accepted as %s',
+    async (value) => {
+      expect(await put({ headers: [type(value)], body: '{"title":"A"}' })).toHaveProperty('body')
+    },
+  )
+
+  test('is accepted without a declared length', async () => {
+    expect(await put({ headers: [jsonType, chunked], body: '{"title":"A"}' })).toHaveProperty('body')
+  })
+
+  test(`may have ${bodyBytesMax} bytes`, async () => {
+    const body = JSON.stringify({ title: 'A', notes: { text: '' } })
+    const full = body.replace('"text":""', `"text":"${'x'.repeat(bodyBytesMax - body.length)}"`)
+    expect(await put({ headers: [jsonType], body: full })).toHaveProperty('body')
+  })
+})
+
+describe('whether there must be a body is decided by the document', () => {
+  test.each([
+    ['nothing', { headers: [noLength] }],
+    ['a Content-Type alone', { headers: [jsonType, noLength] }],
+    ['no bytes', { headers: [jsonType, chunked], body: '' }],
+    ['a byte order mark alone', { headers: [jsonType], body: '\uFEFF' }],
+  ] as [string, Sent][])('%s is refused where it must, and no body where it need not', async (_what, sent) => {
+    expect(await put(sent)).toMatchObject(errors({ pointer: '', detail: 'is required' }))
+    expect(await open(sent)).toEqual({ body: undefined })
+  })
+
+  test('a body that may be absent must fit when it is there', async () => {
+    expect(await open({ headers: [jsonType], body: '{"at":"page","page":1}' })).toEqual({
+      body: { at: 'page', page: 1 },
+    })
+    expect(await open({ headers: [jsonType], body: '{"at":"page"}' })).toMatchObject({ status: 400 })
+  })
+
+  test('an operation that takes none refuses one, and accepts a Content-Type without one', async () => {
+    const none = (sent: Sent) => given('deleteBook', 'DELETE', '/books/a', sent)
+    expect(await none({ headers: [jsonType] })).toEqual({ body: undefined })
+    const refusal = errors({ pointer: '', detail: 'This operation takes no body.' })
+    expect(await none({ headers: [jsonType, ['Content-Length', '2']], body: '{}' })).toMatchObject(refusal)
+    expect(await none({ headers: [chunked] })).toMatchObject(refusal)
+  })
+})
+
+describe('415', () => {
+  test.each([
+    ['no Content-Type', []],
+    ['another media type', [type('text/json')]],
+    ['a media type that is none', [type('json')]],
+    ['another charset', [type('application/json; charset=utf-16')]],
+    ['a content coding', [jsonType, ['Content-Encoding', 'gzip']]],
+  ] as [string, [string, string][]][])('%s', async (_what, headers) => {
+    expect(await put({ headers, body: '{"title":"A"}' })).toMatchObject({ status: 415 })
+  })
+})
+
+describe('413', () => {
+  const tooMany = '{"title":"A"}'.padEnd(bodyBytesMax + 1)
+  const head = `PUT /books/a HTTP/1.1\r\nHost: x\r\n${key.join(': ')}\r\n${jsonType.join(': ')}`
+  const refusal = /^HTTP\/1.1 413 .*\r\nConnection: close\r\n/s
+
+  test.each([
+    ['declares', [jsonType]],
+    ['turns out to have', [jsonType, chunked]],
+  ] as [string, [string, string][]][])('for a body that %s too many bytes', async (_what, headers) => {
+    expect(await put({ headers, body: tooMany })).toMatchObject({ status: 413 })
+  })
+
+  test('is answered before any of the body when its length is declared', async () => {
+    const { port } = await serve()
+    const socket = connect(port, '127.0.0.1').setEncoding('utf8')
+    socket.write(`${head}\r\nContent-Length: ${bodyBytesMax + 1}\r\n\r\n`)
+    expect(await once(socket, 'data')).toEqual([expect.stringMatching(refusal)])
+    socket.destroy()
+  })
+
+  test('is read also by a client that sends all of its body first, and its connection closed', async () => {
+    const { send } = await serve()
+    const body = Buffer.alloc(16 * bodyBytesMax, ' ')
+    const sent = Buffer.concat([Buffer.from(`${head}\r\nContent-Length: ${body.length}\r\n\r\n`), body])
+    expect(await send(sent)).toMatch(refusal)
+  })
+
+  test('is answered though a body does not end', async () => {
+    const { port } = await serve()
+    const socket = connect(port, '127.0.0.1').setEncoding('utf8')
+    socket.write(`${head}\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n${' '.repeat(0x200000)}`)
+    expect(await once(socket, 'data')).toEqual([expect.stringMatching(refusal)])
+    socket.destroy()
+  })
+})
+
+describe('400 names the members at fault, by JSON Pointers', () => {
+  test.each([
+    ['an unknown member', '{"title":"A","x":1}', [{ pointer: '/x', detail: 'is not a documented member' }]],
+    [
+      'an unknown member whose name needs escapes',
+      '{"title":"A","x/~y":1}',
+      [{ pointer: '/x~1~0y', detail: 'is not a documented member' }],
+    ],
+    [
+      'an unknown member within another',
+      '{"title":"A","author":{"name":"B","b/c":1}}',
+      [{ pointer: '/author/b~1c', detail: 'is not a documented member' }],
+    ],
+    ['a missing member', '{}', [{ pointer: '/title', detail: 'is required' }]],
+    [
+      'a member of the wrong type, which is not coerced',
+      '{"title":1}',
+      [{ pointer: '/title', detail: 'must be string' }],
+    ],
+    ['another type', '[]', [{ pointer: '', detail: 'must be object' }]],
+    ['null', 'null', [{ pointer: '', detail: 'must be object' }]],
+    [
+      'several',
+      '{"title":"A","x":1,"pages":0}',
+      [
+        { pointer: '/x', detail: 'is not a documented member' },
+        { pointer: '/pages', detail: 'must be >= 1' },
+      ],
+    ],
+    [
+      'a member that breaks the JSON rules',
+      '{"title":"\\u0000"}',
+      [{ pointer: '/title', detail: 'must not contain U+0000' }],
+    ],
+  ] as [string, string, object[]][])('%s', async (_what, body, members) => {
+    expect(await put({ headers: [jsonType], body })).toMatchObject(errors(...members))
+  })
+
+  test('a body that is null where a discriminator is documented is no fault of the service', async () => {
+    expect(await open({ headers: [jsonType], body: 'null' })).toMatchObject({ status: 400 })
+    expect(await open({ headers: [jsonType], body: '{"at":"nowhere"}' })).toMatchObject({ status: 400 })
+  })
+
+  test('100,000 members at fault are no more than twenty in the answer', async () => {
+    const body = JSON.stringify(Object.fromEntries(Array.from({ length: 80_000 }, (_, index) => [`x${index}`, 1])))
+    const answer = await put({ headers: [jsonType], body })
+    expect(answer).toMatchObject({ status: 400 })
+    expect('json' in answer && answer.json.errors).toHaveLength(20)
+  })
+})
+
+test('express-openapi-validator, which keeps a validator for each media type that it sees, sees the documented ones', async () => {
+  const require = createRequire(import.meta.url)
+  const { ContentType } = require('express-openapi-validator/dist/middlewares/util.js')
+  const { call } = await serve()
+  const from = vi.spyOn(ContentType, 'from')
+  for (const version of [1, 2, 3]) {
+    await call('PUT', '/books/a', {
+      headers: [key, type(`application/json; version=${version}`)],
+      body: '{"title":"A"}',
+    })
+    await call('DELETE', '/books/a', { headers: [key, type(`text/x${version}`)] })
+  }
+  const seen = from.mock.calls.map(
+    ([request]) => (request as { headers: Record<string, string> }).headers['content-type'],
+  )
+  expect(new Set(seen)).toEqual(new Set(['application/json', undefined]))
+})
+
+test('a client that goes away in the middle of its body is no fault of the service', async () => {
+  const { port, logged } = await serve()
+  const socket = connect(port, '127.0.0.1')
+  const head = `PUT /books/a HTTP/1.1\r\nHost: x\r\n${key.join(': ')}\r\n${jsonType.join(': ')}\r\nContent-Length: 10`
+  socket.write(`${head}\r\n\r\n{"tit`, () => socket.resetAndDestroy())
+  await vi.waitFor(() => expect(logged).toHaveLength(1), patience)
+  expect(logged[0]).toMatchObject({ level: 30, operationId: 'putBook', status: 499 })
+})

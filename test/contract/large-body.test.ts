@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest'
+import { bodyBytesMax } from '../../src/openapi/operations.ts'
+import { library, operation } from './library.ts'
+import { jsonType, key, type Sent, serve } from './served.ts'
+
+const bytesMax = 5 * bodyBytesMax
+const text = { type: 'string' }
+const chunked: [string, string] = ['Transfer-Encoding', 'chunked']
+
+function entry(properties: object) {
+  return { type: 'object', required: Object.keys(properties), additionalProperties: false, properties }
+}
+
+/** What a book was marked with, in a body that may be as large as a browser's storage state. */
+function withMarks() {
+  const document = library()
+  const mark = entry({ name: text, value: text, page: { type: 'number' }, isOpen: { type: 'boolean' } })
+  const schema = entry({ marks: { type: 'array', items: mark }, notes: text })
+  const more = {
+    parameters: [{ name: 'edition', in: 'query', schema: { type: 'integer' } }],
+    requestBody: { required: true, 'x-body-bytes-max': bytesMax, content: { 'application/json': { schema } } },
+  }
+  const marks = { put: operation('putMarks', { 204: { description: 'Stored.' } }, more) }
+  return { ...document, paths: { ...document.paths, '/marks': marks } }
+}
+
+async function serveMarks() {
+  const given: unknown[] = []
+  const take = async (request: object) => {
+    given.push((request as { body: unknown }).body)
+    return { status: 204 }
+  }
+  const { call } = await serve({ document: withMarks(), handlers: { putMarks: take } })
+  const put = ({ headers = [], ...sent }: Sent, query = '') =>
+    call('PUT', `/marks${query}`, { ...sent, headers: [key, jsonType, ...headers] })
+  return { call, put, given }
+}
+
+const mark = { name: 'a', value: 'b', page: 1.5, isOpen: true }
+const padded = (body: string, bytes: number) => body.padEnd(bytes)
+const ways: [string, [string, string][]][] = [
+  ['with a declared length', []],
+  ['in chunks', [chunked]],
+]
+
+describe('the limit of a body that its document states', () => {
+  test.each(ways)('is what the body may have, and nothing more: %s', async (_way, headers) => {
+    const { put, given } = await serveMarks()
+    const body = JSON.stringify({ marks: [mark], notes: '' })
+    expect(await put({ headers, body: padded(body, bytesMax) })).toMatchObject({ status: 204 })
+    expect(given).toEqual([{ marks: [mark], notes: '' }])
+    const { status, json } = await put({ headers, body: padded(body, bytesMax + 1) })
+    expect({ status, json }).toMatchObject({
+      status: 413,
+      json: { detail: `The body may have at most ${bytesMax} bytes.` },
+    })
+    expect(given).toHaveLength(1)
+  })
+
+  test.each(ways)('is not that of the operations beside it: %s', async (_way, headers) => {
+    const { call } = await serveMarks()
+    const body = padded('{"title":"A"}', bodyBytesMax + 1)
+    const answer = await call('PUT', '/books/a', { headers: [key, jsonType, ...headers], body })
+    expect(answer.json).toMatchObject({ status: 413, detail: `The body may have at most ${bodyBytesMax} bytes.` })
+  })
+
+  test('may be less than the usual', async () => {
+    const document = withMarks()
+    Object.assign((document.paths['/marks'].put as { requestBody?: object }).requestBody as object, {
+      'x-body-bytes-max': 10,
+    })
+    const { call } = await serve({ document, handlers: { putMarks: async () => ({ status: 204 }) } })
+    const { json } = await call('PUT', '/marks', { headers: [key, jsonType], body: '{"notes":""}' })
+    expect(json).toMatchObject({ status: 413, detail: 'The body may have at most 10 bytes.' })
+  })
+})
+
+describe('what is wrong with a body that may be large', () => {
+  test('is named whole when it is small', async () => {
+    const { put } = await serveMarks()
+    const { json } = await put({ body: '{"marks":[{},1]}' }, '?edition=x')
+    expect(json.errors).toEqual([
+      { parameter: 'edition', detail: 'must be integer' },
+      { pointer: '/notes', detail: 'is required' },
+      ...Object.keys(mark).map((name) => ({ pointer: `/marks/0/${name}`, detail: 'is required' })),
+      { pointer: '/marks/1', detail: 'must be object' },
+    ])
+  })
+
+  // All the members that are missing in these five million bytes take more memory than Node has.
+  test('is named up to the first member when it is large, beside the parameters', async () => {
+    const { put, given } = await serveMarks()
+    const one = JSON.stringify(mark)
+    const body = `{"notes":"","marks":[${one},${'{},'.repeat(bytesMax / 3 - 100)}{}]}`
+    const answer = await put({ body }, '?edition=x')
+    expect(answer.json).toMatchObject({ status: 400 })
+    expect(answer.json.errors).toEqual([
+      { parameter: 'edition', detail: 'must be integer' },
+      { pointer: '/marks/1/name', detail: 'is required' },
+    ])
+    expect(given).toEqual([])
+  })
+
+  test('is nothing when it fits, however many members it has', async () => {
+    const { put, given } = await serveMarks()
+    const marks = Array.from({ length: 50_000 }, (_, page) => ({ ...mark, page }))
+    expect(await put({ body: JSON.stringify({ marks, notes: 'ä\0' }) })).toMatchObject({ status: 400 })
+    expect(await put({ body: JSON.stringify({ marks, notes: 'ä' }) })).toMatchObject({ status: 204 })
+    expect(given).toEqual([{ marks, notes: 'ä' }])
+  })
+})

@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest'
+import { buildLookup } from '../../src/contract/lookup.ts'
+import type { Operation } from '../../src/openapi/operations.ts'
+
+const operation = (path: string, method = 'GET') => ({ id: `${method} ${path}`, method, path }) as Operation
+
+/** The operations and values that are found for the path. */
+function found(paths: string[], path: string) {
+  const match = buildLookup(paths.map((it) => operation(it)))(path)
+  return match && { id: match.operations.get('GET')?.id, values: match.values }
+}
+
+describe('a path is found', () => {
+  test('by its segments, with the values of its parameters as they stand in the URL', () => {
+    expect(found(['/a/{x}/b/{y}'], '/a/1/b/%2F%zz')).toEqual({ id: 'GET /a/{x}/b/{y}', values: ['1', '%2F%zz'] })
+  })
+
+  test('with static segments before parameters', () => {
+    expect(found(['/a/{x}', '/a/best'], '/a/best')).toEqual({ id: 'GET /a/best', values: [] })
+  })
+
+  test('by a parameter where a static segment leads nowhere', () => {
+    const paths = ['/a/best/pages', '/a/{x}/notes', '/{y}/best/{z}']
+    expect(found(paths, '/a/best/notes')).toEqual({ id: 'GET /a/{x}/notes', values: ['best'] })
+    expect(found(paths, '/a/best/other')).toEqual({ id: 'GET /{y}/best/{z}', values: ['a', 'other'] })
+  })
+
+  test('at the root', () => {
+    expect(found(['/'], '/')).toEqual({ id: 'GET /', values: [] })
+  })
+
+  test('with the methods that it has', () => {
+    const match = buildLookup([operation('/a'), operation('/a', 'PUT')])('/a')
+    expect([...(match?.operations.keys() ?? [])]).toEqual(['GET', 'PUT'])
+  })
+})
+
+test.each([
+  '/a/',
+  '/A',
+  '//a',
+  '/a//',
+  '',
+  'a',
+  '*',
+  '/a/1/',
+  '/a/',
+  '/%61',
+  '/b',
+  '/a/1/2',
+  '/constructor',
+  '/__proto__',
+])('nothing is found at %j when there are /a and /a/{x}', (path) => {
+  expect(found(['/a', '/a/{x}'], path)).toBeUndefined()
+})
+
+test('finding a path looks at as many segments as it has, however many operations there are', () => {
+  const steps = (count: number) => {
+    const paths = Array.from({ length: count }, (_, index) => `/a${index}/{x}/b${index}`)
+    const find = buildLookup(paths.map((it) => operation(it)))
+    let gets = 0
+    const { get } = Map.prototype
+    Map.prototype.get = function (key) {
+      gets++
+      return get.call(this, key)
+    }
+    try {
+      find('/a3/1/b3')
+    } finally {
+      Map.prototype.get = get
+    }
+    return gets
+  }
+  expect(steps(5_000)).toBe(steps(5))
+})
+
+test('two operations with the same method and path are refused', () => {
+  expect(() => buildLookup([operation('/a/{x}'), operation('/a/{y}')])).toThrow('have the same method and path')
+})
+
+test('a segment that is partly a parameter is refused', () => {
+  expect(() => buildLookup([operation('/a/{x}.json')])).toThrow('{x}.json')
+})

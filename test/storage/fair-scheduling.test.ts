@@ -1,0 +1,100 @@
+/** Whose run is started next: what an account may rely on, whatever others have queued. */
+import { describe, expect, test } from 'vitest'
+import type { Claim } from '../../src/domain/runs/claim.ts'
+import { claimAll, claimOne, leaseSeconds, noRetry } from '../support/claims.ts'
+import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
+import { stores } from '../support/stores.ts'
+
+/** With two accounts that have each of them, more than are compared at a time. */
+const elsewhere = Array.from({ length: 300 }, (_, index) => workflow({ id: `elsewhere-${index}` }))
+
+const succeeded = { kind: 'succeeded', output: null } as const
+
+async function flood(domain: Domain, runs: number, changes = {}) {
+  const account = await newAccount(domain)
+  await Promise.all(Array.from({ length: runs }, () => queueRun(domain, account.principal, changes)))
+  return account
+}
+
+const accountsOf = (claims: readonly Claim[]) => claims.map(({ accountId }) => accountId)
+
+describe.each(stores)('the turns of accounts ($name)', (kind) => {
+  /**
+   * The factor: with n accounts that have runs waiting, a run that is first of its account starts as one of the next n,
+   * however many the others have queued before it and with whatever priority.
+   */
+  test('start the first run of an account within as many claims as there are accounts', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const floods = [await flood(domain, 300, { priority: 10 }), await flood(domain, 100)]
+    // They have been at it for a while.
+    for (let count = 0; count < 10; count += 1) await domain.queue.complete(await claimOne(domain), succeeded, noRetry)
+    const late = await newAccount(domain)
+    const run = await queueRun(domain, late.principal, { priority: -10 })
+    const started: Claim[] = []
+    while (!started.some(({ runId }) => runId === run.id)) {
+      const claim = await claimOne(domain)
+      started.push(claim)
+      await domain.queue.complete(claim, succeeded, noRetry)
+    }
+    expect(started.length).toBeLessThanOrEqual(floods.length + 1)
+  })
+
+  test('give each account the same share of the slots, whoever came first', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const accounts = [await flood(domain, 50), await flood(domain, 50), await flood(domain, 50)]
+    const claims = [...(await claimAll(domain.queue, domain, 4)), ...(await claimAll(domain.queue, domain, 5))]
+    for (const { accountId } of accounts)
+      expect(accountsOf(claims).filter((each) => each === accountId)).toHaveLength(3)
+  })
+
+  test('are held open by nobody who has nothing to run: one account alone has all slots', async (test) => {
+    const domain = await openDomain(test, { kind })
+    const { accountId } = await flood(domain, 8)
+    expect(accountsOf(await claimAll(domain.queue, domain, 8))).toEqual(Array(8).fill(accountId))
+  })
+
+  test('pass by an account whose runs are all of a workflow at its limit', async (test) => {
+    const workflows = [workflow({ id: 'limited', concurrencyLimit: 1 }), workflow()]
+    const domain = await openDomain(test, { kind, workflows })
+    const stuck = await flood(domain, 20, { workflowId: 'limited' })
+    const other = await flood(domain, 3)
+    const claims = await claimAll(domain.queue, domain, 10)
+    expect(accountsOf(claims).filter((each) => each === stuck.accountId)).toHaveLength(1)
+    expect(accountsOf(claims).filter((each) => each === other.accountId)).toHaveLength(3)
+  })
+
+  test('never give an account more runs at a time than its limit, on however many stores, and its runs say so', async (test) => {
+    const accountConcurrency = 2
+    const domain = await openDomain(test, { kind, accountConcurrency })
+    const other = await openDomain(test, { kind, accountConcurrency, place: domain.place })
+    const [one, two] = [await flood(domain, 8), await flood(domain, 8)]
+    for (let finished = 0; finished < 16; ) {
+      const asked = Array.from({ length: 6 }, (_, index) => claimAll((index % 2 ? domain : other).queue, domain, 3))
+      const claims = (await Promise.all(asked)).flat()
+      for (const { accountId } of [one, two]) {
+        expect(accountsOf(claims).filter((each) => each === accountId)).toHaveLength(accountConcurrency)
+      }
+      if (finished === 0) {
+        const listed = await domain.runs.list(one.accountId, { limit: 10, status: 'queued' })
+        expect(listed?.runs.map(({ waitingFor }) => waitingFor)).toEqual(Array(6).fill('concurrencyLimit'))
+      }
+      for (const claim of claims) await other.queue.complete(claim, succeeded, noRetry)
+      finished += claims.length
+    }
+  })
+
+  test('come to one that is behind hundreds of others whose runs this worker cannot start', async (test) => {
+    const here = workflow({ id: 'here' })
+    const domain = await openDomain(test, { kind, workflows: [here, ...elsewhere] })
+    const [first, second] = [await newAccount(domain), await newAccount(domain)]
+    for (const { principal } of [first, second]) {
+      await Promise.all(elsewhere.map(({ id }) => queueRun(domain, principal, { workflowId: id })))
+    }
+    const last = await newAccount(domain)
+    const behind = await queueRun(domain, last.principal, { workflowId: 'here' })
+    // In the account that the first look ends within.
+    const within = await queueRun(domain, second.principal, { workflowId: 'here' })
+    const claims = await domain.queue.claim('worker', [here], 10, leaseSeconds)
+    expect(claims.map(({ runId }) => runId).sort()).toEqual([behind.id, within.id].sort())
+  })
+})

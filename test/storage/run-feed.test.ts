@@ -1,0 +1,225 @@
+/** Following a run, every event once and in order, and waiting for its end; following whatever happens to an account's. */
+import { describe, expect, test, vi } from 'vitest'
+import type { Claim } from '../../src/domain/runs/claim.ts'
+import type { RunEvent } from '../../src/domain/runs/run.ts'
+import { RunFeed } from '../../src/domain/runs/run-feed.ts'
+import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
+import { type StoreKind, stores } from '../support/stores.ts'
+import { patience } from '../support/timeouts.ts'
+
+const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
+const hour = 3600
+const never = new AbortController().signal
+
+/** A process that follows runs, and another that executes them. */
+async function openTwo(test: Test, kind: StoreKind) {
+  const domain = await openDomain(test, { kind })
+  const worker = await openDomain(test, { kind, place: domain.place })
+  const { principal } = await newAccount(domain)
+  const feed = new RunFeed(domain.store)
+  test.onTestFinished(() => feed.close())
+  return { domain, worker, principal, feed }
+}
+
+async function claim({ queue, workflows }: Domain): Promise<Claim> {
+  const [claimed] = await queue.claim('worker', workflows.list(), 1, 15)
+  if (!claimed) throw new Error('There was no run to claim.')
+  return claimed
+}
+
+/** Follows all runs of the account from now on. */
+async function follow(feed: RunFeed, { accountId }: { accountId: string }, quietSeconds = hour, signal = never) {
+  const changes = feed.changes(accountId, quietSeconds, signal)
+  expect(await changes.next()).toEqual({ value: true, done: false })
+  return changes
+}
+
+const log = (message: string) => ({ at: 1, type: 'log', data: { level: 'info', message } }) as const
+
+/** An event in a word. */
+function worded(event: RunEvent | null): string {
+  if (event === null) return 'heartbeat'
+  return `${event.sequence} ${event.type === 'status' ? event.data.status : event.data.message}`
+}
+
+describe.each(stores)('the feed of runs ($name)', (kind) => {
+  test('tells what has happened and then what happens in another process, and ends with the run', async (test) => {
+    const { domain, worker, principal, feed } = await openTwo(test, kind)
+    const run = await queueRun(domain, principal)
+    const claimed = await claim(worker)
+    const heard: string[] = []
+    for await (const event of feed.events(run.id, 0, hour, never)) {
+      heard.push(worded(event))
+      // Each is said when the one before has been heard: nothing but the bell tells of it.
+      if (heard.length === 2) await worker.queue.report(claimed, [log('one')])
+      if (heard.length === 3) await worker.queue.report(claimed, [log('two'), log('three')])
+      if (heard.length === 5) await worker.queue.complete(claimed, { kind: 'succeeded', output: null }, noRetry)
+    }
+    expect(heard).toEqual(['1 queued', '2 running', '3 one', '4 two', '5 three', '6 succeeded'])
+  })
+
+  test('loses nothing to many followers of many runs while everything happens at the same time', async (test) => {
+    const { domain, worker, principal, feed } = await openTwo(test, kind)
+    const runs = await Promise.all(Array.from({ length: 10 }, () => queueRun(domain, principal)))
+    const follow = async (id: string) => {
+      const heard: string[] = []
+      for await (const event of feed.events(id, 0, hour, never)) heard.push(worded(event))
+      return heard
+    }
+    const following = runs.flatMap(({ id }) => [follow(id), follow(id), follow(id)])
+    const claims = await worker.queue.claim('worker', worker.workflows.list(), 10, 15)
+    const execute = async (each: Claim) => {
+      for (let said = 0; said < 5; said += 1) await worker.queue.report(each, [log(String(said))])
+      await worker.queue.complete(each, { kind: 'succeeded', output: null }, noRetry)
+    }
+    await Promise.all(claims.map(execute))
+    const all = ['1 queued', '2 running', '3 0', '4 1', '5 2', '6 3', '7 4', '8 succeeded']
+    for (const heard of await Promise.all(following)) expect(heard).toEqual(all)
+  })
+
+  test('goes on after the event that was heard last', async (test) => {
+    const { domain, worker, principal, feed } = await openTwo(test, kind)
+    const run = await queueRun(domain, principal)
+    const claimed = await claim(worker)
+    await worker.queue.complete(claimed, { kind: 'succeeded', output: null }, noRetry, [log('one'), log('two')])
+    const heard: string[] = []
+    for await (const event of feed.events(run.id, 3, hour, never)) heard.push(worded(event))
+    expect(heard).toEqual(['4 two', '5 succeeded'])
+    expect(await feed.hasEventsAfter(run.id, 4)).toBe(true)
+    expect(await feed.hasEventsAfter(run.id, 5)).toBe(false)
+  })
+
+  test('says when nothing has happened for a while', async (test) => {
+    const { domain, principal, feed } = await openTwo(test, kind)
+    const run = await queueRun(domain, principal)
+    const heard: string[] = []
+    for await (const event of feed.events(run.id, 0, 0.01, never)) {
+      heard.push(worded(event))
+      if (heard.length === 3) break
+    }
+    expect(heard).toEqual(['1 queued', 'heartbeat', 'heartbeat'])
+  })
+
+  test('ends when the follower leaves, and for everybody when it is closed', async (test) => {
+    const { domain, principal, feed } = await openTwo(test, kind)
+    const run = await queueRun(domain, principal)
+    const leaving = new AbortController()
+    for await (const event of feed.events(run.id, 0, hour, leaving.signal)) {
+      expect(worded(event)).toBe('1 queued')
+      setImmediate(() => leaving.abort())
+    }
+    for await (const event of feed.events(run.id, 0, hour, never)) {
+      expect(worded(event)).toBe('1 queued')
+      setImmediate(() => feed.close())
+    }
+  })
+
+  test('waits until the run has finished in another process', async (test) => {
+    const { domain, worker, principal, feed } = await openTwo(test, kind)
+    const run = await queueRun(domain, principal)
+    const waiting = feed.waitUntilFinished(domain.runs, run, hour, never)
+    await worker.queue.complete(await claim(worker), { kind: 'succeeded', output: 7 }, noRetry)
+    expect(await waiting).toMatchObject({ id: run.id, status: 'succeeded', output: 7 })
+    expect(await feed.waitUntilFinished(domain.runs, run, hour, never)).toMatchObject({ status: 'succeeded' })
+  })
+
+  test('waits no longer than it is asked to, than the caller does, and than it is open', async (test) => {
+    const { domain, principal, feed } = await openTwo(test, kind)
+    const run = await queueRun(domain, principal)
+    const queued = { id: run.id, status: 'queued' }
+    expect(await feed.waitUntilFinished(domain.runs, run, 0.01, never)).toMatchObject(queued)
+    expect(await feed.waitUntilFinished(domain.runs, run, 0, never)).toMatchObject(queued)
+    const leaving = new AbortController()
+    const left = feed.waitUntilFinished(domain.runs, run, hour, leaving.signal)
+    leaving.abort()
+    expect(await left).toMatchObject(queued)
+    const closed = feed.waitUntilFinished(domain.runs, run, hour, never)
+    feed.close()
+    expect(await closed).toMatchObject(queued)
+  })
+
+  describe('of an account', () => {
+    test('tells that a run was queued, claimed, has said something and was cancelled, in whichever process', async (test) => {
+      const { domain, worker, principal, feed } = await openTwo(test, kind)
+      const changes = await follow(feed, principal)
+      const changed = async (act: () => Promise<unknown>) => {
+        const next = changes.next()
+        await act()
+        expect(await next).toEqual({ value: true, done: false })
+      }
+      await changed(() => queueRun(worker, principal, { delaySeconds: 60 }))
+      await changed(() => queueRun(domain, principal))
+      let claimed: Claim | undefined
+      await changed(async () => {
+        claimed = await claim(worker)
+      })
+      if (!claimed) throw new Error('There was no run to claim.')
+      const { runId } = claimed
+      await changed(() => worker.queue.report(claimed as Claim, [log('one')]))
+      await changed(() => domain.runs.cancel(principal.accountId, runId))
+      await changes.return(null)
+    })
+
+    test('tells many changes as one to whoever is busy with the last', async (test) => {
+      const { domain, principal, feed } = await openTwo(test, kind)
+      const changes = await follow(feed, principal, 0.5)
+      expect(await changes.next()).toEqual({ value: null, done: false })
+      await Promise.all(Array.from({ length: 50 }, () => queueRun(domain, principal)))
+      let told = 0
+      for (let isQuiet = false; told === 0 || !isQuiet; ) {
+        isQuiet = (await changes.next()).value === null
+        if (!isQuiet) told += 1
+      }
+      await changes.return(null)
+      expect(told).toBeLessThan(10)
+    })
+
+    test('tells nothing of another account, and that it is silent', async (test) => {
+      const { domain, worker, principal, feed } = await openTwo(test, kind)
+      const other = await newAccount(domain)
+      const mine: (true | null)[] = []
+      const leaving = new AbortController()
+      const following = (async () => {
+        for await (const change of feed.changes(principal.accountId, 0.01, leaving.signal)) mine.push(change)
+      })()
+      const theirs = await follow(feed, other.principal)
+      for (let round = 0; round < 3; round += 1) {
+        const next = theirs.next()
+        await queueRun(worker, other.principal)
+        expect(await next).toEqual({ value: true, done: false })
+      }
+      await theirs.return(null)
+      await vi.waitUntil(() => mine.length > 2, patience)
+      expect(mine.slice(1)).not.toContain(true)
+      const before = mine.length
+      await queueRun(worker, principal)
+      await vi.waitUntil(() => mine.slice(before).includes(true), patience)
+      leaving.abort()
+      await following
+    })
+
+    test('ends when the follower leaves, and for everybody when it is closed', async (test) => {
+      const { principal, feed } = await openTwo(test, kind)
+      const leaving = new AbortController()
+      const left = (await follow(feed, principal, hour, leaving.signal)).next()
+      const closed = (await follow(feed, principal)).next()
+      setImmediate(() => leaving.abort())
+      expect(await left).toEqual({ value: undefined, done: true })
+      feed.close()
+      expect(await closed).toEqual({ value: undefined, done: true })
+      expect(await feed.changes(principal.accountId, hour, never).next()).toEqual({ value: undefined, done: true })
+    })
+
+    test('asks the store nothing when nobody follows, or those have left who did', async (test) => {
+      const { domain, principal, feed } = await openTwo(test, kind)
+      await (await follow(feed, principal)).return(null)
+      const read = vi.spyOn(domain.store.read, 'all')
+      const rung = vi.fn()
+      // Rings after the feed, which listens longer.
+      domain.store.listen('queue', rung)
+      await queueRun(domain, principal)
+      await vi.waitFor(() => expect(rung).toHaveBeenCalled(), patience)
+      expect(read).not.toHaveBeenCalled()
+    })
+  })
+})
