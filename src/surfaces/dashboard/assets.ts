@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { Router } from 'express'
 
 /** Our own style sheets, in the order in which they build on each other; browsers get them as one. */
-const styles = ['base', 'frame', 'elements', 'forms', 'tables', 'overview', 'runs', 'time-line', 'workflows']
+const styles = ['base', 'frame', 'elements', 'forms', 'tables', 'overview', 'runs', 'timeline', 'workflows']
 
 const own = (name: string) => readFileSync(new URL(`./assets/${name}`, import.meta.url))
 const ofPackage = (specifier: string, path = '') => readFileSync(new URL(path, import.meta.resolve(specifier)))
