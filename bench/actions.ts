@@ -13,7 +13,7 @@ import { Maintenance } from '../src/maintenance/maintenance.ts'
 import { knownScopes } from '../src/openapi/served-documents.ts'
 import { Cursors } from '../src/storage/cursors.ts'
 import { Encryption } from '../src/storage/encryption.ts'
-import { FixedKeys } from '../src/storage/keys/key-ring.ts'
+import { FixedKeys } from '../src/storage/encryption-keys.ts'
 import type { Store } from '../src/storage/store.ts'
 
 export type Actions = Record<string, () => Promise<unknown>>

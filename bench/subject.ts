@@ -22,7 +22,7 @@ import type { Document } from '../src/openapi/operations.ts'
 import { executionContract, knownScopes } from '../src/openapi/served-documents.ts'
 import { Cursors } from '../src/storage/cursors.ts'
 import { Encryption } from '../src/storage/encryption.ts'
-import { KeyFile, keyFilePath, makeKeyFile } from '../src/storage/keys/key-file.ts'
+import { createKeyFile, KeyFile, keyFilePath } from '../src/storage/key-file.ts'
 import { openSqliteStore } from '../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from '../src/storage/store.ts'
 import { executionApi } from '../src/surfaces/execution-api.ts'
@@ -96,7 +96,7 @@ const servers: Record<string, () => RequestListener | Promise<RequestListener>> 
 
 /** The Execution API as src/app.ts mounts it, with validation of requests and answers, and its log. */
 async function service(document: Document, more: object): Promise<RequestListener> {
-  makeKeyFile(keyFilePath(directory))
+  createKeyFile(keyFilePath(directory))
   const encryption = new Encryption(new KeyFile(keyFilePath(directory)))
   const workflows = new Workflows(await describeWorkflows(new URL('./workflows', import.meta.url).pathname))
   const artifacts = new RunArtifacts(store, 30)

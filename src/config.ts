@@ -1,6 +1,6 @@
 /** Environment → one frozen Config. Each variable, its default and its limits are written once, here. */
 import { resolve } from 'node:path'
-import { keyBytes, parseKey } from './storage/keys/key.ts'
+import { keyBytes, parseKey } from './storage/encryption-keys.ts'
 
 /** A setting that the service cannot start with; the message says what to set. */
 export class ConfigError extends Error {}

@@ -3,10 +3,10 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Config, readConfig } from '../config.ts'
 import { openKeyRing } from '../domain/installation.ts'
-import { openLatest } from '../storage/encrypted-columns.ts'
+import { decryptLatest } from '../storage/encrypted-columns.ts'
 import { DecryptionError, Encryption } from '../storage/encryption.ts'
-import { keyFilePath } from '../storage/keys/key-file.ts'
-import { BackupError, readHead, writeBackup } from '../storage/sqlite/backup.ts'
+import { keyFilePath } from '../storage/key-file.ts'
+import { BackupError, readBackupMetadata, writeBackup } from '../storage/sqlite/sqlite-backup.ts'
 import { connect } from '../storage/sqlite/sqlite-connection.ts'
 import { type Inspection, inspectSqliteStore } from '../storage/sqlite/sqlite-inspection.ts'
 import { sealedIn } from './doctor/encryption-key.ts'
@@ -56,7 +56,7 @@ async function openedStore({ DATA_DIR }: Config): Promise<Inspection> {
 /** It is whole, and the installation's keys open what it holds; whoever keeps them elsewhere may call this without. */
 async function verify(draft: string, { path, schema }: Inspection, config: Config | undefined): Promise<void> {
   try {
-    readHead(draft)
+    readBackupMetadata(draft)
   } catch (error) {
     if (!(error instanceof BackupError)) throw error
     throw new CommandError(
@@ -67,7 +67,7 @@ async function verify(draft: string, { path, schema }: Inspection, config: Confi
   const { tx, database } = connect(draft, { readOnly: true })
   try {
     const columns = await sealedIn({ read: tx, schema })
-    if (columns.length > 0) await openLatest(tx, new Encryption(await openKeyRing(config)), columns)
+    if (columns.length > 0) await decryptLatest(tx, new Encryption(await openKeyRing(config)), columns)
   } catch (error) {
     if (!(error instanceof DecryptionError)) throw error
     throw new CommandError(

@@ -5,7 +5,7 @@ import { ListenError } from '../contract/listener.ts'
 import { ApiKeyError } from '../domain/api-keys/api-key.ts'
 import { WorkflowError } from '../domain/workflows/workflow.ts'
 import { StoreTooNew } from '../storage/migrations/migrations.ts'
-import { BackupError } from '../storage/sqlite/backup.ts'
+import { BackupError } from '../storage/sqlite/sqlite-backup.ts'
 import { RoleError } from '../surfaces/roles.ts'
 
 /** A call that cannot be carried out as it was made; the message says how to call instead. */

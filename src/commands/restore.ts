@@ -2,14 +2,19 @@
 import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Config, readConfig } from '../config.ts'
-import { openLatest } from '../storage/encrypted-columns.ts'
+import { decryptLatest } from '../storage/encrypted-columns.ts'
 import { DecryptionError, Encryption } from '../storage/encryption.ts'
-import { KeyFile, keyFilePath } from '../storage/keys/key-file.ts'
-import { FixedKeys, type KeyRing } from '../storage/keys/key-ring.ts'
+import { FixedKeys, type KeyRing } from '../storage/encryption-keys.ts'
+import { KeyFile, keyFilePath } from '../storage/key-file.ts'
 import { schemaDifference } from '../storage/migrations/migrations.ts'
-import { BackupError, isOfSystem, readHead, removeHead } from '../storage/sqlite/backup.ts'
-import { replaceStore, storeExists, storePath } from '../storage/sqlite/restoration.ts'
+import {
+  BackupError,
+  isSystemError,
+  readBackupMetadata,
+  removeBackupMetadata,
+} from '../storage/sqlite/sqlite-backup.ts'
 import { connect } from '../storage/sqlite/sqlite-connection.ts'
+import { replaceStore, storeExistsError, storePath } from '../storage/sqlite/sqlite-restore.ts'
 import { sealedIn } from './doctor/encryption-key.ts'
 import { refusePostgres } from './postgres-backup.ts'
 import { print } from './print.ts'
@@ -23,8 +28,8 @@ export async function restore(
   const config = readConfig(environment)
   const { DATA_DIR: directory } = config
   const source = resolve(file)
-  if (!replace && existsSync(storePath(directory))) throw storeExists(directory)
-  const { madeAt, keyFile } = readHead(source)
+  if (!replace && existsSync(storePath(directory))) throw storeExistsError(directory)
+  const { madeAt, keyFile } = readBackupMetadata(source)
   const from = await explainingSystem(directory, async () => {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
     return mkdtempSync(join(directory, 'restoring-'))
@@ -35,7 +40,7 @@ export async function restore(
       chmodSync(storePath(from), 0o600)
       if (keyFile !== null) writeFileSync(keyFilePath(from), keyFile, { mode: 0o600, flush: true })
       await verify(source, from, config)
-      removeHead(storePath(from))
+      removeBackupMetadata(storePath(from))
       return replaceStore({ directory, from, replace })
     })
     print(`Restored the store as it was at ${new Date(madeAt).toISOString()} to ${directory}.`)
@@ -56,7 +61,7 @@ async function verify(source: string, from: string, config: Config): Promise<voi
     const columns = await sealedIn({ read: tx, schema })
     if (columns.length === 0) return
     const keys = keysFor(source, from, config)
-    await openLatest(tx, new Encryption(keys.ring), columns).catch((error: unknown) => {
+    await decryptLatest(tx, new Encryption(keys.ring), columns).catch((error: unknown) => {
       if (!(error instanceof DecryptionError)) throw error
       throw new BackupError(
         `${keys.place} does not open what ${source} holds: put the key there that the store had when it was backed up.`,
@@ -86,7 +91,7 @@ async function explainingSystem<Result>(directory: string, act: () => Promise<Re
   try {
     return await act()
   } catch (error) {
-    if (!isOfSystem(error)) throw error
+    if (!isSystemError(error)) throw error
     throw new BackupError(`${directory} cannot take the backup: ${error.message}. Nothing was changed.`)
   }
 }

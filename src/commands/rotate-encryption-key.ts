@@ -4,9 +4,9 @@ import { type Config, readConfig } from '../config.ts'
 import { encryptedColumns } from '../domain/encrypted-columns.ts'
 import { openEncryption, openStore } from '../domain/installation.ts'
 import { type Reencrypted, reencrypt } from '../storage/encrypted-columns.ts'
-import { addKeyAlone, keyFilePath } from '../storage/keys/key-file.ts'
-import { noticeMilliseconds } from '../storage/keys/key-ring.ts'
-import { unlessUnavailable } from '../storage/store.ts'
+import { keyRefreshMilliseconds } from '../storage/encryption-keys.ts'
+import { addKeyInTransaction, keyFilePath } from '../storage/key-file.ts'
+import { ignoreUnavailable } from '../storage/store.ts'
 import { CommandError } from './exit-with-error.ts'
 import { print } from './print.ts'
 
@@ -14,7 +14,7 @@ import { print } from './print.ts'
  * Until every process seals under the new key: the first second is the time in which they notice it, the second one is
  * for writing what was sealed just before.
  */
-const settlingMilliseconds = 2 * noticeMilliseconds
+const settlingMilliseconds = 2 * keyRefreshMilliseconds
 
 export async function rotateEncryptionKey(): Promise<void> {
   const config = readConfig(process.env)
@@ -22,15 +22,15 @@ export async function rotateEncryptionKey(): Promise<void> {
   try {
     const encryption = await openEncryption(config, store, encryptedColumns)
     if (!config.ENCRYPTION_KEY) {
-      await addKeyAlone(store, keyFilePath(config.DATA_DIR))
+      await addKeyInTransaction(store, keyFilePath(config.DATA_DIR))
       print('Made a new key. Waiting until every process uses it…')
       await delay(settlingMilliseconds)
     }
     const resealed = await reencrypt(store, encryption, encryptedColumns)
     // What stood there under the older keys is not to stay in the files; where others read all the time, it takes longer.
-    await store.scrub().catch(unlessUnavailable)
+    await store.scrub().catch(ignoreUnavailable)
     print(said(config, resealed))
-    if (resealed.refused.length > 0) throw new CommandError(complaint(resealed.refused))
+    if (resealed.failures.length > 0) throw new CommandError(complaint(resealed.failures))
   } finally {
     await store.close()
   }

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url'
 import { type Service, startService } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
-import { keyFilePath } from '../storage/keys/key-file.ts'
+import { keyFilePath } from '../storage/key-file.ts'
 import { type Role, readRoles, type Surface, surfaces } from '../surfaces/roles.ts'
 import { openLog } from '../telemetry/log.ts'
 import { onStopSignal } from './stop-signal.ts'

@@ -2,10 +2,10 @@
 import { existsSync } from 'node:fs'
 import { type Config, ConfigError } from '../config.ts'
 import type { EncryptedColumn } from '../storage/encrypted-columns.ts'
+import { hasEncryptedData, verifyEncryptionKeys } from '../storage/encrypted-columns.ts'
 import { Encryption } from '../storage/encryption.ts'
-import { fits, isEncrypted } from '../storage/encryption-check.ts'
-import { KeyFile, KeyFileError, keyFilePath, makeKeyFile } from '../storage/keys/key-file.ts'
-import { FixedKeys, type KeyRing } from '../storage/keys/key-ring.ts'
+import { FixedKeys, type KeyRing } from '../storage/encryption-keys.ts'
+import { createKeyFile, KeyFile, KeyFileError, keyFilePath } from '../storage/key-file.ts'
 import { openSqliteStore } from '../storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from '../storage/store.ts'
 
@@ -14,11 +14,11 @@ export async function openStore(config: Config): Promise<Store> {
   const { DATABASE_URL, DATABASE_CONNECTIONS } = config
   if (DATABASE_URL === undefined) return inDataDirectory(config, () => openSqliteStore(config.DATA_DIR))
   // Loaded where it is used: it takes memory and time at the start.
-  const { DatabaseRefused, openPostgresStore } = await import('../storage/postgres/postgres-store.ts')
+  const { DatabaseError, openPostgresStore } = await import('../storage/postgres/postgres-store.ts')
   try {
     return await openPostgresStore(DATABASE_URL, { connectionsMax: DATABASE_CONNECTIONS })
   } catch (error) {
-    throw error instanceof DatabaseRefused ? new ConfigError(error.message) : error
+    throw error instanceof DatabaseError ? new ConfigError(error.message) : error
   }
 }
 
@@ -36,18 +36,18 @@ export async function openEncryption(
   const path = keyFilePath(config.DATA_DIR)
   if (!config.ENCRYPTION_KEY) {
     // In this order: another process may be making both at this moment, the file first.
-    const encrypted = await isEncrypted(store, columns)
+    const encrypted = await hasEncryptedData(store, columns)
     if (encrypted && !existsSync(path)) {
       throw new ConfigError(
         `${path} is missing, and the store is encrypted with a key that it held: restore it from a backup, or set ENCRYPTION_KEY if the key was there.`,
       )
     }
-    if (!encrypted) await inDataDirectory(config, async () => makeKeyFile(path))
+    if (!encrypted) await inDataDirectory(config, async () => createKeyFile(path))
   }
   const ring = await openKeyRing(config)
   const encryption = new Encryption(ring)
-  if (await fits(store, encryption, columns)) return encryption
-  throw new ConfigError(`The store was encrypted with another key: ${ring.remedy}.`)
+  if (await verifyEncryptionKeys(store, encryption, columns)) return encryption
+  throw new ConfigError(`The store was encrypted with another key: ${ring.missingKeyAdvice}.`)
 }
 
 /** @throws {ConfigError} when the key file cannot be used. */

@@ -1,7 +1,7 @@
 /** Removes entries of the audit log after their time, a portion in each transaction. */
 
-import { dayMilliseconds, type PurgeTarget } from '../storage/batch.ts'
-import { inList } from '../storage/lists.ts'
+import { dayMilliseconds, type PurgeTarget } from '../storage/purge-target.ts'
+import { inList } from '../storage/statement-values.ts'
 import type { Transaction } from '../storage/store.ts'
 
 /** Bounds how long the write lock is held. */
@@ -13,7 +13,7 @@ export function oldEntries(retentionDays: number, now: () => number): PurgeTarge
   const oldest = (tx: Transaction, limit: number) =>
     tx.all<{ id: string }>(oldestSql, [now() - retentionDays * dayMilliseconds, limit])
   return {
-    overlapping: true,
+    concurrent: true,
     next: async (tx) => (await oldest(tx, 1))[0]?.id,
     remove: async (tx) => {
       const ids = (await oldest(tx, rowsMax)).map(({ id }) => id)

@@ -96,8 +96,8 @@ export class Maintenance {
     const now = this.#now()
     if (await this.#anythingDue(now)) {
       const { expired, finished, leasesExpired } = await this.#store.write((tx) => this.#do(tx, now), {
-        overlapping: true,
-        turn: 'upkeep',
+        concurrent: true,
+        exclusive: 'maintenance',
       })
       for (const run of finished) this.#observer?.finished(run)
       if (leasesExpired > 0) this.#observer?.leasesExpired(leasesExpired)

@@ -1,5 +1,5 @@
 /** Removes what is large and no longer wanted, a portion at a time and by one process at a time. */
-import type { PurgeTarget } from '../storage/batch.ts'
+import type { PurgeTarget } from '../storage/purge-target.ts'
 import type { Store, Transaction } from '../storage/store.ts'
 
 export class Purge {
@@ -18,7 +18,7 @@ export class Purge {
    * another at it writes nothing and leaves it to that one until it looks again.
    */
   async once(): Promise<boolean> {
-    const { next, remove, overlapping = false } = this.#unwanted
+    const { next, remove, concurrent = false } = this.#unwanted
     const found = await next(this.#store.read)
     const isOthers = this.#left !== undefined && this.#left !== found
     this.#left = undefined
@@ -28,7 +28,7 @@ export class Purge {
       await remove(tx)
       return true
     }
-    const removed = await this.#store.write(removeNext, { overlapping, turn: 'upkeep' })
+    const removed = await this.#store.write(removeNext, { concurrent, exclusive: 'maintenance' })
     if (removed) this.#left = await next(this.#store.read)
     return this.#left !== undefined
   }

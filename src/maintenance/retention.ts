@@ -3,8 +3,8 @@
  * in each transaction.
  */
 import type { Config } from '../config.ts'
-import { batchOf, dayMilliseconds, type PurgeTarget } from '../storage/batch.ts'
-import { inList } from '../storage/lists.ts'
+import { dayMilliseconds, type PurgeTarget, takeBatch } from '../storage/purge-target.ts'
+import { inList } from '../storage/statement-values.ts'
 import type { Transaction } from '../storage/store.ts'
 
 /** In days. */
@@ -60,7 +60,7 @@ export function finishedRuns(retentionDays: number, now: () => number): PurgeTar
   const kept = Math.max(retentionDays * dayMilliseconds, keptMillisecondsMin)
   const oldest = (tx: Transaction, limit: number) => tx.all<Old>(oldestSql, [now() - kept, limit])
   return {
-    overlapping: true,
+    concurrent: true,
     next: async (tx) => {
       const [first] = await oldest(tx, 1)
       return first && `${first.id}/${first.artifacts}/${first.first_event}`
@@ -94,7 +94,7 @@ async function portionOfRuns(tx: Transaction, runs: readonly Old[]): Promise<str
   const sized = few.map((run) => ({ ...run, size_bytes: run.bytes + (eventBytes.get(run.id) ?? 0) }))
   const [first] = sized
   if (first && first.size_bytes > bytesMax && eventsOf(first) > 0) return []
-  return batchOf(sized, bytesMax).map(({ id }) => id)
+  return takeBatch(sized, bytesMax).map(({ id }) => id)
 }
 
 function eventsOf({ first_event, last_event }: Old): number {
@@ -110,12 +110,12 @@ async function removeRuns(tx: Transaction, ids: readonly string[]): Promise<void
 
 async function removeArtifacts(tx: Transaction, runId: string): Promise<void> {
   const artifacts = await tx.all<{ name: string; size_bytes: number }>(artifactsSql, [runId])
-  for (const { name } of batchOf(artifacts)) await tx.all(removeArtifactSql, [runId, name])
+  for (const { name } of takeBatch(artifacts)) await tx.all(removeArtifactSql, [runId, name])
 }
 
 /** From the first on: what is left of the run's events, the final one among them, is whole until the last portion. */
 async function removeEvents(tx: Transaction, { id }: Old): Promise<void> {
   const events = await tx.all<{ sequence: number; size_bytes: number }>(eventsSql, [id, rowsMax])
-  const last = batchOf(events, bytesMax).at(-1)
+  const last = takeBatch(events, bytesMax).at(-1)
   if (last) await tx.all(removeEventsSql, [id, last.sequence])
 }

@@ -11,15 +11,15 @@ export interface EncryptedColumn {
   /** Where the sealed value is, or NULL. */
   column: string
   /** What `owner` is made from: for each name an SQL expression over the row, such as the name of a column. */
-  ownerParts: Readonly<Record<string, string>>
-  owner(parts: Record<string, string>): string
+  aadColumns: Readonly<Record<string, string>>
+  aad(parts: Record<string, string>): string
 }
 
-/** A column that `owner` describes with the names in `ownerParts`, and no others. */
+/** A column that `owner` describes with the names in `aadColumns`, and no others. */
 export function encryptedColumn<Name extends string>(
-  column: Omit<EncryptedColumn, 'ownerParts' | 'owner'> & {
-    ownerParts: Readonly<Record<Name, string>>
-    owner(parts: Record<Name, string>): string
+  column: Omit<EncryptedColumn, 'aadColumns' | 'aad'> & {
+    aadColumns: Readonly<Record<Name, string>>
+    aad(parts: Record<Name, string>): string
   },
 ): EncryptedColumn {
   return column
@@ -28,7 +28,7 @@ export function encryptedColumn<Name extends string>(
 interface Sealed {
   key: Value[]
   bytes: Uint8Array
-  owner: string
+  aad: string
 }
 
 /**
@@ -36,19 +36,19 @@ interface Sealed {
  *
  * @throws {DecryptionError} when one does not open.
  */
-export async function openLatest(
+export async function decryptLatest(
   tx: Transaction,
   encryption: Encryption,
   columns: readonly EncryptedColumn[],
 ): Promise<void> {
   for (const column of columns) {
     const [row] = await rowsOf(tx, column, `ORDER BY ${descending(column.key)} LIMIT 1`, [])
-    if (row) encryption.decrypt(row.bytes, row.owner)
+    if (row) encryption.decrypt(row.bytes, row.aad)
   }
 }
 
 /** Whether any of the columns holds a sealed value. */
-export async function lockEncrypted(tx: Transaction, columns: readonly EncryptedColumn[]): Promise<boolean> {
+export async function hasEncryptedValues(tx: Transaction, columns: readonly EncryptedColumn[]): Promise<boolean> {
   for (const { table, column } of columns) {
     const rows = await tx.all(`SELECT 1 FROM ${table} WHERE ${column} IS NOT NULL LIMIT 1`, [])
     if (rows.length > 0) return true
@@ -59,7 +59,7 @@ export async function lockEncrypted(tx: Transaction, columns: readonly Encrypted
 export interface Reencrypted {
   values: number
   /** Of the values that do not open, which are left as they are: where each is, and why. */
-  refused: string[]
+  failures: string[]
 }
 
 /**
@@ -76,7 +76,7 @@ export async function reencrypt(
     const round = { found: 0, resealed: 0, refused: [] as string[] }
     for (const column of columns) await resealColumn(store, encryption, column, round)
     values += round.resealed
-    if (round.found === round.refused.length) return { values, refused: round.refused }
+    if (round.found === round.refused.length) return { values, failures: round.refused }
   }
 }
 
@@ -108,11 +108,11 @@ async function resealColumn(
 function sealedAnew(
   encryption: Encryption,
   { table, column }: EncryptedColumn,
-  { key, bytes, owner }: Sealed,
+  { key, bytes, aad }: Sealed,
   refused: string[],
 ): Uint8Array | undefined {
   try {
-    return encryption.encrypt(encryption.decrypt(bytes, owner), owner)
+    return encryption.encrypt(encryption.decrypt(bytes, aad), aad)
   } catch (error) {
     if (!(error instanceof DecryptionError)) throw error
     refused.push(`${table}.${column} of ${key.join(', ')}: ${error.message}`)
@@ -168,7 +168,7 @@ async function batchAfter(
 }
 
 async function rowsOf(tx: Transaction, of: EncryptedColumn, rest: string, values: readonly Value[]): Promise<Sealed[]> {
-  const parts = Object.entries(of.ownerParts)
+  const parts = Object.entries(of.aadColumns)
   const selected = [
     ...of.key.map((name, index) => `${name} AS key_${index}`),
     ...parts.map(([, expression], index) => `${expression} AS part_${index}`),
@@ -179,10 +179,58 @@ async function rowsOf(tx: Transaction, of: EncryptedColumn, rest: string, values
   return rows.map((row) => ({
     key: of.key.map((_, index) => row[`key_${index}`] as Value),
     bytes: row.bytes as Uint8Array,
-    owner: of.owner(Object.fromEntries(parts.map(([name], index) => [name, String(row[`part_${index}`])]))),
+    aad: of.aad(Object.fromEntries(parts.map(([name], index) => [name, String(row[`part_${index}`])]))),
   }))
 }
 
 function descending(names: readonly string[]): string {
   return names.map((name) => `${name} DESC`).join(', ')
+}
+
+const owner = 'encryption-check'
+const rowId = 1
+
+export const encryptionCheckColumn: EncryptedColumn = encryptedColumn({
+  table: 'encryption_check',
+  key: ['id'],
+  column: 'value',
+  aadColumns: {},
+  aad: () => owner,
+})
+
+/** Whether anything was ever encrypted that is still there. */
+export function hasEncryptedData(store: Store, columns: readonly EncryptedColumn[]): Promise<boolean> {
+  return hasEncryptedValues(store.read, [encryptionCheckColumn, ...columns])
+}
+
+/** Whether these are the store's keys; those of a store that has nothing encrypted become so. */
+export async function verifyEncryptionKeys(
+  store: Store,
+  encryption: Encryption,
+  columns: readonly EncryptedColumn[],
+): Promise<boolean> {
+  try {
+    if (!(await hasEncryptedValues(store.read, [encryptionCheckColumn]))) {
+      // Of an earlier version, or new.
+      await decryptLatest(store.read, encryption, columns)
+      await remember(store, encryption)
+    }
+    await decryptLatest(store.read, encryption, [encryptionCheckColumn])
+    return true
+  } catch (error) {
+    if (error instanceof DecryptionError) return false
+    throw error
+  }
+}
+
+/** Another process that starts at the same time may be first. */
+async function remember(store: Store, encryption: Encryption): Promise<void> {
+  const row = { id: rowId, value: encryption.encrypt('', owner) }
+  await store.write(({ query }) =>
+    query
+      .insertInto('encryption_check')
+      .values(row)
+      .onConflict((it) => it.doNothing())
+      .execute(),
+  )
 }

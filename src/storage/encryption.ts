@@ -1,7 +1,6 @@
 /** What is stored encrypted, and what is signed: AES-256-GCM and HMAC-SHA-256 under the installation's keys. */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
-import type { Key } from './keys/key.ts'
-import type { KeyRing } from './keys/key-ring.ts'
+import type { Key, KeyRing } from './encryption-keys.ts'
 
 /**
  * What was sealed: the format's number; from format 2 on, the id of the key; then a random nonce, the encrypted text and
@@ -43,20 +42,20 @@ export class Encryption {
     const aad = idBytes === 0 ? Buffer.from(owner) : authenticated(header, owner)
     const fitting = (keys: readonly Key[]) => keys.filter(({ id }) => idBytes === 0 || id.equals(header.subarray(1)))
     const openedBy = (keys: readonly Key[]) => openedByAny(fitting(keys), sealed.subarray(header.length), aad)
-    const text = openedBy(this.#ring.keys()) ?? openedBy(this.#ring.latest())
+    const text = openedBy(this.#ring.keys()) ?? openedBy(this.#ring.reload())
     if (text !== undefined) return text
     if (fitting(this.#ring.keys()).length > 0) {
       throw new DecryptionError('An encrypted value in the store was changed, or belongs to another row or key.')
     }
     const id = header.subarray(1).toString('hex')
     throw new DecryptionError(
-      `A value in the store is encrypted under a key that is missing (${id}): ${this.#ring.remedy}.`,
+      `A value in the store is encrypted under a key that is missing (${id}): ${this.#ring.missingKeyAdvice}.`,
     )
   }
 
   /** What everything begins with that is sealed under the current key. */
   currentHeader(): Uint8Array {
-    return headerOf(current(this.#ring.latest()))
+    return headerOf(current(this.#ring.reload()))
   }
 
   /** A keyed hash of `text`, which tells nothing of it to whoever lacks the key. `purpose` keeps uses apart. */
@@ -66,7 +65,7 @@ export class Encryption {
 
   /** What `sign` gives and has given under each key, the current one first: the earlier ones are as good. */
   signatures(purpose: string, text: string): Buffer[] {
-    return this.#ring.latest().map((key) => signature(key, purpose, text))
+    return this.#ring.reload().map((key) => signature(key, purpose, text))
   }
 }
 

@@ -1,6 +1,6 @@
 /** What the service asks of a store. Every implementation passes the tests in test/storage. */
 import type { Kysely } from 'kysely'
-import type { Counters } from './counters.ts'
+
 import type { Tables } from './tables.ts'
 
 export type Value = string | number | null | Uint8Array
@@ -24,7 +24,7 @@ export interface Transaction {
 /** A transaction that has ended. */
 export interface Commit {
   /** How many callers' writes shared it. */
-  works: number
+  writes: number
   /** From its beginning, waiting for others' included, until it was durable or refused. */
   seconds: number
   /** Whether it was refused because the store was unavailable. */
@@ -41,11 +41,11 @@ export interface WriteOptions {
    * The work may overlap with others that say so too, as far as the store lets it: it locks what it decides on, and
    * always in the same order. For what is done again and again; everything else is better off alone.
    */
-  overlapping?: boolean
+  concurrent?: boolean
   /** Of the works with the same turn none overlaps another, all the same. */
-  turn?: 'claim' | 'upkeep'
+  exclusive?: 'claim' | 'maintenance'
   /** How many callers' writes the work holds, for whoever measures; 1 unless given. */
-  parts?: number
+  batchSize?: number
 }
 
 export interface Store {
@@ -92,7 +92,7 @@ export interface Job {
 }
 
 /** A job that was taken; both members together name this one taking of it. */
-export interface TakenJob {
+export interface ActiveJob {
   id: string
   /** How often it was taken before. */
   retryCount: number
@@ -107,16 +107,16 @@ export interface Jobs {
   open(queues: readonly string[]): Promise<void>
   add(tx: Transaction, queue: string, jobs: readonly Job[]): Promise<void>
   /** Takes up to `count` jobs, highest priority first, then oldest. None of a queue that was not opened. */
-  take(tx: Transaction, queue: string, count: number): Promise<TakenJob[]>
+  fetch(tx: Transaction, queue: string, count: number): Promise<ActiveJob[]>
   /** Says that the jobs are still at work. */
-  touch(tx: Transaction, queue: string, jobs: readonly TakenJob[]): Promise<void>
+  touch(tx: Transaction, queue: string, jobs: readonly ActiveJob[]): Promise<void>
   /** Nobody is given the jobs until they are unparked. */
-  park(tx: Transaction, queue: string, jobs: readonly (Job | TakenJob)[]): Promise<void>
+  suspend(tx: Transaction, queue: string, jobs: readonly (Job | ActiveJob)[]): Promise<void>
   /** In the place that they had. */
-  unpark(tx: Transaction, queue: string, jobs: readonly Job[]): Promise<void>
-  complete(tx: Transaction, queue: string, jobs: readonly TakenJob[]): Promise<void>
+  resume(tx: Transaction, queue: string, jobs: readonly Job[]): Promise<void>
+  complete(tx: Transaction, queue: string, jobs: readonly ActiveJob[]): Promise<void>
   /** The job was lost with its taker: another may take it, unless that was the last time; it is a dead letter then. */
-  lose(tx: Transaction, queue: string, job: Job & TakenJob, isLast: boolean): Promise<void>
+  fail(tx: Transaction, queue: string, job: Job & ActiveJob, isLast: boolean): Promise<void>
   /** Removes jobs that nobody has taken. */
   remove(queue: string, ids: readonly string[]): Promise<void>
 }
@@ -125,6 +125,26 @@ export interface Jobs {
 export class StoreUnavailable extends Error {}
 
 /** For what may as well be done later: `scrub().catch(unlessUnavailable)`. */
-export function unlessUnavailable(error: unknown): void {
+export function ignoreUnavailable(error: unknown): void {
   if (!(error instanceof StoreUnavailable)) throw error
 }
+export interface Counters {
+  /**
+   * Adds to the count of `name` over all processes, and tells what it is now. A count is 0 at first, never less, and 0
+   * again when its window has ended, which begins with the first addition.
+   *
+   * Waits for no disk: a power cut, or a crash of the store, may set counts back to 0.
+   *
+   * @throws {StoreUnavailable}
+   */
+  add(name: string, amount: number, windowMilliseconds: number): Promise<Count>
+}
+
+export interface Count {
+  count: number
+  /** Until the window ends, by a clock that all processes share: more than 0, and at most the window. */
+  millisecondsLeft: number
+}
+
+/** Counts whose window has ended are removed this often, by each process that adds to any. */
+export const expiryIntervalMilliseconds = 60_000

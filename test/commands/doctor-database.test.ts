@@ -173,7 +173,7 @@ describe('a database', () => {
   test('is told apart by version, standby, connections that are left and speed', async (test) => {
     expect(checkDatabase(await saying(test, { version: 14 }))).toMatchObject({ status: 'fail' })
     expect(checkDatabase(await saying(test, { version: 19 }))).toMatchObject({ status: 'warn' })
-    expect(checkDatabase(await saying(test, { readsOnly: true }))).toMatchObject({ status: 'fail' })
+    expect(checkDatabase(await saying(test, { isReadOnly: true }))).toMatchObject({ status: 'fail' })
     const durable = await saying(test, { fsync: true, fullPageWrites: true })
     expect(checkDatabaseDurability(durable, config)).toMatchObject({ status: 'ok' })
     const connections = { connectionsMax: 100, connectionsReserved: 3 }

@@ -8,9 +8,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { secretsAad } from '../../src/domain/runs/encrypted-columns.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
-import { keyBytes, keyOf } from '../../src/storage/keys/key.ts'
-import { KeyFile, keyFilePath, makeKeyFile } from '../../src/storage/keys/key-file.ts'
-import { FixedKeys } from '../../src/storage/keys/key-ring.ts'
+import { deriveKey, FixedKeys, keyBytes } from '../../src/storage/encryption-keys.ts'
+import { createKeyFile, KeyFile, keyFilePath } from '../../src/storage/key-file.ts'
 import { callerOf, clientOf, ownInstallation, queue, untilStatus } from '../e2e/caller.ts'
 import { signIn, Visitor } from '../support/dashboard.ts'
 import { command, type Installation } from '../support/installation.ts'
@@ -44,7 +43,7 @@ function keysInUse(database: DatabaseSync): string[] {
   return rows.all().map(({ id }) => String(id).toLowerCase())
 }
 
-const idOf = (line = '') => keyOf(Buffer.from(line, 'base64')).id.toString('hex')
+const idOf = (line = '') => deriveKey(Buffer.from(line, 'base64')).id.toString('hex')
 
 function expectOpened(rows: readonly SecretRow[], encryption: Encryption): void {
   for (const { id, account_id, secrets } of rows) {
@@ -120,7 +119,7 @@ describe.concurrent('rotate-encryption-key', () => {
   test('that is killed at any point is completed by the next, and nothing is lost on the way', async (context) => {
     const own = await ownInstallation(context)
     const path = keyFilePath(own.dataDirectory)
-    makeKeyFile(path)
+    createKeyFile(path)
     const [oldest] = linesOf(own)
     const database = databaseOf(context, own)
     seed(database, new Encryption(new KeyFile(path)), 1500)

@@ -1,8 +1,8 @@
 /** Connections to PostgreSQL that have become useless, and waiting for whoever migrates: none of it needs help. */
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
+import { migrationLockId } from '../../src/storage/postgres/postgres-schema.ts'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
-import { migrationLock } from '../../src/storage/postgres/schema.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 import { postgres } from '../support/postgres.ts'
 import { newPlace, type Test } from '../support/store.ts'
@@ -56,7 +56,7 @@ test('a process waits longer for another to migrate than it does for any other a
   const place = await newPlace(test, postgres)
   const migrating = await clientOf(test, place)
   const looking = await clientOf(test, place)
-  await migrating.query('SELECT pg_advisory_lock($1)', [migrationLock])
+  await migrating.query('SELECT pg_advisory_lock($1)', [migrationLockId])
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   test.onTestFinished(() => void vi.useRealTimers())
   const opened = openPostgresStore(place)
@@ -65,6 +65,6 @@ test('a process waits longer for another to migrate than it does for any other a
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
   while ((await looking.query(waiting)).rows.length === 0);
   vi.advanceTimersByTime(40_000)
-  await migrating.query('SELECT pg_advisory_unlock($1)', [migrationLock])
+  await migrating.query('SELECT pg_advisory_unlock($1)', [migrationLockId])
   await (await opened).close()
 })

@@ -6,8 +6,7 @@ import { encryptedColumns } from '../../src/domain/encrypted-columns.ts'
 import { secretsAad, stepAad } from '../../src/domain/runs/encrypted-columns.ts'
 import { reencrypt } from '../../src/storage/encrypted-columns.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
-import { keyBytes } from '../../src/storage/keys/key.ts'
-import { FixedKeys } from '../../src/storage/keys/key-ring.ts'
+import { FixedKeys, keyBytes } from '../../src/storage/encryption-keys.ts'
 import type { Store, Transaction } from '../../src/storage/store.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test, workflow } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
@@ -163,7 +162,7 @@ describe.each(stores)('sealing anew ($name)', (kind) => {
         .where('id', 'in', [first?.id ?? ''])
         .execute(),
     )
-    const { values, refused } = await reencrypt(store, rotated, encryptedColumns)
+    const { values, failures: refused } = await reencrypt(store, rotated, encryptedColumns)
     expect(values).toBe(2)
     expect(refused).toEqual([
       expect.stringContaining(`runs.secrets of ${first?.id}: A value in the store is encrypted`),

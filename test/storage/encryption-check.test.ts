@@ -7,7 +7,7 @@ import { ConfigError, readConfig } from '../../src/config.ts'
 import { encryptedColumns } from '../../src/domain/encrypted-columns.ts'
 import { openEncryption } from '../../src/domain/installation.ts'
 import type { Encryption } from '../../src/storage/encryption.ts'
-import { keyFilePath, makeKeyFile } from '../../src/storage/keys/key-file.ts'
+import { createKeyFile, keyFilePath } from '../../src/storage/key-file.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { newPlace, openStore } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
@@ -56,7 +56,7 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
     const missing = `${path} is missing, and the store is encrypted with a key that it held: restore it from a backup, or set ENCRYPTION_KEY if the key was there.`
     await expect(open(store, directory)).rejects.toThrow(new ConfigError(missing))
     expect(existsSync(path)).toBe(false)
-    makeKeyFile(path)
+    createKeyFile(path)
     const another = `The store was encrypted with another key: restore ${path} from a backup, or set ENCRYPTION_KEY if the key was there.`
     await expect(open(store, directory)).rejects.toThrow(new ConfigError(another))
     renameSync(`${path}.lost`, path)
@@ -94,7 +94,7 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
     await forgetCheck(store, await open(store, directory))
     renameSync(path, `${path}.lost`)
     await expect(open(store, directory)).rejects.toThrow(/is missing, and the store is encrypted/)
-    makeKeyFile(path)
+    createKeyFile(path)
     await expect(open(store, directory)).rejects.toThrow(/encrypted with another key/)
     expect(await checks(store)).toEqual([])
     renameSync(`${path}.lost`, path)

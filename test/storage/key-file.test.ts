@@ -14,8 +14,8 @@ import {
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { Encryption } from '../../src/storage/encryption.ts'
-import { addKey, KeyFile, keyFilePath, makeKeyFile } from '../../src/storage/keys/key-file.ts'
-import { noticeMilliseconds } from '../../src/storage/keys/key-ring.ts'
+import { keyRefreshMilliseconds } from '../../src/storage/encryption-keys.ts'
+import { addKey, createKeyFile, KeyFile, keyFilePath } from '../../src/storage/key-file.ts'
 import { startProcess, startStoreProcess } from '../support/processes.ts'
 import { newPlace, type Test } from '../support/store.ts'
 import { sqlite } from '../support/stores.ts'
@@ -23,7 +23,7 @@ import { sqlite } from '../support/stores.ts'
 /** A key file with one key, in a directory of its own. */
 async function newKeyFile(test: Test): Promise<string> {
   const path = keyFilePath(join(await newPlace(test), 'data'))
-  makeKeyFile(path)
+  createKeyFile(path)
   return path
 }
 
@@ -36,7 +36,7 @@ test('is made at the first start, for its owner alone, and is the same from then
   const directory = join(path, '..')
   const keys = bytesIn(path)
   expect(keys.map((key) => Buffer.from(key, 'base64').length)).toEqual([32])
-  makeKeyFile(path)
+  createKeyFile(path)
   expect(bytesIn(path)).toEqual(keys)
   expect(readdirSync(directory)).toEqual(['encryption.key'])
   expect([modeOf(directory), modeOf(path)]).toEqual([0o700, 0o600])
@@ -48,7 +48,7 @@ test.for(['', 'bm90IGEgd2hvbGUga2V5\n', '\n\n'])(
   async (content, test) => {
     const path = keyFilePath(await newPlace(test))
     writeFileSync(path, content, { mode: 0o600 })
-    makeKeyFile(path)
+    createKeyFile(path)
     expect(() => new KeyFile(path)).toThrow(`${path} does not hold a key of 32 bytes: restore it from a backup.`)
     expect(readFileSync(path, 'utf8')).toBe(content)
   },
@@ -113,7 +113,7 @@ describe.skipIf(process.getuid?.() !== 0)('of another user', () => {
     chmodSync(join(directory, '..'), 0o755)
     chmodSync(directory, 0o777)
     chmodSync(path, 0o644)
-    const module = new URL('../../src/storage/keys/key-file.ts', import.meta.url)
+    const module = new URL('../../src/storage/key-file.ts', import.meta.url)
     const program = `import { addKey } from '${module}'; try { addKey('${path}') } catch (error) { console.log(error.message) }`
     const as = { uid: nobody, gid: nobody, cwd: '/', encoding: 'utf8' } as const
     const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], as)
@@ -129,7 +129,7 @@ describe.skipIf(process.getuid?.() !== 0)('of another user', () => {
 test('gets every key that processes add at the same time', async (test) => {
   const place = await newPlace(test)
   const path = keyFilePath(place)
-  makeKeyFile(path)
+  createKeyFile(path)
   const start = () => startStoreProcess(test, { kind: sqlite, command: 'addKeys', places: [place] })
   const processes = await Promise.all([start(), start(), start()])
   const exits = processes.map((each) => once(each, 'exit'))
@@ -154,7 +154,7 @@ test('that has changed is noticed by whoever seals, within a second', async (tes
   const running = new Encryption(new KeyFile(path))
   const header = Buffer.from(running.encrypt('', '')).subarray(0, 5)
   addKey(path)
-  const waiting = { timeout: noticeMilliseconds + 500, interval: 20 }
+  const waiting = { timeout: keyRefreshMilliseconds + 500, interval: 20 }
   await vi.waitFor(() => expect(Buffer.from(running.encrypt('', '')).subarray(0, 5)).not.toEqual(header), waiting)
 })
 
@@ -163,8 +163,8 @@ test('that is lost or damaged while a process runs leaves it the keys that it ha
   const ring = new KeyFile(path)
   const keys = ring.keys()
   writeFileSync(path, 'half a li')
-  expect(ring.latest()).toEqual(keys)
+  expect(ring.reload()).toEqual(keys)
   rmSync(path)
-  expect(ring.latest()).toEqual(keys)
+  expect(ring.reload()).toEqual(keys)
   expect(() => new Encryption(ring).decrypt(new Encryption(ring).encrypt('text', 'owner'), 'other')).toThrow()
 })

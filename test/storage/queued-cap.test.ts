@@ -66,7 +66,7 @@ describe.each(stores)('the cap on queued runs ($name)', (kind) => {
         const room = await cap.room(tx, account.accountId, 2)
         await insert(tx, account, room)
       }
-      return (index % 2 ? domain : other).store.write(work, { overlapping: true })
+      return (index % 2 ? domain : other).store.write(work, { concurrent: true })
     })
     await Promise.all(writing)
     expect(await countQueued(domain, account)).toBe(30)

@@ -24,7 +24,7 @@ async function ids({ read }: Store): Promise<string[]> {
 
 async function openHere(test: Test, options: Partial<SqliteOptions> = {}) {
   const directory = await newPlace(test)
-  const store = await openSqliteStore(directory, { fallbackRingMilliseconds: 3_600_000, ...options })
+  const store = await openSqliteStore(directory, { fallbackNotifyMilliseconds: 3_600_000, ...options })
   test.onTestFinished(() => store.close())
   return { directory, store }
 }
@@ -170,7 +170,7 @@ test('a store that needs no migration is opened while another process writes', a
 })
 
 test('bells ring by themselves now and then, should the file system not report changes', async (test) => {
-  const { store } = await openHere(test, { fallbackRingMilliseconds: 5 })
+  const { store } = await openHere(test, { fallbackNotifyMilliseconds: 5 })
   const heard = vi.fn()
   store.listen('cancellations', heard)
   await vi.waitFor(() => expect(heard.mock.calls.length).toBeGreaterThan(3), patience)

@@ -1,10 +1,10 @@
 /** A process that needs the key of each of these directories: `node key-process.ts DIRECTORY…`; it tells them all. */
-import { KeyFile, keyFilePath, makeKeyFile } from '../../src/storage/keys/key-file.ts'
+import { createKeyFile, KeyFile, keyFilePath } from '../../src/storage/key-file.ts'
 
 process.once('message', () => {
   const keys = process.argv.slice(2).map((directory) => {
     const path = keyFilePath(directory)
-    makeKeyFile(path)
+    createKeyFile(path)
     return new KeyFile(path).keys().map(({ bytes }) => bytes.toString('hex'))
   })
   process.send?.(keys, () => process.exit())

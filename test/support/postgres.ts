@@ -8,7 +8,7 @@ export const postgres: StoreKind = {
   name: 'postgres',
   prepare: makeDatabase,
   remove: dropDatabase,
-  open: (place) => openPostgresStore(place, { fallbackRingMilliseconds: 3_600_000 }),
+  open: (place) => openPostgresStore(place, { fallbackNotifyMilliseconds: 3_600_000 }),
   contents,
 }
 

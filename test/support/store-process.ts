@@ -1,6 +1,6 @@
 /** A process with a store of its own: `node store-process.ts KIND COMMAND PLACE…`; its parent tells it when to go. */
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
-import { addKeyAlone, keyFilePath } from '../../src/storage/keys/key-file.ts'
+import { addKeyInTransaction, keyFilePath } from '../../src/storage/key-file.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { stores } from './stores.ts'
 
@@ -29,7 +29,7 @@ const commands: Record<string, (store: Store) => Promise<void>> = {
   },
   /** Adds keys to the file beside the store, one after the other. */
   async addKeys(store) {
-    for (let count = 0; count < 10; count += 1) await addKeyAlone(store, keyFilePath(places[0] ?? ''))
+    for (let count = 0; count < 10; count += 1) await addKeyInTransaction(store, keyFilePath(places[0] ?? ''))
     await store.close()
     process.disconnect()
   },

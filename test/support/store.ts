@@ -21,7 +21,7 @@ import { type Retention, retentionOf } from '../../src/maintenance/retention.ts'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
-import { FixedKeys } from '../../src/storage/keys/key-ring.ts'
+import { FixedKeys } from '../../src/storage/encryption-keys.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { type StoreKind, sqlite } from './stores.ts'
 

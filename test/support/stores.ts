@@ -25,7 +25,7 @@ export const sqlite: StoreKind = {
   name: 'sqlite',
   prepare: () => mkdtemp(join(tmpdir(), 'execution-service-')),
   remove: (place) => rm(place, { recursive: true, force: true, maxRetries: 5 }),
-  open: (place) => openSqliteStore(place, { fallbackRingMilliseconds: 3_600_000 }),
+  open: (place) => openSqliteStore(place, { fallbackNotifyMilliseconds: 3_600_000 }),
   contents: async (place) => {
     const entries = await readdir(place, { recursive: true, withFileTypes: true })
     const files = entries.filter((entry) => entry.isFile())

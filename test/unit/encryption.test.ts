@@ -3,8 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
-import { keyBytes, keyOf } from '../../src/storage/keys/key.ts'
-import { FixedKeys } from '../../src/storage/keys/key-ring.ts'
+import { deriveKey, FixedKeys, keyBytes } from '../../src/storage/encryption-keys.ts'
 
 const newKey = () => randomBytes(keyBytes)
 const withKeys = (...keys: Buffer[]) => new Encryption(new FixedKeys(keys))
@@ -57,9 +56,9 @@ test.each(formats)('bytes of %s that were cut short or prolonged do not open', (
 test("the key's id and the format are authenticated: other ones in front of the same text do not open", () => {
   const sealed = Buffer.from(encryption.encrypt('text', 'owner'))
   // The same bytes with the id of the other key, which has the secret of the first: only the header differs.
-  const alias = { ...keyOf(key), id: keyOf(newer).id }
-  const aliased = new Encryption({ keys: () => [alias], latest: () => [alias], remedy: '' })
-  keyOf(newer).id.copy(sealed, 1)
+  const alias = { ...deriveKey(key), id: deriveKey(newer).id }
+  const aliased = new Encryption({ keys: () => [alias], reload: () => [alias], missingKeyAdvice: '' })
+  deriveKey(newer).id.copy(sealed, 1)
   expect(() => aliased.decrypt(sealed, 'owner')).toThrow(changed)
   expect(aliased.decrypt(aliased.encrypt('text', 'owner'), 'owner')).toBe('text')
 })
@@ -71,7 +70,7 @@ test('what an older key has sealed opens, of this format and the first; the curr
 })
 
 test('bytes sealed under a key that is missing do not open, and the sentence says which setting mends it', () => {
-  const id = keyOf(newer).id.toString('hex')
+  const id = deriveKey(newer).id.toString('hex')
   expect(() => encryption.decrypt(rotated.encrypt('text', 'owner'), 'owner')).toThrow(
     `A value in the store is encrypted under a key that is missing (${id}): ` +
       'set ENCRYPTION_KEY to that key, or add it to ENCRYPTION_KEY_PREVIOUS.',

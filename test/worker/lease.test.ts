@@ -117,7 +117,7 @@ describe.concurrent('a worker', () => {
     const impatient = {
       ...sqlite,
       open: (place: string) =>
-        openSqliteStore(place, { fallbackRingMilliseconds: 3_600_000, lockWaitMillisecondsMax: 20 }),
+        openSqliteStore(place, { fallbackNotifyMilliseconds: 3_600_000, lockWaitMillisecondsMax: 20 }),
     }
     const { domain, principal, file } = await openInstallation(test, impatient)
     let refused = 0

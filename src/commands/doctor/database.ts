@@ -1,7 +1,7 @@
 /** Whether the database of DATABASE_URL can be used, keeps what it acknowledges, and has room for the service. */
 import type { Config } from '../../config.ts'
 import type { DatabaseFacts, DatabaseInspection } from '../../storage/postgres/postgres-inspection.ts'
-import { oldestVersion } from '../../storage/postgres/schema.ts'
+import { minimumVersion } from '../../storage/postgres/postgres-schema.ts'
 import { type Finding, fail, failAsSaid, ok, sizeOf, unchecked, warn } from './finding.ts'
 import type { Read } from './store.ts'
 
@@ -14,12 +14,12 @@ export function checkDatabase(read: ReadDatabase): Finding {
   if ('refused' in read) return failAsSaid(read.refused)
   const { path, facts } = read.inspection as DatabaseInspection
   const found = `PostgreSQL ${facts.version} at ${path}`
-  if (facts.version < oldestVersion) {
-    return fail(`${found}: too old`, `Set DATABASE_URL to one of version ${oldestVersion} or later.`)
+  if (facts.version < minimumVersion) {
+    return fail(`${found}: too old`, `Set DATABASE_URL to one of version ${minimumVersion} or later.`)
   }
-  if (facts.readsOnly) return fail(`${found} only reads, as a standby does`, 'Set DATABASE_URL to the primary.')
+  if (facts.isReadOnly) return fail(`${found} only reads, as a standby does`, 'Set DATABASE_URL to the primary.')
   if (facts.version <= newestVersion) return ok(found)
-  return warn(`${found}: newer than any that was tried`, `Use one of version ${oldestVersion} to ${newestVersion}.`)
+  return warn(`${found}: newer than any that was tried`, `Use one of version ${minimumVersion} to ${newestVersion}.`)
 }
 
 /** Makes a check of what a database that answers says of itself. */
@@ -30,7 +30,7 @@ function ofFacts(find: (facts: DatabaseFacts, config: Config) => Finding) {
   }
 }
 
-export const checkRights = ofFacts(({ role, mayCreate, schemas, foreign }) => {
+export const checkRights = ofFacts(({ role, canCreateSchema: mayCreate, schemas, foreignOwned: foreign }) => {
   const [first] = foreign
   if (first) {
     const more = foreign.length > 1 ? ` and ${foreign.length - 1} more` : ''
@@ -74,7 +74,7 @@ export const checkDatabaseSize = ofFacts(({ sizeBytes }) => ok(`${sizeOf(sizeByt
 
 export async function checkDatabaseStore(read: ReadDatabase): Promise<Finding> {
   if ('refused' in read || !read.inspection) return unchecked('the database cannot be asked', 'the database')
-  const { isMade, path, schema } = read.inspection
+  const { isInitialized: isMade, path, schema } = read.inspection
   if (!isMade) return ok('there is none yet; the first start makes it')
   if (schema.newer.length > 0) {
     return fail(
@@ -90,7 +90,7 @@ const slowMicroseconds = 50_000
 
 export async function checkCommit(read: ReadDatabase): Promise<Finding> {
   if ('refused' in read || !read.inspection) return unchecked('the database cannot be asked', 'the database')
-  if (read.inspection.facts.readsOnly) return unchecked('the database only reads', 'the database')
+  if (read.inspection.facts.isReadOnly) return unchecked('the database only reads', 'the database')
   return commitSpeed(await read.inspection.commitMicroseconds())
 }
 

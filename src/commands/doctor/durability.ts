@@ -1,6 +1,6 @@
 /** Whether what the service acknowledges is on the disk: SQLite's settings, and a disk that does what it says. */
 
-import { type Settings, settingsOfNewStore, syncMicroseconds } from '../../storage/sqlite/probe.ts'
+import { measureFsyncMicroseconds, probeSettings, type Settings } from '../../storage/sqlite/probe.ts'
 import type { Inspection } from '../../storage/sqlite/sqlite-inspection.ts'
 import { existingPlace, inProbe } from './data-directory.ts'
 import { type Finding, fail, ok, reasonOf, unchecked, warn } from './finding.ts'
@@ -11,7 +11,7 @@ const synchronousFull = 2
 /** @param directory the data directory; the probe is made in it, or where it will be. */
 export async function checkDurability(directory: string, store: Inspection | undefined): Promise<Finding> {
   try {
-    const settings = await inProbe(await existingPlace(directory), settingsOfNewStore)
+    const settings = await inProbe(await existingPlace(directory), probeSettings)
     return durability(settings, store)
   } catch (error) {
     return fail(
@@ -53,7 +53,7 @@ const slowMicroseconds = 100_000
 /** @param directory the data directory; the probe is made in it, or where it will be. */
 export async function checkDisk(directory: string): Promise<Finding> {
   try {
-    return diskSpeed(await inProbe(await existingPlace(directory), syncMicroseconds))
+    return diskSpeed(await inProbe(await existingPlace(directory), measureFsyncMicroseconds))
   } catch (error) {
     return unchecked(reasonOf(error), 'the data directory')
   }

@@ -3,11 +3,11 @@ import { stat } from 'node:fs/promises'
 import type { Config } from '../../config.ts'
 import { encryptedColumns } from '../../domain/encrypted-columns.ts'
 import { openKeyRing } from '../../domain/installation.ts'
-import { type EncryptedColumn, lockEncrypted, openLatest } from '../../storage/encrypted-columns.ts'
+import { decryptLatest, type EncryptedColumn, hasEncryptedValues } from '../../storage/encrypted-columns.ts'
 import { Encryption } from '../../storage/encryption.ts'
-import type { StoreInspection } from '../../storage/inspection.ts'
-import { keyFilePath } from '../../storage/keys/key-file.ts'
+import { keyFilePath } from '../../storage/key-file.ts'
 import type { Store } from '../../storage/store.ts'
+import type { StoreInspection } from '../../storage/store-inspection.ts'
 import { type Finding, fail, ok, reasonOf, unchecked, warn } from './finding.ts'
 import type { Read } from './store.ts'
 
@@ -30,7 +30,7 @@ export async function checkEncryptionKey(config: Config, read: Read): Promise<Fi
   try {
     // Not as a start opens it, which would have a store without anything encrypted remember the key.
     const encryption = new Encryption(await openKeyRing(config))
-    if (inspection) await openLatest(inspection.store.read, encryption, sealed)
+    if (inspection) await decryptLatest(inspection.store.read, encryption, sealed)
   } catch (error) {
     return fail(
       `${place} does not open what the store holds (${reasonOf(error)})`,
@@ -55,7 +55,7 @@ export async function sealedIn({
 }: Pick<Store, 'read'> & Pick<StoreInspection, 'schema'>): Promise<EncryptedColumn[]> {
   const found: EncryptedColumn[] = []
   for (const column of encryptedColumns) {
-    const holds = lockEncrypted(read, [column])
+    const holds = hasEncryptedValues(read, [column])
     if (await (schema.pending.length > 0 ? holds.catch(() => false) : holds)) found.push(column)
   }
   return found

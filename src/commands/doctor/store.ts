@@ -1,6 +1,7 @@
 /** Whether the embedded store opens, is of this version's schema, and is whole; and how large it is. */
-import type { StoreInspection } from '../../storage/inspection.ts'
+
 import type { Inspection } from '../../storage/sqlite/sqlite-inspection.ts'
+import type { StoreInspection } from '../../storage/store-inspection.ts'
 import { countOf, type Finding, fail, ok, reasonOf, sizeOf, unchecked, warn } from './finding.ts'
 
 /** What reading the store came to: it is there, or not yet, or cannot be read. */
@@ -64,7 +65,7 @@ export async function checkClock(read: Read, now: number): Promise<Finding> {
   const advice = "Set the machine's clock, and keep it right with NTP."
   if (now < released) return fail(`it is ${shown}, before this version was written`, advice)
   if ('refused' in read) return unchecked('the store does not open', 'the store')
-  const newest = await read.inspection?.newestMoment()
+  const newest = await read.inspection?.findLastWriteAt()
   const behind = (newest ?? 0) - now
   if (behind <= behindMillisecondsMax) return ok(`it is ${shown}`)
   return fail(

@@ -71,7 +71,7 @@ export async function readDatabase(url: string): Promise<ReadDatabase> {
 
 /** A database in which nothing is made yet holds no store. */
 function madeIn(read: ReadDatabase): Read {
-  return 'inspection' in read && !read.inspection?.isMade ? { inspection: undefined } : read
+  return 'inspection' in read && !read.inspection?.isInitialized ? { inspection: undefined } : read
 }
 
 function once<Result>(find: () => Promise<Result>): () => Promise<Result> {

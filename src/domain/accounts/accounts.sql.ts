@@ -1,5 +1,5 @@
 /** SQL that users and their links share. */
-import { dayMilliseconds } from '../../storage/batch.ts'
+import { dayMilliseconds } from '../../storage/purge-target.ts'
 import type { Transaction } from '../../storage/store.ts'
 import { UserError } from './user.ts'
 

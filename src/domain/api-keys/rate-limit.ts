@@ -1,6 +1,6 @@
 /** How many requests an API key may make in a minute, over both surfaces and all processes. */
 import type { RateLimitExceeded } from '../../contract/rate-limit.ts'
-import type { Counters } from '../../storage/counters.ts'
+import type { Counters } from '../../storage/store.ts'
 import { SharedLimiter } from './shared-rate-limiter.ts'
 
 const windowSeconds = 60

@@ -2,7 +2,7 @@
 import RateLimiterMemory from 'rate-limiter-flexible/lib/RateLimiterMemory.js'
 import RateLimiterRes from 'rate-limiter-flexible/lib/RateLimiterRes.js'
 import RateLimiterStoreAbstract from 'rate-limiter-flexible/lib/RateLimiterStoreAbstract.js'
-import type { Count, Counters } from '../../storage/counters.ts'
+import type { Count, Counters } from '../../storage/store.ts'
 
 interface Limit {
   /** Keeps its counts apart from those of other limits. */

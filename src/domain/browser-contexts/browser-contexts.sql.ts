@@ -1,5 +1,5 @@
 /** The SQL that finds browser contexts. */
-import { knownId } from '../../storage/ids.ts'
+import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { BrowserContextsRow } from '../../storage/tables.ts'
 
@@ -17,7 +17,7 @@ export function contextsOf({ query }: Transaction, accountId: string) {
 }
 
 export async function findContext(tx: Transaction, accountId: string, id: string): Promise<ContextRow | undefined> {
-  const known = knownId(id)
+  const known = parseId(id)
   if (known === undefined) return undefined
   return contextsOf(tx, accountId).where('browser_contexts.id', '=', known).executeTakeFirst()
 }

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { v7 as uuid } from 'uuid'
 import type { Cursors } from '../../storage/cursors.ts'
-import { type Store, unlessUnavailable } from '../../storage/store.ts'
+import { ignoreUnavailable, type Store } from '../../storage/store.ts'
 import { type Actor, record } from '../audit-log/audit-log.ts'
 import { type ContextRow, contextsOf, findContext, isTaken } from './browser-contexts.sql.ts'
 import { eraseSome } from './context-erasure.ts'
@@ -106,7 +106,7 @@ export class BrowserContexts {
       return { id: row.id, more: await eraseSome(tx, row.id, Date.now()) }
     })
     // What cannot be done now is left to upkeep, and the store's files to the next deletion.
-    if (deleted) await this.#eraseRest(deleted).catch(unlessUnavailable)
+    if (deleted) await this.#eraseRest(deleted).catch(ignoreUnavailable)
     return deleted !== false
   }
 

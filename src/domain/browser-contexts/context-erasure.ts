@@ -2,7 +2,7 @@
  * Erasing what browser contexts held, a portion in each transaction. A context that is not erased at once is marked: from
  * then on nobody sees it. Should the process that erases it die, upkeep does the rest.
  */
-import { batchOf, type PurgeTarget } from '../../storage/batch.ts'
+import { type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
 import type { Transaction } from '../../storage/store.ts'
 
 const versionsSql = `SELECT id, size_bytes FROM browser_context_versions WHERE browser_context_id = ?
@@ -63,5 +63,5 @@ export function unfinishedErasures(now: () => number): PurgeTarget {
 }
 
 async function erase(tx: Transaction, versions: readonly Erased[]): Promise<void> {
-  for (const { id } of batchOf(versions)) await tx.all(eraseVersionSql, [id])
+  for (const { id } of takeBatch(versions)) await tx.all(eraseVersionSql, [id])
 }

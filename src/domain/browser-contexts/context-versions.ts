@@ -4,7 +4,7 @@
  */
 import { v7 as uuid } from 'uuid'
 import type { Encryption } from '../../storage/encryption.ts'
-import { knownId } from '../../storage/ids.ts'
+import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { BrowserContextVersionsTable } from '../../storage/tables.ts'
 import { type Actor, record } from '../audit-log/audit-log.ts'
@@ -56,7 +56,7 @@ export class ContextVersions {
   async read(accountId: string, contextId: string): Promise<string | undefined> {
     // In one statement: the version may be replaced, and removed, between two.
     const contexts = contextsOf(this.#store.read, accountId).select('browser_context_versions.state')
-    const id = knownId(contextId)
+    const id = parseId(contextId)
     const row = id && (await contexts.where('browser_contexts.id', '=', id).executeTakeFirst())
     if (!row) return undefined
     if (row.version_id === null) return emptyState

@@ -7,11 +7,11 @@ export const encryptedInBrowserContexts = [
     table: 'browser_context_versions',
     key: ['id'],
     column: 'state',
-    ownerParts: {
+    aadColumns: {
       accountId: '(SELECT account_id FROM browser_contexts WHERE browser_contexts.id = browser_context_id)',
       contextId: 'browser_context_id',
       versionId: 'id',
     },
-    owner: ({ accountId, contextId, versionId }) => versionAad(accountId, contextId, versionId),
+    aad: ({ accountId, contextId, versionId }) => versionAad(accountId, contextId, versionId),
   }),
 ]

@@ -1,8 +1,7 @@
 /** Files that runs make, such as a PDF or a screenshot: kept in the store for some days. */
 
-import { batchOf, dayMilliseconds, type PurgeTarget } from '../../storage/batch.ts'
-import { knownId } from '../../storage/ids.ts'
-import { inList } from '../../storage/lists.ts'
+import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
+import { inList, parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 
 /** As the document's ArtifactMediaType has them. */
@@ -98,7 +97,7 @@ export class RunArtifacts {
     runId: string,
     name: string,
   ): Promise<(Artifact & { content: Uint8Array }) | undefined> {
-    const id = knownId(runId)
+    const id = parseId(runId)
     if (id === undefined) return undefined
     const values = [id, name, this.#oldest(), accountId]
     const [row] = await this.#store.read.all<Row & { content: Uint8Array }>(readSql, values)
@@ -115,7 +114,7 @@ export class RunArtifacts {
         return first && `${first.run_id}/${first.name}`
       },
       remove: async (tx) => {
-        for (const { run_id, name } of batchOf(await oldest(tx))) await tx.all(removeSql, [run_id, name])
+        for (const { run_id, name } of takeBatch(await oldest(tx))) await tx.all(removeSql, [run_id, name])
       },
     }
   }

@@ -3,7 +3,7 @@
  * job of pg-boss, made in the transaction that writes the run: it gives the job to one worker alone, without one
  * waiting for another, gives it to another when it is lost, and keeps what was lost too often as a dead letter.
  */
-import type { Job, Jobs, Store, TakenJob, Transaction } from '../../storage/store.ts'
+import type { ActiveJob, Job, Jobs, Store, Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import type { QueueHead } from './fair-scheduling.ts'
 
@@ -98,13 +98,13 @@ class JobDispatcher implements Dispatcher {
     for (const [queue, entered] of byQueue(runs)) {
       await this.#jobs.add(tx, queue, entered.map(jobOf))
       const parked = entered.filter(({ isParked }) => isParked)
-      if (parked.length > 0) await this.#jobs.park(tx, queue, parked.map(jobOf))
+      if (parked.length > 0) await this.#jobs.suspend(tx, queue, parked.map(jobOf))
     }
   }
 
   async take(tx: Transaction, head: QueueHead): Promise<Dispatch | undefined> {
     if (head.job_id === null) return rowTicket(head)
-    const [job] = await this.#jobs.take(tx, queueOf(head), 1)
+    const [job] = await this.#jobs.fetch(tx, queueOf(head), 1)
     return job && { runId: job.id, jobId: job.id, jobRetryCount: job.retryCount }
   }
 
@@ -117,12 +117,12 @@ class JobDispatcher implements Dispatcher {
 
   async park(tx: Transaction, run: AttemptedRun): Promise<void> {
     const jobs = takenJobOf(run)
-    if (jobs.length > 0) await this.#jobs.park(tx, queueOf(run), jobs)
+    if (jobs.length > 0) await this.#jobs.suspend(tx, queueOf(run), jobs)
   }
 
   async unpark(tx: Transaction, runs: readonly ReadyRun[]): Promise<void> {
     const withJobs = runs.filter(({ job_id }) => job_id !== null)
-    for (const [queue, ready] of byQueue(withJobs)) await this.#jobs.unpark(tx, queue, ready.map(jobOf))
+    for (const [queue, ready] of byQueue(withJobs)) await this.#jobs.resume(tx, queue, ready.map(jobOf))
   }
 
   async end(tx: Transaction, run: AttemptedRun): Promise<void> {
@@ -132,7 +132,7 @@ class JobDispatcher implements Dispatcher {
 
   async lose(tx: Transaction, run: AttemptedRun & ReadyRun, isLast: boolean): Promise<void> {
     const [job] = takenJobOf(run)
-    if (job) await this.#jobs.lose(tx, queueOf(run), { ...job, priority: run.priority }, isLast)
+    if (job) await this.#jobs.fail(tx, queueOf(run), { ...job, priority: run.priority }, isLast)
   }
 
   async withdraw(run: AttemptedRun): Promise<void> {
@@ -153,6 +153,6 @@ function jobOf({ id, priority }: ReadyRun): Job {
   return { id, priority }
 }
 
-function takenJobOf({ job_id, job_retry_count }: AttemptedRun): TakenJob[] {
+function takenJobOf({ job_id, job_retry_count }: AttemptedRun): ActiveJob[] {
   return job_id === null || job_retry_count === null ? [] : [{ id: job_id, retryCount: job_retry_count }]
 }

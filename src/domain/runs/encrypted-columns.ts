@@ -15,14 +15,14 @@ export const encryptedInRuns = [
     table: 'runs',
     key: ['id'],
     column: 'secrets',
-    ownerParts: { accountId: 'account_id', runId: 'id' },
-    owner: ({ accountId, runId }) => secretsAad(accountId, runId),
+    aadColumns: { accountId: 'account_id', runId: 'id' },
+    aad: ({ accountId, runId }) => secretsAad(accountId, runId),
   }),
   encryptedColumn({
     table: 'run_steps',
     key: ['run_id', 'name'],
     column: 'value',
-    ownerParts: { runId: 'run_id', name: 'name' },
-    owner: ({ runId, name }) => stepAad(runId, name),
+    aadColumns: { runId: 'run_id', name: 'name' },
+    aad: ({ runId, name }) => stepAad(runId, name),
   }),
 ]

@@ -79,8 +79,8 @@ export class EnqueueBatcher {
       const entries = batch.map(({ entry }) => entry)
       await this.#handout.open(entries.map(({ run }) => ({ account_id: run.accountId, workflow_id: run.workflowId })))
       const entered = await this.#store.write((tx) => this.#enterAll(tx, entries), {
-        overlapping: true,
-        parts: entries.length,
+        concurrent: true,
+        batchSize: entries.length,
       })
       for (const [index, { resolve }] of batch.entries()) resolve(entered[index] as EnqueueResult)
     } catch (error) {

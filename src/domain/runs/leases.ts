@@ -1,5 +1,5 @@
 /** The runs that a worker holds, by its id and their attempts: a lease that is lost finds none. */
-import { inList } from '../../storage/lists.ts'
+import { inList } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import type { Lease } from './claim.ts'

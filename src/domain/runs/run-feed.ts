@@ -1,5 +1,5 @@
 /** Tells who follows a run, or all of an account, when something has happened to it, in whichever process it happened. */
-import { inList } from '../../storage/lists.ts'
+import { inList } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import { Changes } from './changes.ts'
 import type { Run, RunEvent } from './run.ts'

@@ -88,8 +88,8 @@ export class RunQueue {
       const claim = async (tx: Transaction) =>
         this.#claimSome(tx, seen?.copy() ?? (await this.#turns(tx, workflows)), lease)
       const batch = this.#store.write(claim, {
-        overlapping: true,
-        ...(alone && { turn: 'claim' }),
+        concurrent: true,
+        ...(alone && { exclusive: 'claim' }),
       })
       // What an earlier batch has claimed is not to be lost with this one: its runs would wait until their leases have run out.
       const taken = await batch.catch((error: unknown) => {
@@ -180,7 +180,7 @@ export class RunQueue {
       await this.#handout.touch(tx, held)
       return held
     }
-    const rows = await this.#store.write(renew, { overlapping: true })
+    const rows = await this.#store.write(renew, { concurrent: true })
     return rows.map((row) => ({ runId: row.id, attempt: row.attempts, workerId }))
   }
 
@@ -243,7 +243,7 @@ export class RunQueue {
       if (row) await work(tx, row)
       return row !== undefined
     }
-    const held = await this.#store.write(whileHeld, { overlapping: true })
+    const held = await this.#store.write(whileHeld, { concurrent: true })
     if (held) this.#store.notify('runs')
     return held
   }

@@ -1,5 +1,5 @@
 /** The SQL of runs and their events that the API uses; the queue's is in queue.ts. */
-import { knownId } from '../../storage/ids.ts'
+import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction, Value } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import type { PersistContext, RunEvent } from './run.ts'
@@ -138,7 +138,7 @@ export async function forgetSteps(tx: Transaction, runId: string): Promise<void>
 const findRunSql = 'SELECT * FROM runs WHERE id = ? AND account_id = ?'
 
 export async function findRun(tx: Transaction, accountId: string, id: string): Promise<RunsTable | undefined> {
-  const known = knownId(id)
+  const known = parseId(id)
   const [row] = known === undefined ? [] : await tx.all<RunsTable>(findRunSql, [known, accountId])
   return row
 }

@@ -2,7 +2,7 @@
 import { v7 as uuid } from 'uuid'
 import type { Cursors } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
-import { type Store, unlessUnavailable } from '../../storage/store.ts'
+import { ignoreUnavailable, type Store } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import { traced } from '../../telemetry/tracing/tracing.ts'
 import type { Secrets } from '../workflows/secrets.ts'
@@ -198,7 +198,7 @@ export class Runs {
       if (row.status === 'queued') {
         this.#observer?.finished(finishedRun(row, { status: 'cancelled', reason: 'cancelRequested' }, at))
         // What nobody takes any more may as well be left to whoever comes upon it.
-        await this.#handout.withdraw(row).catch(unlessUnavailable)
+        await this.#handout.withdraw(row).catch(ignoreUnavailable)
       }
     }
     return this.get(accountId, id)

@@ -36,7 +36,7 @@ export class Workers {
   async announce({ id, host, slots, startedAt }: LiveWorker, aliveSeconds: number): Promise<void> {
     const until = this.#now() + aliveSeconds * 1000
     await this.#store.write((tx) => tx.all(announceSql, [id, host, slots, startedAt, until]), {
-      overlapping: true,
+      concurrent: true,
     })
   }
 

@@ -6,9 +6,9 @@
 import { createRequire } from 'node:module'
 import type { Pool } from 'pg'
 import { PgBoss } from 'pg-boss'
-import type { Job, Jobs, TakenJob, Transaction } from '../store.ts'
-import { asUnavailable } from './failures.ts'
+import type { ActiveJob, Job, Jobs, Transaction } from '../store.ts'
 import { prepared, schema } from './postgres-connections.ts'
+import { toStoreError } from './postgres-errors.ts'
 
 const jobsSchema = `${schema}_jobs`
 
@@ -84,7 +84,7 @@ export class PostgresJobs implements Jobs {
       await this.#start()
       return await act(this.#boss)
     } catch (error) {
-      throw asUnavailable(error)
+      throw toStoreError(error)
     }
   }
 
@@ -102,39 +102,39 @@ export class PostgresJobs implements Jobs {
     await this.#with((boss) => boss.insert(queue, inserts, within(tx, queue)))
   }
 
-  async take(tx: Transaction, queue: string, count: number): Promise<TakenJob[]> {
+  async fetch(tx: Transaction, queue: string, count: number): Promise<ActiveJob[]> {
     if (!this.#opened.has(queue)) return []
     const jobs = await this.#with((boss) => boss.fetch(queue, { batchSize: count, ...within(tx, queue) }))
     return jobs.map(({ id, retryCount }) => ({ id, retryCount }))
   }
 
-  async touch(tx: Transaction, queue: string, jobs: readonly TakenJob[]): Promise<void> {
+  async touch(tx: Transaction, queue: string, jobs: readonly ActiveJob[]): Promise<void> {
     await this.#with((boss) => boss.touch(queue, [...jobs], within(tx, queue)))
   }
 
-  async park(tx: Transaction, queue: string, jobs: readonly (Job | TakenJob)[]): Promise<void> {
+  async suspend(tx: Transaction, queue: string, jobs: readonly (Job | ActiveJob)[]): Promise<void> {
     const [taken, waiting] = [jobs.filter(isTaken), jobs.filter((job) => !isTaken(job))]
     if (taken.length > 0) await this.#with((boss) => boss.cancel(queue, taken, within(tx, queue)))
     if (waiting.length > 0) await this.#with((boss) => boss.cancel(queue, waiting.map(idOf), within(tx, queue)))
   }
 
-  async unpark(tx: Transaction, queue: string, jobs: readonly Job[]): Promise<void> {
+  async resume(tx: Transaction, queue: string, jobs: readonly Job[]): Promise<void> {
     const resumed = await this.#with((boss) => boss.resume(queue, jobs.map(idOf), within(tx, queue)))
     // It forgets what has been parked for long; those that it knows are left as they are.
     if (affectedBy(resumed) < jobs.length) await this.add(tx, queue, jobs)
   }
 
-  async complete(tx: Transaction, queue: string, jobs: readonly TakenJob[]): Promise<void> {
+  async complete(tx: Transaction, queue: string, jobs: readonly ActiveJob[]): Promise<void> {
     await this.#with((boss) => boss.complete(queue, [...jobs], null, within(tx, queue)))
   }
 
-  async lose(tx: Transaction, queue: string, job: Job & TakenJob, isLast: boolean): Promise<void> {
+  async fail(tx: Transaction, queue: string, job: Job & ActiveJob, isLast: boolean): Promise<void> {
     if (!isLast) {
       const { id, retryCount } = job
       const reason = { reason: 'workerLost' }
       const failed = await this.#with((boss) => boss.fail(queue, { id, retryCount }, reason, within(tx, queue)))
       // pg-boss has lost it, too, and somebody may have taken it since and parked it.
-      if (affectedBy(failed) === 0) await this.unpark(tx, queue, [job])
+      if (affectedBy(failed) === 0) await this.resume(tx, queue, [job])
       return
     }
     await this.complete(tx, queue, [job])
@@ -152,11 +152,11 @@ function affectedBy(response: unknown): number {
   return (response as { affected?: number }).affected ?? 0
 }
 
-function isTaken(job: Job | TakenJob): job is TakenJob {
+function isTaken(job: Job | ActiveJob): job is ActiveJob {
   return 'retryCount' in job
 }
 
-function idOf({ id }: Job | TakenJob): string {
+function idOf({ id }: Job | ActiveJob): string {
   return id
 }
 

@@ -3,7 +3,7 @@ import { Kysely, PostgresAdapter, PostgresDialect, PostgresQueryCompiler } from 
 import { Client, type ClientConfig, Pool, type PoolClient, types } from 'pg'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
 import type { Tables } from '../tables.ts'
-import { asUnavailable, isOfConnection, isOutdated } from './failures.ts'
+import { isConnectionUnusable, isStalePlan, toStoreError } from './postgres-errors.ts'
 
 /** Where the tables are; what else is in the database is not touched. */
 export const schema = 'execution_service'
@@ -78,14 +78,14 @@ async function connectionOf(pool: Pool): Promise<PoolClient> {
 }
 
 /** Each statement on whichever connection is free. */
-export function anyOf(pool: Pool): Runner {
+export function runnerOnPool(pool: Pool): Runner {
   const query = async (...statement: unknown[]) => {
     // Each connection may be outdated, and is given up then.
     for (let outdated = 0; ; outdated += 1) {
       try {
         return await onAnyOf(pool, statement)
       } catch (error) {
-        if (!isOutdated(error) || outdated === pool.options.max) throw error
+        if (!isStalePlan(error) || outdated === pool.options.max) throw error
       }
     }
   }
@@ -93,7 +93,7 @@ export function anyOf(pool: Pool): Runner {
 }
 
 function onAnyOf(pool: Pool, statement: unknown[]): Promise<unknown> {
-  return lend(pool, (client) => (client.query as (...statement: unknown[]) => Promise<unknown>)(...statement))
+  return withConnection(pool, (client) => (client.query as (...statement: unknown[]) => Promise<unknown>)(...statement))
 }
 
 /**
@@ -101,7 +101,7 @@ function onAnyOf(pool: Pool, statement: unknown[]): Promise<unknown> {
  *
  * @param undo what is done on the connection when `act` has failed; where that fails too, it is given up.
  */
-export async function lend<Result>(
+export async function withConnection<Result>(
   pool: Pool,
   act: (client: PoolClient) => Promise<Result>,
   undo: (client: PoolClient) => Promise<unknown> = async () => {},
@@ -117,7 +117,7 @@ export async function lend<Result>(
     await forgetOldPlans(client)
     return await act(client)
   } catch (error) {
-    broken ||= isOfConnection(error)
+    broken ||= isConnectionUnusable(error)
     broken ||= await undo(client).then(
       () => false,
       () => true,
@@ -146,15 +146,15 @@ async function forgetOldPlans(client: PoolClient): Promise<void> {
 }
 
 /** Statements on one connection, or on whichever of the pool is free. */
-export function sessionOn(runner: Runner): Transaction {
+export function createTransaction(runner: Runner): Transaction {
   return {
-    query: kyselyOn(runner),
+    query: createKysely(runner),
     forUpdate: 'FOR UPDATE',
     all: async <Row extends object>(sql: string, values: readonly Value[]): Promise<Row[]> => {
       try {
         return (await runner.query<Row>({ ...prepared(withNumbers(sql)), values: [...values] })).rows
       } catch (error) {
-        throw asUnavailable(error)
+        throw toStoreError(error)
       }
     },
   }
@@ -207,14 +207,14 @@ class Dialect extends PostgresDialect {
   }
 }
 
-export function kyselyOn(runner: Runner): Kysely<Tables> {
+export function createKysely(runner: Runner): Kysely<Tables> {
   const query = async (sql: string, values?: readonly unknown[]) => {
     try {
       // A statement without values may be one that cannot be prepared, or several.
       if (!values || values.length === 0) return await runner.query(sql)
       return await runner.query({ ...prepared(sql), values: [...values] })
     } catch (error) {
-      throw asUnavailable(error)
+      throw toStoreError(error)
     }
   }
   const connection = { query, release: () => {} }

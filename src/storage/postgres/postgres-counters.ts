@@ -1,7 +1,7 @@
 /** Counters in PostgreSQL: an unlogged table, whose changes alone make no commit wait for the disk. */
 import type { Pool } from 'pg'
-import { type Count, type Counters, removalMilliseconds } from '../counters.ts'
-import { asUnavailable } from './failures.ts'
+import { type Count, type Counters, expiryIntervalMilliseconds } from '../store.ts'
+import { toStoreError } from './postgres-errors.ts'
 
 const createSql = 'CREATE UNLOGGED TABLE IF NOT EXISTS counters (name text PRIMARY KEY, count int, ends_at bigint)'
 
@@ -42,12 +42,12 @@ export class PostgresCounters implements Counters {
       const { rows } = await this.#pool.query<Count>({ name: 'count', text: addSql, values })
       return rows[0] as Count
     } catch (error) {
-      throw asUnavailable(error)
+      throw toStoreError(error)
     }
   }
 
   #removeSometimes(): void {
-    if (performance.now() - this.#removedAt < removalMilliseconds) return
+    if (performance.now() - this.#removedAt < expiryIntervalMilliseconds) return
     this.#removedAt = performance.now()
     // What cannot be removed now is removed later, by whichever process.
     this.#pool.query(removeSql).catch(() => {})

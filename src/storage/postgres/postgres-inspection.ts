@@ -1,14 +1,14 @@
 /** Reads what a database is like for the service, beside the processes that use it, and changes nothing in it. */
 import type { Client } from 'pg'
-import { newestMoment, readable, type StoreInspection } from '../inspection.ts'
 import { schemaDifference } from '../migrations/migrations.ts'
-import { codeOf } from './failures.ts'
-import { connect, schema, sessionOn } from './postgres-connections.ts'
-import { placeOf, refusalOf, refusePoolers } from './schema.ts'
+import { newestMoment, readOnlyStore, type StoreInspection } from '../store-inspection.ts'
+import { connect, createTransaction, schema } from './postgres-connections.ts'
+import { errorCode } from './postgres-errors.ts'
+import { describeDatabase, rejectTransactionPooler, toDatabaseError } from './postgres-schema.ts'
 
 export interface DatabaseInspection extends StoreInspection {
   /** Whether the service's tables are there. */
-  isMade: boolean
+  isInitialized: boolean
   facts: DatabaseFacts
   /** How long a commit takes that waits for the disk: the middle of some. */
   commitMicroseconds(): Promise<number>
@@ -18,17 +18,17 @@ export interface DatabaseFacts {
   /** Of PostgreSQL, such as 18. */
   version: number
   /** As a standby does. */
-  readsOnly: boolean
+  isReadOnly: boolean
   /** Settings of the server's that make a commit durable. */
   fsync: boolean
   fullPageWrites: boolean
   role: string
   /** Whether the role may make schemas. */
-  mayCreate: boolean
+  canCreateSchema: boolean
   /** Those of the service's schemas that exist. */
   schemas: string[]
   /** Schemas and tables of the service that belong to another role, which upgrades cannot change. */
-  foreign: string[]
+  foreignOwned: string[]
   connectionsMax: number
   connectionsUsed: number
   /** Kept for superusers and the like. */
@@ -61,35 +61,35 @@ const factsSql = `SELECT current_setting('server_version_num')::int / 10000 AS v
 /** Of a server, a database or a role (PostgreSQL, appendix A). */
 const tooManyConnections = '53300'
 
-/** @throws {DatabaseRefused} when it cannot be reached. */
+/** @throws {DatabaseError} when it cannot be reached. */
 export async function inspectDatabase(url: string): Promise<DatabaseInspection> {
   let client: Client | undefined
   try {
     client = await connect(url)
     // Where there is no room for a second connection, the count of those that are left says so.
-    await refusePoolers(client, url).catch((error: unknown) => {
-      if (codeOf(error) !== tooManyConnections) throw error
+    await rejectTransactionPooler(client, url).catch((error: unknown) => {
+      if (errorCode(error) !== tooManyConnections) throw error
     })
     await client.query(`SET search_path TO ${schema}; SET default_transaction_read_only TO on`)
-    const tx = sessionOn(client)
+    const tx = createTransaction(client)
     const { rows } = await client.query<DatabaseFacts>(factsSql)
     const [facts] = rows as [DatabaseFacts]
     const isMade = facts.schemas.includes(schema)
     const opened = client
     const close = () => opened.end()
     return {
-      path: placeOf(url),
-      isMade,
+      path: describeDatabase(url),
+      isInitialized: isMade,
       facts,
-      store: readable(tx, close),
+      store: readOnlyStore(tx, close),
       schema: isMade ? await schemaDifference(tx.query) : { pending: [], newer: [] },
-      newestMoment: () => newestMoment(tx),
+      findLastWriteAt: () => newestMoment(tx),
       commitMicroseconds: () => commitMicroseconds(opened),
       close,
     }
   } catch (error) {
     await client?.end().catch(() => {})
-    throw refusalOf(error, url)
+    throw toDatabaseError(error, url)
   }
 }
 

@@ -52,7 +52,7 @@ export class PostgresNotifications {
   }
 
   /** Once for all calls of this turn of the event loop, and for those that come while the last ring is on its way. */
-  ring(bell: Topic): void {
+  notify(bell: Topic): void {
     this.#rung.add(bell)
     this.#ringing ??= this.#flush()
   }

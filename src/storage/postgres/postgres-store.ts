@@ -1,23 +1,23 @@
 /** The store beyond one machine: a PostgreSQL database that any number of processes share. */
 import type { Pool, PoolClient } from 'pg'
 import { type Commit, type Store, StoreUnavailable, type Transaction, type WriteOptions } from '../store.ts'
-import { asUnavailable, isOutdated, isWorthRunningAgain } from './failures.ts'
 import { jobRunners, PostgresJobs } from './pg-boss-jobs.ts'
-import { anyOf, lend, openPool, sessionOn } from './postgres-connections.ts'
+import { createTransaction, openPool, runnerOnPool, withConnection } from './postgres-connections.ts'
 import { PostgresCounters } from './postgres-counters.ts'
+import { isRetryable, isStalePlan, toStoreError } from './postgres-errors.ts'
 import { PostgresNotifications } from './postgres-notifications.ts'
-import { prepareDatabase, refusalOf } from './schema.ts'
+import { prepareDatabase, toDatabaseError } from './postgres-schema.ts'
 
-export { DatabaseError as DatabaseRefused } from './schema.ts'
+export { DatabaseError } from './postgres-schema.ts'
 
 export interface PostgresOptions {
   /** Of this process; one more listens. */
   connectionsMax: number
   /** Bells ring this often by themselves, for what was lost with a connection. */
-  fallbackRingMilliseconds: number
+  fallbackNotifyMilliseconds: number
 }
 
-const defaults: PostgresOptions = { connectionsMax: 10, fallbackRingMilliseconds: 1000 }
+const defaults: PostgresOptions = { connectionsMax: 10, fallbackNotifyMilliseconds: 1000 }
 
 /** Of a work that others were in the way of. */
 const runsMax = 10
@@ -25,10 +25,10 @@ const runsMax = 10
 /**
  * Opens the store in the database of `url`, making and migrating it first where needed.
  *
- * @throws {DatabaseRefused} naming DATABASE_URL, when the database cannot be used.
+ * @throws {DatabaseError} naming DATABASE_URL, when the database cannot be used.
  */
 export async function openPostgresStore(url: string, options: Partial<PostgresOptions> = {}): Promise<Store> {
-  const { connectionsMax, fallbackRingMilliseconds } = { ...defaults, ...options }
+  const { connectionsMax, fallbackNotifyMilliseconds: fallbackRingMilliseconds } = { ...defaults, ...options }
   const pool = openPool(url, connectionsMax)
   const jobs = new PostgresJobs(pool)
   const counters = new PostgresCounters(pool)
@@ -44,7 +44,7 @@ export async function openPostgresStore(url: string, options: Partial<PostgresOp
     await bells.close()
     await jobs.stop()
     await pool.end()
-    throw refusalOf(error, url)
+    throw toDatabaseError(error, url)
   }
 }
 
@@ -54,7 +54,7 @@ function storeOn(pool: Pool, bells: PostgresNotifications, jobs: PostgresJobs, c
   let closed = false
   let observer: (commit: Commit) => void = () => {}
   return {
-    read: sessionOn(anyOf(pool)),
+    read: createTransaction(runnerOnPool(pool)),
     counters,
     write(work, options) {
       if (closed) return Promise.reject(new StoreUnavailable('The store is closed.'))
@@ -63,7 +63,7 @@ function storeOn(pool: Pool, bells: PostgresNotifications, jobs: PostgresJobs, c
       const begun = performance.now()
       const ended = (unavailable: boolean) => {
         writing.delete(written)
-        observer({ works: options?.parts ?? 1, seconds: (performance.now() - begun) / 1000, unavailable })
+        observer({ writes: options?.batchSize ?? 1, seconds: (performance.now() - begun) / 1000, unavailable })
       }
       written.then(
         () => ended(false),
@@ -71,15 +71,15 @@ function storeOn(pool: Pool, bells: PostgresNotifications, jobs: PostgresJobs, c
       )
       return written
     },
-    notify: (bell) => bells.ring(bell),
+    notify: (bell) => bells.notify(bell),
     listen: (bell, listener) => bells.listen(bell, listener),
     // Nothing that PostgreSQL could be told: its vacuum, its log and its replicas take their time.
     scrub: async () => {},
     check: async () => {
-      const { rows } = await anyOf(pool)
+      const { rows } = await runnerOnPool(pool)
         .query('SELECT pg_is_in_recovery() AS reads_only')
         .catch((error: unknown) => {
-          throw asUnavailable(error)
+          throw toStoreError(error)
         })
       if (rows[0]?.reads_only) throw new StoreUnavailable('The database only reads.')
     },
@@ -100,9 +100,9 @@ function storeOn(pool: Pool, bells: PostgresNotifications, jobs: PostgresJobs, c
 type Work<Result> = (tx: Transaction) => Promise<Result>
 
 /** Of no meaning but that every write takes the first: alone, or beside others that share it. */
-const locks = { write: 7_361_024_519, claim: 7_361_024_520, upkeep: 7_361_024_521 }
+const locks = { write: 7_361_024_519, claim: 7_361_024_520, maintenance: 7_361_024_521 }
 
-function beginOf({ overlapping = false, turn }: WriteOptions): string {
+function beginOf({ concurrent: overlapping = false, exclusive: turn }: WriteOptions): string {
   if (!overlapping) return `BEGIN; SELECT pg_advisory_xact_lock(${locks.write})`
   const shared = `BEGIN; SELECT pg_advisory_xact_lock_shared(${locks.write})`
   return turn ? `${shared}; SELECT pg_advisory_xact_lock(${locks[turn]})` : shared
@@ -116,8 +116,8 @@ async function inTransaction<Result>(pool: Pool, work: Work<Result>, options: Wr
       return await once(pool, work, begin)
     } catch (error) {
       // Each connection may be, and is given up then: it was in nobody's way.
-      if (isOutdated(error) && outdated++ < pool.options.max) run -= 1
-      else if (!isWorthRunningAgain(error) || run === runsMax) throw asUnavailable(error)
+      if (isStalePlan(error) && outdated++ < pool.options.max) run -= 1
+      else if (!isRetryable(error) || run === runsMax) throw toStoreError(error)
     }
   }
 }
@@ -131,7 +131,7 @@ function once<Result>(pool: Pool, work: Work<Result>, begin: string): Promise<Re
     if (command !== 'COMMIT') throw new Error('The work went on after a statement that had failed.')
     return result
   }
-  return lend(pool, transaction, (client) => client.query('ROLLBACK'))
+  return withConnection(pool, transaction, (client) => client.query('ROLLBACK'))
 }
 
 const sessions = new WeakMap<PoolClient, Transaction>()
@@ -139,7 +139,7 @@ const sessions = new WeakMap<PoolClient, Transaction>()
 function sessionOf(client: PoolClient): Transaction {
   let session = sessions.get(client)
   if (!session) {
-    session = sessionOn(client)
+    session = createTransaction(client)
     sessions.set(client, session)
     jobRunners.set(session, client)
   }

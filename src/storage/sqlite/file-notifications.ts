@@ -29,7 +29,7 @@ export class FileNotifications {
   }
 
   /** Rings once for all calls of this turn of the event loop. */
-  ring(bell: Topic): void {
+  notify(bell: Topic): void {
     if (this.#rung.size === 0) setImmediate(() => this.#flush())
     this.#rung.add(bell)
   }

@@ -1,7 +1,7 @@
 /** Group commit: the writes that arrive together run one after another in one transaction and share its fsync. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Commit, StoreUnavailable, type Transaction, type WriteOptions } from '../store.ts'
-import { answering, type Connection, isBusy } from './sqlite-connection.ts'
+import { type Connection, isBusy, wrapStoreErrors } from './sqlite-connection.ts'
 
 type Work<Result> = (tx: Transaction) => Promise<Result>
 
@@ -15,7 +15,7 @@ interface Waiting {
 /** Bounds how long the first of a batch waits for the last. */
 const batchSizeMax = 512
 
-export class Commits {
+export class GroupCommit {
   readonly #connection: Connection
   readonly #lockWaitMillisecondsMax: number
   #waiting: Waiting[] = []
@@ -29,7 +29,7 @@ export class Commits {
     this.#lockWaitMillisecondsMax = lockWaitMillisecondsMax
   }
 
-  write<Result>(work: Work<Result>, { parts = 1 }: WriteOptions = {}): Promise<Result> {
+  write<Result>(work: Work<Result>, { batchSize: parts = 1 }: WriteOptions = {}): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ work, parts, resolve: resolve as (result: unknown) => void, reject })
       this.#draining ??= this.#drain()
@@ -48,7 +48,7 @@ export class Commits {
       const begun = performance.now()
       const works = batch.reduce((sum, { parts }) => sum + parts, 0)
       const ended = (unavailable: boolean) =>
-        this.observer({ works, seconds: (performance.now() - begun) / 1000, unavailable })
+        this.observer({ writes: works, seconds: (performance.now() - begun) / 1000, unavailable })
       await this.#commit(batch, () => ended(false)).catch((error) => {
         if (error instanceof StoreUnavailable) ended(true)
         for (const each of batch) each.reject(error)
@@ -101,7 +101,7 @@ export class Commits {
   }
 
   #execute(sql: string): void {
-    answering(() => this.#connection.database.exec(sql))
+    wrapStoreErrors(() => this.#connection.database.exec(sql))
   }
 
   #rollback(): void {

@@ -9,7 +9,7 @@ export interface Settings {
 }
 
 /** The settings that a connection like the service's own gets for a file in `directory`. @throws when it gets none. */
-export function settingsOfNewStore(directory: string): Settings {
+export function probeSettings(directory: string): Settings {
   const { database } = connect(join(directory, 'probe.db'), { readOnly: false })
   try {
     database.exec('CREATE TABLE probe (value TEXT); INSERT INTO probe VALUES (1)')
@@ -26,7 +26,7 @@ const writes = 25
 const millisecondsMax = 1500
 
 /** How long it takes to write a page and have it on the disk, in microseconds: the median of some writes. */
-export function syncMicroseconds(directory: string): number {
+export function measureFsyncMicroseconds(directory: string): number {
   const file = openSync(join(directory, 'probe'), 'wx', 0o600)
   const times: number[] = []
   const deadline = performance.now() + millisecondsMax

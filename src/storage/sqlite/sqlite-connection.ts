@@ -44,18 +44,18 @@ export function connect(path: string, { readOnly }: { readOnly: boolean }): Conn
     return statement
   }
   const all = async <Row>(sql: string, values: readonly Value[]): Promise<Row[]> =>
-    answering(() => prepared(sql).all(...values) as Row[])
+    wrapStoreErrors(() => prepared(sql).all(...values) as Row[])
   return { tx: { query: kysely(database), all, forUpdate: '' }, database }
 }
 
 /** Kysely's SQLite dialect asks for better-sqlite3's shape of a statement; this is node:sqlite in that shape. */
 function kysely(database: DatabaseSync): Kysely<Tables> {
   const prepare = (sql: string) => {
-    const statement = answering(() => database.prepare(sql))
+    const statement = wrapStoreErrors(() => database.prepare(sql))
     return {
       reader: statement.columns().length > 0,
-      all: (values: readonly unknown[]) => answering(() => statement.all(...(values as Value[]))),
-      run: (values: readonly unknown[]) => answering(() => statement.run(...(values as Value[]))),
+      all: (values: readonly unknown[]) => wrapStoreErrors(() => statement.all(...(values as Value[]))),
+      run: (values: readonly unknown[]) => wrapStoreErrors(() => statement.run(...(values as Value[]))),
       iterate: (values: readonly unknown[]) => statement.iterate(...(values as Value[])) as IterableIterator<unknown>,
     }
   }
@@ -67,7 +67,7 @@ function kysely(database: DatabaseSync): Kysely<Tables> {
 const unavailableCodes = new Set([5, 6, 7, 8, 10, 11, 13, 14, 15, 26])
 
 /** Runs a statement; a failure that is the store's, not the statement's, becomes StoreUnavailable. */
-export function answering<Result>(statement: () => Result): Result {
+export function wrapStoreErrors<Result>(statement: () => Result): Result {
   try {
     return statement()
   } catch (error) {
@@ -92,7 +92,7 @@ export function isBusy(error: unknown): boolean {
  * Does it again for as long as another process that opens, migrates or closes the file has it locked. SQLite's own
  * way of waiting does not do: it refuses at once to wait for some of these locks.
  */
-export async function patiently<Result>(
+export async function retryWhileLocked<Result>(
   path: string,
   milliseconds: number,
   open: () => Promise<Result>,

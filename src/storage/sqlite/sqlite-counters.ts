@@ -1,9 +1,8 @@
 /** The embedded store's counters: a file of their own in the data directory, which no backup needs. */
 import { join } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { type Count, type Counters, removalMilliseconds } from '../counters.ts'
-import { StoreUnavailable } from '../store.ts'
-import { patiently } from './sqlite-connection.ts'
+import { type Count, type Counters, expiryIntervalMilliseconds, StoreUnavailable } from '../store.ts'
+import { retryWhileLocked } from './sqlite-connection.ts'
 
 /** A process that adds has the file locked for some 20 µs; one that was stopped meanwhile is not waited for longer. */
 const lockWaitMilliseconds = 1000
@@ -46,11 +45,11 @@ export class SqliteCounters implements Counters {
 
   async add(name: string, amount: number, windowMilliseconds: number): Promise<Count> {
     try {
-      return await patiently(this.#path, lockWaitMilliseconds, async () => {
+      return await retryWhileLocked(this.#path, lockWaitMilliseconds, async () => {
         this.#connection ??= this.#open()
         const { add, remove } = this.#connection
         const now = this.#now()
-        if (Math.abs(now - this.#removedAt) >= removalMilliseconds) {
+        if (Math.abs(now - this.#removedAt) >= expiryIntervalMilliseconds) {
           remove.run(now)
           this.#removedAt = now
         }

@@ -3,9 +3,9 @@ import { execFile } from 'node:child_process'
 import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { newestMoment, readable, type StoreInspection } from '../inspection.ts'
 import { schemaDifference } from '../migrations/migrations.ts'
-import { connect, patiently } from './sqlite-connection.ts'
+import { newestMoment, readOnlyStore, type StoreInspection } from '../store-inspection.ts'
+import { connect, retryWhileLocked } from './sqlite-connection.ts'
 
 export interface Inspection extends StoreInspection {
   /** As the file has it; the service's connections make it `wal`. */
@@ -29,17 +29,17 @@ export async function inspectSqliteStore(directory: string): Promise<Inspection 
   // A connection that may write removes the log that it had to make, one that may not leaves it behind; and it would
   // bring into the file what a killed process has left in the log.
   const readOnly = journalMode !== 'wal' || existsSync(`${path}-wal`)
-  const { tx, database } = await patiently(path, 5000, async () => connect(path, { readOnly }))
+  const { tx, database } = await retryWhileLocked(path, 5000, async () => connect(path, { readOnly }))
   const close = () => {
     if (database.isOpen) database.close()
   }
   try {
     return {
       path,
-      store: readable(tx, async () => close()),
+      store: readOnlyStore(tx, async () => close()),
       journalMode,
       schema: await schemaDifference(tx.query),
-      newestMoment: () => newestMoment(tx),
+      findLastWriteAt: () => newestMoment(tx),
       quickCheck: (millisecondsMax) => quickCheck(path, millisecondsMax),
       sizeBytes: () => ({ file: bytesOf(path), log: bytesOf(`${path}-wal`) }),
       copyTo: (file) => void database.prepare('VACUUM INTO ?').run(file),

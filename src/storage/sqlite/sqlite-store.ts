@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { isUpToDate, migrate } from '../migrations/migrations.ts'
 import { type Store, StoreUnavailable } from '../store.ts'
 import { FileNotifications } from './file-notifications.ts'
-import { Commits } from './group-commit.ts'
-import { answering, connect, patiently } from './sqlite-connection.ts'
+import { GroupCommit } from './group-commit.ts'
+import { connect, retryWhileLocked, wrapStoreErrors } from './sqlite-connection.ts'
 import { SqliteCounters } from './sqlite-counters.ts'
 
 export interface SqliteOptions {
@@ -18,43 +18,48 @@ export interface SqliteOptions {
   /** How long scrubbing waits for readers before it gives up. */
   scrubWaitMillisecondsMax: number
   /** Bells ring this often by themselves, in case the file system does not report changes. */
-  fallbackRingMilliseconds: number
+  fallbackNotifyMilliseconds: number
 }
 
 const defaults: SqliteOptions = {
   openWaitMillisecondsMax: 30_000,
   lockWaitMillisecondsMax: 5000,
   scrubWaitMillisecondsMax: 5000,
-  fallbackRingMilliseconds: 1000,
+  fallbackNotifyMilliseconds: 1000,
 }
 
 /** Opens the store in `directory`, making and migrating it first where needed. */
 export async function openSqliteStore(directory: string, options: Partial<SqliteOptions> = {}): Promise<Store> {
-  const { openWaitMillisecondsMax, lockWaitMillisecondsMax, scrubWaitMillisecondsMax, fallbackRingMilliseconds } = {
+  const {
+    openWaitMillisecondsMax,
+    lockWaitMillisecondsMax,
+    scrubWaitMillisecondsMax,
+    fallbackNotifyMilliseconds: fallbackRingMilliseconds,
+  } = {
     ...defaults,
     ...options,
   }
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const path = join(directory, 'service.db')
-  const writer = await patiently(path, openWaitMillisecondsMax, async () => {
+  const writer = await retryWhileLocked(path, openWaitMillisecondsMax, async () => {
     await migrateFile(path)
     return connect(path, { readOnly: false })
   })
   // A connection of its own, so that reads never see what is not committed yet.
   const reader = connect(path, { readOnly: true })
-  const commits = new Commits(writer, lockWaitMillisecondsMax)
+  const commits = new GroupCommit(writer, lockWaitMillisecondsMax)
   const bells = new FileNotifications(join(directory, 'bells'), fallbackRingMilliseconds)
   const counters = new SqliteCounters(directory)
   return {
     read: reader.tx,
     counters,
     write: (work, options) => commits.write(work, options),
-    notify: (bell) => bells.ring(bell),
+    notify: (bell) => bells.notify(bell),
     listen: (bell, listener) => bells.listen(bell, listener),
     scrub: () => emptyLog(writer.database, scrubWaitMillisecondsMax),
     check: async () => {
       // Reads the file; a statement without a table would succeed whatever has become of it.
-      answering(() => reader.database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get())
+      wrapStoreErrors(() => reader.database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get())
     },
     observe: (observer) => {
       commits.observer = observer
@@ -78,7 +83,7 @@ async function emptyLog(database: DatabaseSync, milliseconds: number): Promise<v
   for (;;) {
     // Between this process's own transactions, which are on the same connection.
     if (!database.isOpen || !database.isTransaction) {
-      const [result] = answering(() => database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all())
+      const [result] = wrapStoreErrors(() => database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all())
       if (result?.busy === 0) return
     }
     if (performance.now() > deadline) throw new StoreUnavailable('Others read from the store for too long.')

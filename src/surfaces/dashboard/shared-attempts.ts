@@ -1,6 +1,6 @@
 /** What express-rate-limit counts, in the store's counters for all processes; in this one's memory while those fail. */
 import { type ClientRateLimitInfo, MemoryStore, type Options, type Store } from 'express-rate-limit'
-import type { Counters } from '../../storage/counters.ts'
+import type { Counters } from '../../storage/store.ts'
 
 export interface AttemptCounts {
   counters: Counters

@@ -154,6 +154,6 @@ function commitMetrics(registry: Registry): (commit: Commit) => void {
   return (commit) => {
     if (commit.unavailable) return unavailable.inc()
     seconds.observe(commit.seconds)
-    works.observe(commit.works)
+    works.observe(commit.writes)
   }
 }

@@ -1,15 +1,15 @@
 /** Brings the database to this version's schema, one process at a time, and says in a sentence what is in the way. */
 import type { Client } from 'pg'
 import { migrate, StoreTooNew } from '../migrations/migrations.ts'
-import { codeOf } from './failures.ts'
-import { connect, kyselyOn, schema } from './postgres-connections.ts'
+import { connect, createKysely, schema } from './postgres-connections.ts'
+import { errorCode } from './postgres-errors.ts'
 
 /** A database that cannot be used as it is; the message says what is wrong, and what to do. */
 export class DatabaseError extends Error {}
 
-export const oldestVersion = 15
+export const minimumVersion = 15
 /** Of no meaning but that every process of the service takes the same: whoever has it migrates. */
-export const migrationLock = 7_361_024_518
+export const migrationLockId = 7_361_024_518
 const waitMillisecondsMax = 60_000
 /** An index of a large table takes its time. Whoever gives up sooner would begin again, and never be done. */
 const migrationMillisecondsMax = 60 * 60 * 1000
@@ -22,21 +22,21 @@ const migrationMillisecondsMax = 60 * 60 * 1000
  */
 export async function prepareDatabase(url: string, act: () => Promise<void>): Promise<void> {
   const client = await connect(url, migrationMillisecondsMax).catch((error: unknown) => {
-    throw refusalOf(error, url)
+    throw toDatabaseError(error, url)
   })
   try {
     await refuseOldVersions(client)
-    await refusePoolers(client, url)
+    await rejectTransactionPooler(client, url)
     await client.query(`SET lock_timeout TO ${waitMillisecondsMax}`)
-    await client.query('SELECT pg_advisory_lock($1)', [migrationLock])
+    await client.query('SELECT pg_advisory_lock($1)', [migrationLockId])
     // Where it exists, the right to make it is not asked for.
     const { rows } = await client.query('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema])
     if (rows.length === 0) await client.query(`CREATE SCHEMA ${schema}`)
     await client.query(`SET search_path TO ${schema}`)
-    await migrate(kyselyOn(client))
+    await migrate(createKysely(client))
     await act()
   } catch (error) {
-    throw refusalOf(error, url)
+    throw toDatabaseError(error, url)
   } finally {
     // With the connection goes the lock.
     await client.end().catch(() => {})
@@ -46,9 +46,9 @@ export async function prepareDatabase(url: string, act: () => Promise<void>): Pr
 async function refuseOldVersions(client: Client): Promise<void> {
   const { rows } = await client.query<{ server_version_num: string }>('SHOW server_version_num')
   const version = Math.floor(Number(rows[0]?.server_version_num) / 10_000)
-  if (version >= oldestVersion) return
+  if (version >= minimumVersion) return
   throw new DatabaseError(
-    `The database of DATABASE_URL is PostgreSQL ${version}: set it to one of version ${oldestVersion} or later.`,
+    `The database of DATABASE_URL is PostgreSQL ${version}: set it to one of version ${minimumVersion} or later.`,
   )
 }
 
@@ -61,14 +61,14 @@ const looks = 3
  * What is said on a connection has to hold there: locks, bells and prepared statements. A pooler that lends connections
  * for a transaction gives two clients the same one, and each finds what the other has said.
  */
-export async function refusePoolers(client: Client, url: string): Promise<void> {
+export async function rejectTransactionPooler(client: Client, url: string): Promise<void> {
   const other = await connect(url)
   try {
     for (let look = 1; look <= looks; look += 1) {
       await client.query(nameSql, ['one'])
       await other.query(nameSql, ['other'])
       const { rows } = await client.query<{ name: string | null }>(nameOfSql)
-      if (rows[0]?.name !== 'one') throw new DatabaseError(throughPooler(placeOf(url)))
+      if (rows[0]?.name !== 'one') throw new DatabaseError(throughPooler(describeDatabase(url)))
     }
   } finally {
     await other.end().catch(() => {})
@@ -95,10 +95,10 @@ const sentences: Readonly<Record<string, (where: string, message: string) => str
 }
 
 /** Without the password, which the URL has and messages of the driver may repeat. */
-export function refusalOf(error: unknown, url: string): unknown {
+export function toDatabaseError(error: unknown, url: string): unknown {
   if (error instanceof DatabaseError || !(error instanceof Error)) return error
-  const where = placeOf(url)
-  const code = codeOf(error)
+  const where = describeDatabase(url)
+  const code = errorCode(error)
   const sentence = sentences[code ?? '']
   const message = messageOf(error)
   if (sentence) return new DatabaseError(sentence(where, message), { cause: error })
@@ -128,7 +128,7 @@ function messageOf(error: Error): string {
 }
 
 /** For people. */
-export function placeOf(url: string): string {
+export function describeDatabase(url: string): string {
   const { hostname, port, pathname, searchParams } = new URL(url)
   return `${hostname || searchParams.get('host') || 'localhost'}:${port || 5432}${pathname}`
 }

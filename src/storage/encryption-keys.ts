@@ -13,7 +13,7 @@ export interface Key {
   readonly signing: Buffer
 }
 
-export function keyOf(bytes: Buffer): Key {
+export function deriveKey(bytes: Buffer): Key {
   const derive = (purpose: string, length: number) =>
     Buffer.from(hkdfSync('sha256', bytes, '', `execution-service/${purpose}`, length))
   return {
@@ -30,4 +30,33 @@ export function parseKey(text: string): Buffer | undefined {
   // Decoding ends at the padding, and would ignore a second key behind it.
   const isWhole = text.trim().replace(/=$/, '').length === Math.ceil((keyBytes * 8) / 6)
   return isWhole && key.length === keyBytes ? key : undefined
+}
+export interface KeyRing {
+  /** The current key first. Another process may have added one; that is noticed within `noticeMilliseconds`. */
+  keys(): readonly Key[]
+  /** The keys as they are at this moment. */
+  reload(): readonly Key[]
+  /** What whoever lacks a key is to do, for the end of a sentence. */
+  readonly missingKeyAdvice: string
+}
+
+/** How long after a key was added a process may seal under the one before it. */
+export const keyRefreshMilliseconds = 1000
+
+/** Keys that stay as they are for as long as the process runs, the current one first. */
+export class FixedKeys implements KeyRing {
+  readonly #keys: readonly Key[]
+  readonly missingKeyAdvice = 'set ENCRYPTION_KEY to that key, or add it to ENCRYPTION_KEY_PREVIOUS'
+
+  constructor(keys: readonly Buffer[]) {
+    this.#keys = keys.map(deriveKey)
+  }
+
+  keys(): readonly Key[] {
+    return this.#keys
+  }
+
+  reload(): readonly Key[] {
+    return this.#keys
+  }
 }

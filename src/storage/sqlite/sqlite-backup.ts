@@ -6,13 +6,13 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { syncDirectory } from '../keys/key-file.ts'
+import { syncDirectory } from '../key-file.ts'
 import type { Inspection } from './sqlite-inspection.ts'
 
 /** A backup that is not made, or not restored; the message says what to do. */
 export class BackupError extends Error {}
 
-export interface BackupHead {
+export interface BackupMetadata {
   madeAt: number
   /** As the key file had it; `null` when it is not in the backup. */
   keyFile: string | null
@@ -35,7 +35,7 @@ export async function writeBackup(from: Inspection, file: string, options: Backu
     closeSync(openSync(draft, 'wx', 0o600))
     copy(from, draft)
     addHead(draft, { madeAt: Date.now(), keyFile: options.keyFile() })
-    sync(draft)
+    syncFile(draft)
     await options.verify(draft)
     refuseExisting(file, options.overwrite)
     renameSync(draft, file)
@@ -43,7 +43,7 @@ export async function writeBackup(from: Inspection, file: string, options: Backu
   } catch (error) {
     rmSync(draft, { force: true })
     rmSync(`${draft}-journal`, { force: true })
-    throw isOfSystem(error) ? new BackupError(`${file} could not be written: ${error.message}.`) : error
+    throw isSystemError(error) ? new BackupError(`${file} could not be written: ${error.message}.`) : error
   }
 }
 
@@ -70,14 +70,14 @@ function refuseExisting(file: string, overwrite: boolean): void {
 }
 
 /** A full disk, a missing right, a broken device. */
-export function isOfSystem(error: unknown): error is Error {
+export function isSystemError(error: unknown): error is Error {
   const { syscall, code } = error as { syscall?: string; code?: string }
   return syscall !== undefined || code === 'ERR_SQLITE_ERROR'
 }
 
 const makeHeadSql = 'CREATE TABLE backup (made_at INTEGER NOT NULL, key_file TEXT)'
 
-function addHead(file: string, { madeAt, keyFile }: BackupHead): void {
+function addHead(file: string, { madeAt, keyFile }: BackupMetadata): void {
   const database = new DatabaseSync(file)
   try {
     database.exec(makeHeadSql)
@@ -87,7 +87,7 @@ function addHead(file: string, { madeAt, keyFile }: BackupHead): void {
   }
 }
 
-export function sync(file: string): void {
+export function syncFile(file: string): void {
   const opened = openSync(file, 'r+')
   try {
     fsyncSync(opened)
@@ -99,7 +99,7 @@ export function sync(file: string): void {
 const magic = 'SQLite format 3\0'
 
 /** What the file says of itself. @throws {BackupError} when it is no backup, or not whole. */
-export function readHead(file: string): BackupHead {
+export function readBackupMetadata(file: string): BackupMetadata {
   const noBackup = new BackupError(`${file} is no backup: name a file that \`backup\` has made.`)
   const found = statSync(file, { throwIfNoEntry: false })
   const header = found?.isFile() ? headerOf(file) : undefined
@@ -114,9 +114,9 @@ export function readHead(file: string): BackupHead {
     const isBackup = database.prepare("SELECT 1 AS one FROM sqlite_schema WHERE name = 'backup'").get() !== undefined
     const head = isBackup && database.prepare('SELECT made_at AS madeAt, key_file AS keyFile FROM backup').get()
     if (!head) throw noBackup
-    return head as unknown as BackupHead
+    return head as unknown as BackupMetadata
   } catch (error) {
-    throw isOfSystem(error) ? notWhole(file, error.message) : error
+    throw isSystemError(error) ? notWhole(file, error.message) : error
   } finally {
     database.close()
   }
@@ -141,12 +141,12 @@ function headerOf(file: string): { bytes: number } | undefined {
 }
 
 /** Makes a store of a copy of a backup, as a start finds it. The key's text is overwritten, not merely let go of. */
-export function removeHead(file: string): void {
+export function removeBackupMetadata(file: string): void {
   const database = new DatabaseSync(file)
   try {
     database.exec('PRAGMA secure_delete = ON; DROP TABLE backup; PRAGMA journal_mode = WAL')
   } finally {
     database.close()
   }
-  sync(file)
+  syncFile(file)
 }

@@ -16,9 +16,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Store } from '../store.ts'
-import { type Key, keyBytes, keyOf, parseKey } from './key.ts'
-import { type KeyRing, noticeMilliseconds } from './key-ring.ts'
+import { deriveKey, type Key, type KeyRing, keyBytes, keyRefreshMilliseconds, parseKey } from './encryption-keys.ts'
+import type { Store } from './store.ts'
 
 /** A key file that nothing is to be encrypted with; the message says how to mend it. */
 export class KeyFileError extends Error {}
@@ -40,24 +39,24 @@ export class KeyFile implements KeyRing {
     refuseReadableByOthers(path)
     this.#version = versionOf(path)
     this.#lookedAt = performance.now()
-    this.#keys = read(path).map(keyOf)
+    this.#keys = read(path).map(deriveKey)
   }
 
-  get remedy(): string {
+  get missingKeyAdvice(): string {
     return `restore ${this.#path} from a backup, or set ENCRYPTION_KEY if the key was there`
   }
 
   /** Looks at the file once a second; the clock goes on while a process is paused, so that it looks when it wakes up. */
   keys(): readonly Key[] {
-    return performance.now() - this.#lookedAt < noticeMilliseconds ? this.#keys : this.latest()
+    return performance.now() - this.#lookedAt < keyRefreshMilliseconds ? this.#keys : this.reload()
   }
 
-  latest(): readonly Key[] {
+  reload(): readonly Key[] {
     this.#lookedAt = performance.now()
     const version = versionOf(this.#path)
     if (version === this.#version) return this.#keys
     try {
-      this.#keys = read(this.#path).map(keyOf)
+      this.#keys = read(this.#path).map(deriveKey)
       this.#version = version
     } catch {
       // Missing, or being mended by hand: what runs goes on with the keys that it has, what starts says so.
@@ -70,7 +69,7 @@ export class KeyFile implements KeyRing {
  * Makes the file with its first key, unless it is there. It appears with its whole content, or not at all: another
  * process may be about to read it. Whoever returns from here may encrypt: the key survives a power cut.
  */
-export function makeKeyFile(path: string): void {
+export function createKeyFile(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   if (!existsSync(path)) {
     const draft = `${path}.${randomBytes(8).toString('hex')}`
@@ -91,7 +90,7 @@ export function makeKeyFile(path: string): void {
  * Makes a new key the current one; those before it stay. In a transaction of the store beside the file, which no other
  * process's overlaps: of two keys that are added at once, one would be lost, with what it has encrypted by then.
  */
-export function addKeyAlone(store: Store, path: string): Promise<void> {
+export function addKeyInTransaction(store: Store, path: string): Promise<void> {
   return store.write(async () => addKey(path))
 }
 
@@ -113,8 +112,8 @@ export function addKey(path: string): void {
 function newKey(keys: readonly Buffer[]): Buffer {
   for (;;) {
     const bytes = randomBytes(keyBytes)
-    const { id } = keyOf(bytes)
-    if (!keys.some((key) => keyOf(key).id.equals(id))) return bytes
+    const { id } = deriveKey(bytes)
+    if (!keys.some((key) => deriveKey(key).id.equals(id))) return bytes
   }
 }
 

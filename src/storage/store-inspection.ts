@@ -9,11 +9,11 @@ export interface StoreInspection {
   /** Migrations that this version would make, and those that it does not know. */
   schema: { pending: string[]; newer: string[] }
   /** The latest moment at which anything was written, in milliseconds since 1970; `undefined` when nothing was. */
-  newestMoment(): Promise<number | undefined>
+  findLastWriteAt(): Promise<number | undefined>
   close(): void | Promise<void>
 }
 
-export function readable(tx: Transaction, close: () => Promise<void>): Store {
+export function readOnlyStore(tx: Transaction, close: () => Promise<void>): Store {
   const refuse = async () => {
     throw new StoreUnavailable('The store was opened to be read.')
   }

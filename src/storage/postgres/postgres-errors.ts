@@ -20,31 +20,31 @@ const unavailableCodes = /^(ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTF
 const unavailableMessages =
   /connection|Connection|timeout|Cannot use a pool after calling end|Client was closed and is not queryable|not queryable/
 
-export function codeOf(error: unknown): string | undefined {
+export function errorCode(error: unknown): string | undefined {
   const cause = error instanceof StoreUnavailable ? error.cause : error
   return (cause as { code?: string } | undefined)?.code
 }
 
 /** Whether the same work may succeed when it is run again at once. */
-export function isWorthRunningAgain(error: unknown): boolean {
-  return againStates.includes(codeOf(error) ?? '')
+export function isRetryable(error: unknown): boolean {
+  return againStates.includes(errorCode(error) ?? '')
 }
 
 /** A failure that is the store's, not the statement's, becomes StoreUnavailable. */
-export function asUnavailable(error: unknown): unknown {
+export function toStoreError(error: unknown): unknown {
   if (error instanceof StoreUnavailable) return error
   return isUnavailable(error) ? new StoreUnavailable((error as Error).message, { cause: error }) : error
 }
 
 /** Whether the connection has statements prepared for tables as they were. */
-export function isOutdated(error: unknown): boolean {
-  return codeOf(error) === '0A000'
+export function isStalePlan(error: unknown): boolean {
+  return errorCode(error) === '0A000'
 }
 
 /** Whether the connection is of no use any more: outdated, or one on which no answer has come. */
-export function isOfConnection(error: unknown): boolean {
+export function isConnectionUnusable(error: unknown): boolean {
   const cause = error instanceof StoreUnavailable ? error.cause : error
-  return isOutdated(cause) || (isUnavailable(cause) && !isSqlState(codeOf(cause) ?? ''))
+  return isStalePlan(cause) || (isUnavailable(cause) && !isSqlState(errorCode(cause) ?? ''))
 }
 
 function isSqlState(code: string): boolean {
@@ -53,12 +53,10 @@ function isSqlState(code: string): boolean {
 
 function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false
-  const code = codeOf(error)
+  const code = errorCode(error)
   if (code === undefined) return unavailableMessages.test(error.message)
   if (isSqlState(code)) {
-    return (
-      unavailableClasses.includes(code.slice(0, 2)) || unavailableStates.includes(code) || isWorthRunningAgain(error)
-    )
+    return unavailableClasses.includes(code.slice(0, 2)) || unavailableStates.includes(code) || isRetryable(error)
   }
   return unavailableCodes.test(code)
 }

@@ -2,8 +2,8 @@
 import { chownSync, existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { keyFilePath, syncDirectory } from '../keys/key-file.ts'
-import { BackupError } from './backup.ts'
+import { keyFilePath, syncDirectory } from '../key-file.ts'
+import { BackupError } from './sqlite-backup.ts'
 import { isBusy } from './sqlite-connection.ts'
 
 export interface Replacement {
@@ -29,7 +29,7 @@ export function replaceStore({ directory, from, replace }: Replacement): string 
   const path = storePath(directory)
   const alone = holdAlone(path)
   try {
-    if (alone.exists && !replace) throw storeExists(directory)
+    if (alone.exists && !replace) throw storeExistsError(directory)
     for (const file of [storePath(from), keyFilePath(from)]) giveTo(directory, file)
     const kept = keepAside(directory)
     // The key first: a start between the two is refused, because the key does not fit.
@@ -42,7 +42,7 @@ export function replaceStore({ directory, from, replace }: Replacement): string 
   }
 }
 
-export function storeExists(directory: string): BackupError {
+export function storeExistsError(directory: string): BackupError {
   return new BackupError(
     `There is a store in ${directory}: set DATA_DIR to another directory, or call this with --replace, which keeps the old store beside the new one.`,
   )
@@ -108,7 +108,7 @@ function putStore(directory: string, from: string, exists: boolean): void {
     // Not renamed: a service that has started meanwhile has made a store by now.
     linkSync(storePath(from), path)
   } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? storeExists(directory) : error
+    throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? storeExistsError(directory) : error
   }
   rmSync(storePath(from))
 }
