@@ -8,7 +8,7 @@ import { listen } from '../../src/contract/listener.ts'
 import { mountDocument } from '../../src/contract/mount.ts'
 import { readOperations } from '../../src/openapi/operations.ts'
 import { executionContract } from '../../src/openapi/served-documents.ts'
-import { type Building, docsHandler } from '../../src/surfaces/docs/handler.ts'
+import { type Building, docsHandler } from '../../src/surfaces/docs/docs-handler.ts'
 import { sendRaw } from '../operations/http.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 

@@ -103,7 +103,7 @@ test('the same sources make the same site', async () => {
 })
 
 test('a service that nobody asks for its docs loads nothing of what builds them', () => {
-  const imports = readFileSync('src/surfaces/docs/handler.ts', 'utf8').match(/^import (?!type ).*$/gm) ?? []
+  const imports = readFileSync('src/surfaces/docs/docs-handler.ts', 'utf8').match(/^import (?!type ).*$/gm) ?? []
   expect(imports.length).toBeGreaterThan(0)
   for (const line of imports) expect(line).toMatch(/ from 'node:/)
 })

@@ -185,7 +185,7 @@ test('every alert is shown to fire, and the guide says what to look at', () => {
   ).tests
   const firing = shown.flatMap((each) => each.alert_rule_test).filter(({ exp_alerts }) => exp_alerts.length > 0)
   expect(new Set(firing.map(({ alertname }) => alertname))).toEqual(new Set(names))
-  const explained = [...readFileSync('docs/watching.md', 'utf8').matchAll(/^\| `(ExecutionService\w+)` \|/gm)]
+  const explained = [...readFileSync('docs/observability.md', 'utf8').matchAll(/^\| `(ExecutionService\w+)` \|/gm)]
   expect(explained.map(([, name]) => name)).toEqual(names)
 })
 
@@ -202,7 +202,7 @@ test('the guide lists every metric of the service with its type, labels and mean
     return `| \`${name}\` | ${type} | ${labels} | ${help} |`
   })
   const table = ['| metric | type | labels | meaning |', '| --- | --- | --- | --- |', ...rows].join('\n')
-  const shown = readFileSync('docs/watching.md', 'utf8')
+  const shown = readFileSync('docs/observability.md', 'utf8')
     .split(/<!-- \/?metrics -->/)[1]
     ?.trim()
   expect(shown).toBe(table)

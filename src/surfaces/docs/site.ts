@@ -5,9 +5,9 @@ import { type Addresses, type Contract, readContracts } from './contracts.ts'
 import { addLasting, type Site, siteFile } from './files.ts'
 import { readGuides } from './guides.ts'
 import { llmsText } from './llms.ts'
-import { type Assets, guidePage, notFoundPage, referencePage } from './page.ts'
+import { type Assets, guidePage, notFoundPage, referencePage } from './page-layout.ts'
 import { documentScript, redocScript } from './reference.ts'
-import { searchScript } from './search.ts'
+import { searchScript } from './search-index.ts'
 
 /** @param addresses of the APIs, for guides and samples; without them, those that the documents name. */
 export async function docsSite(addresses?: Addresses): Promise<Site> {

@@ -12,7 +12,7 @@ const maxSteps = 2000
 /** The code that sees what strangers send; the rest reads what the service itself has written. */
 const codeOfRequests = [
   'src/{contract,domain/api-keys,domain/accounts,surfaces/dashboard}/**/*.ts',
-  'src/surfaces/docs/handler.ts',
+  'src/surfaces/docs/docs-handler.ts',
   'src/domain/*/*-operations.ts',
 ]
 

@@ -6,7 +6,7 @@ import { documentHashLocal, type Listener, listen } from '../../contract/listene
 import { mountDocument } from '../../contract/mount.ts'
 import { type Document, readOperations } from '../../openapi/operations.ts'
 import { browserContextContract, executionContract } from '../../openapi/served-documents.ts'
-import { docsHandler, isDocsPath } from '../../surfaces/docs/handler.ts'
+import { docsHandler, isDocsPath } from '../../surfaces/docs/docs-handler.ts'
 import { mockAnswer } from './answers.ts'
 import { cors } from './cors.ts'
 import { type MockKey, mockKeys } from './keys.ts'
