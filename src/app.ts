@@ -204,7 +204,7 @@ async function surfaceApps(only: ReadonlySet<Role>, parts: SurfaceDependencies):
 function apiOptions({ config, domain, measured, traces, rateLimit, log }: SurfaceDependencies, docs: RequestHandler) {
   return (name: Surface) => ({
     name,
-    elsewhere: (path: string) => (isDocsPath(path) ? docs : undefined),
+    fallback: (path: string) => (isDocsPath(path) ? docs : undefined),
     authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
     ...(rateLimit && { admit: measured.admit(name, (principal: Principal) => rateLimit.admit(principal)) }),
     proxyHops: config.PROXY_HOPS,

@@ -109,7 +109,7 @@ export const promises: readonly Promised[] = [
     id: 'P15',
     sentence: 'Slow and idle connections are cut: headers after 10 s, requests after 20 s.',
     faults: [fault('slow-clients')],
-    small: ['test/operations/listener.test.ts'],
+    small: ['test/contract/listener.test.ts'],
   },
   {
     id: 'P16',

@@ -67,14 +67,14 @@ interface MockedApi {
 
 async function mockApp({ name, contract, docs, log }: MockedApi): Promise<Express> {
   const { document } = contract
-  const elsewhere = (path: string) => (isDocsPath(path) ? docs : undefined)
+  const fallback = (path: string) => (isDocsPath(path) ? docs : undefined)
   const prism = await startPrism(document)
   const operations = readOperations(document)
   const handlers = operations.map((operation) => {
     const handler = (request: HandlerRequest & { principal: unknown }) => mockAnswer(prism, operation, request)
     return [operation.id, handler] as const
   })
-  const stages = { elsewhere, authenticate, admit, isUnavailable, log }
+  const stages = { fallback, authenticate, admit, isUnavailable, log }
   const surface = { name, ...contract, ...stages, handlers: Object.fromEntries(handlers) }
   const mounted = await mountDocument<MockKey, typeof surface.handlers>(surface)
   const app = express().disable('x-powered-by').use(cors(operations, prism.headers)).use(mounted)
