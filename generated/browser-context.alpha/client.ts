@@ -33,6 +33,14 @@ export interface BrowserContextAlphaOperations {
    */
   getBrowserContext: Operation<operations, 'getBrowserContext'>
   /**
+   * Rename a browser context.
+   *
+   * Gives a browser context another name. Repeating the call changes nothing.
+   *
+   * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  updateBrowserContext: Operation<operations, 'updateBrowserContext'>
+  /**
    * Delete a browser context.
    *
    * Erases a browser context with all its versions. It cannot be brought back. A run that has it open goes on and
@@ -41,14 +49,6 @@ export interface BrowserContextAlphaOperations {
    * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 204, 400, 401, 403, 404, 429, 500, 503
    */
   deleteBrowserContext: Operation<operations, 'deleteBrowserContext'>
-  /**
-   * Rename a browser context.
-   *
-   * Gives a browser context another name. Repeating the call changes nothing.
-   *
-   * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
-   */
-  updateBrowserContext: Operation<operations, 'updateBrowserContext'>
   /**
    * Read the storage state.
    *
@@ -80,8 +80,8 @@ export const browserContextAlphaOperations: SurfaceDescription<BrowserContextAlp
     listBrowserContexts: { method: 'GET', path: '/alpha/browser-contexts', retry: 'always' },
     createBrowserContext: { method: 'POST', path: '/alpha/browser-contexts', retry: 'ifRefused' },
     getBrowserContext: { method: 'GET', path: '/alpha/browser-contexts/{browserContextId}', retry: 'always' },
-    deleteBrowserContext: { method: 'DELETE', path: '/alpha/browser-contexts/{browserContextId}', retry: 'always' },
     updateBrowserContext: { method: 'PATCH', path: '/alpha/browser-contexts/{browserContextId}', retry: 'always' },
+    deleteBrowserContext: { method: 'DELETE', path: '/alpha/browser-contexts/{browserContextId}', retry: 'always' },
     getStorageState: { method: 'GET', path: '/alpha/browser-contexts/{browserContextId}/storage-state', retry: 'always' },
     putStorageState: { method: 'PUT', path: '/alpha/browser-contexts/{browserContextId}/storage-state', retry: 'always' },
   },

@@ -30,6 +30,14 @@ export interface BrowserContextAlphaHandlers<Principal> {
    */
   getBrowserContext: Handler<operations['getBrowserContext'], never, Principal>
   /**
+   * Rename a browser context.
+   *
+   * Gives a browser context another name. Repeating the call changes nothing.
+   *
+   * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   */
+  updateBrowserContext: Handler<operations['updateBrowserContext'], never, Principal>
+  /**
    * Delete a browser context.
    *
    * Erases a browser context with all its versions. It cannot be brought back. A run that has it open goes on and
@@ -38,14 +46,6 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 204, 400, 401, 403, 404, 429, 500, 503
    */
   deleteBrowserContext: Handler<operations['deleteBrowserContext'], never, Principal>
-  /**
-   * Rename a browser context.
-   *
-   * Gives a browser context another name. Repeating the call changes nothing.
-   *
-   * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
-   */
-  updateBrowserContext: Handler<operations['updateBrowserContext'], never, Principal>
   /**
    * Read the storage state.
    *

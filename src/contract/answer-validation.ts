@@ -2,7 +2,8 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import ajvFormats from 'ajv-formats'
 import { error as eovErrors } from 'express-openapi-validator'
-import type { Document, Operation, Schema } from '../openapi/operations.ts'
+import type { Document, Schema } from '../openapi/document.ts'
+import type { Operation } from '../openapi/served-operations.ts'
 import { formats } from './formats.ts'
 import type { Validator, ValidatorRequest } from './validator.ts'
 

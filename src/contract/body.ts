@@ -1,7 +1,7 @@
 /** Reads the body of a request: its media type, its size, its bytes, and the JSON in them. */
 import type { IncomingMessage } from 'node:http'
 import { MIMEType } from 'node:util'
-import type { Operation } from '../openapi/operations.ts'
+import type { Operation } from '../openapi/served-operations.ts'
 import { parseJson, refused } from './json.ts'
 import { Problem } from './problem.ts'
 

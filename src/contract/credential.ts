@@ -1,6 +1,6 @@
 /** Reads the credential of a request from the header that the operation's security scheme names. */
 import type { IncomingMessage } from 'node:http'
-import type { Scheme } from '../openapi/operations.ts'
+import type { SecurityScheme } from '../openapi/served-operations.ts'
 
 const realm = 'execution-service'
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
@@ -13,7 +13,7 @@ export interface CredentialReader {
   challenge: string
 }
 
-export function credentialReader(scheme: Scheme): CredentialReader {
+export function credentialReader(scheme: SecurityScheme): CredentialReader {
   if (scheme.type === 'header') {
     const name = scheme.name.toLowerCase()
     const challenge = `ApiKey realm="${realm}", header="${scheme.name}"`

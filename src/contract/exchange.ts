@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Request, Response } from 'express'
 import type { Logger } from 'pino'
-import type { Operation } from '../openapi/operations.ts'
+import type { Operation } from '../openapi/served-operations.ts'
 import type { AnswerValidation } from './answer-validation.ts'
 import type { Body } from './body.ts'
 import type { CredentialReader } from './credential.ts'

@@ -1,5 +1,5 @@
 /** Finds the operation of a method and a path. */
-import type { Operation } from '../openapi/operations.ts'
+import type { Operation } from '../openapi/served-operations.ts'
 
 export interface Match {
   /** The path's operations by method. */

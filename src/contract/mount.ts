@@ -1,13 +1,7 @@
 /** Mounts an OpenAPI document on Express: looks up, authenticates, validates, handles and answers its operations. */
 import express, { type Express, type RequestHandler } from 'express'
-import {
-  type Document,
-  type Operation,
-  readOperations,
-  requireHandlers,
-  resolved,
-  type Schema,
-} from '../openapi/operations.ts'
+import { type Document, resolve, type Schema } from '../openapi/document.ts'
+import { type Operation, readOperations } from '../openapi/served-operations.ts'
 import { internalError, problemAnswer, unavailable } from './answer.ts'
 import { answerValidation, schemaCompiler } from './answer-validation.ts'
 import { credentialReader } from './credential.ts'
@@ -126,7 +120,7 @@ async function validationOf(
 }
 
 function textOf(document: Document, { id, responses }: Operation, status: number): string {
-  const schema = resolved<Schema | undefined>(document, responses.get(status)?.content['text/plain'])
+  const schema = resolve<Schema | undefined>(document, responses.get(status)?.content['text/plain'])
   if (typeof schema?.const !== 'string') throw new Error(`The answer ${status} of ${id} must be a text/plain const.`)
   return schema.const
 }
@@ -134,6 +128,14 @@ function textOf(document: Document, { id, responses }: Operation, status: number
 function requireRateLimit(operations: Operation[]) {
   const without = operations.find(({ responses }) => !responses.has(429))
   if (without) throw new Error(`The operation ${without.id} does not document 429, which it can answer.`)
+}
+
+/** Refuses handlers that are not exactly those of the document's operations. */
+function requireHandlers(operations: Operation[], handlers: Record<string, unknown>) {
+  const unhandled = operations.find(({ id }) => typeof handlers[id] !== 'function')
+  if (unhandled) throw new Error(`The operation ${unhandled.id} has no handler.`)
+  const unknown = Object.keys(handlers).find((id) => !operations.some((operation) => operation.id === id))
+  if (unknown) throw new Error(`The handler ${unknown} has no operation.`)
 }
 
 /** The answers that the machinery gives by itself must fit too. */

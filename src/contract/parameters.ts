@@ -1,6 +1,6 @@
 /** Reads the parameters of a request by the names that its operation documents, before their values are validated. */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Operation, Parameter } from '../openapi/operations.ts'
+import type { Operation, Parameter } from '../openapi/served-operations.ts'
 
 interface ParameterError {
   parameter: string

@@ -1,6 +1,6 @@
 /** Validates the parameters and the body of a request with EOV, and says which members are at fault. */
 import { error as eovErrors } from 'express-openapi-validator'
-import { bodyBytesMax, type Operation } from '../openapi/operations.ts'
+import { bodyBytesMax, type Operation } from '../openapi/served-operations.ts'
 import type { Body } from './body.ts'
 import { pointerStep } from './json.ts'
 import type { Parameters } from './parameters.ts'

@@ -1,6 +1,6 @@
 /** The stages of a request, in their order; the documents' descriptions promise it. */
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express'
-import type { Operation } from '../openapi/operations.ts'
+import type { Operation } from '../openapi/served-operations.ts'
 import { internalError, problemAnswer, send, unavailable } from './answer.ts'
 import { ClientGone, readBody } from './body.ts'
 import { clientClosed, Exchange, type Reporting, type ServedOperation } from './exchange.ts'

@@ -6,7 +6,8 @@ import { parse } from 'node:url'
 import type { Response as ExpressResponse, Request } from 'express'
 import { middleware } from 'express-openapi-validator'
 import documents from 'express-openapi-validator/dist/framework/openapi.schema.validator.js'
-import type { Document, Operation } from '../openapi/operations.ts'
+import type { Document } from '../openapi/document.ts'
+import type { Operation } from '../openapi/served-operations.ts'
 import { formats } from './formats.ts'
 
 const { OpenAPISchemaValidator } = documents

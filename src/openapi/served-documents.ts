@@ -1,18 +1,26 @@
-/** The bundled documents that this version serves, and the scopes that they name. */
+/** Reads bundled documents from generated/, and holds the two that this version serves. */
 import { readFileSync } from 'node:fs'
-import { documentHash } from './document-hash.ts'
-import { type Document, readOperations } from './operations.ts'
+import { type Document, type DocumentName, documentHash, listOperations } from './document.ts'
 
-function read(name: string): { document: Document; documentHash: string } {
-  const text = readFileSync(new URL(`../../generated/${name}/document.json`, import.meta.url), 'utf8')
-  return { document: JSON.parse(text), documentHash: documentHash(text) }
+/** A bundled document with the text that it was parsed from. */
+export interface Contract {
+  document: Document
+  text: string
+  documentHash: string
 }
 
-export const executionContract = read('execution.v1')
-export const browserContextContract = read('browser-context.alpha')
+/** Reads the file every time, so that a development server sees its changes. */
+export function readContract(name: DocumentName): Contract {
+  const text = readFileSync(new URL(`../../generated/${name}/document.json`, import.meta.url), 'utf8')
+  return { document: JSON.parse(text), text, documentHash: documentHash(text) }
+}
 
-/** Every scope that a security requirement of the documents names; there are no others. */
+export const executionContract = readContract('execution.v1')
+export const browserContextContract = readContract('browser-context.alpha')
+
+/** Every scope that a security requirement of either document names, sorted. */
 export function knownScopes(): string[] {
-  const operations = [executionContract, browserContextContract].flatMap(({ document }) => readOperations(document))
-  return [...new Set(operations.flatMap(({ scopes }) => scopes))].sort()
+  const operations = [executionContract, browserContextContract].flatMap(({ document }) => listOperations(document))
+  const scopes = operations.flatMap(({ operation }) => operation.security.flatMap((it) => Object.values(it).flat()))
+  return [...new Set(scopes)].sort()
 }

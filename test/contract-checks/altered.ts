@@ -1,6 +1,6 @@
 /** Altered copies of the two documents, as a change of openapi/ would make them. */
 import { readFileSync } from 'node:fs'
-import type { DocumentName } from '../../src/tools/generate/document.ts'
+import type { DocumentName } from '../../src/openapi/document.ts'
 
 /** A part of a document, whose shape the alteration knows. */
 // biome-ignore lint/suspicious/noExplicitAny: an alteration writes anywhere, also what does not fit the types.

@@ -1,6 +1,6 @@
 /** What the lint of security, the check of patterns and that of spelling find in altered documents, and in today's not. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { reachable } from '../../src/openapi/reachable.ts'
+import { requestPointers } from '../../src/openapi/document.ts'
 import type { Finding } from '../../src/tools/contract-checks/finding.ts'
 import {
   checkPatterns,
@@ -170,7 +170,7 @@ test('a misspelt word of a guide is found by its line; code, addresses and link 
 })
 
 test('what a reference leads to is reachable as a whole, also where a part of it was reached before', () => {
-  const found = reachable({
+  const found = requestPointers({
     paths: {
       '/a': { post: { requestBody: { $ref: '#/components/b/Part' }, parameters: [{ $ref: '#/components/b/All' }] } },
     },

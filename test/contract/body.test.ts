@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { connect } from 'node:net'
 import { describe, expect, test, vi } from 'vitest'
-import { bodyBytesMax } from '../../src/openapi/operations.ts'
+import { bodyBytesMax } from '../../src/openapi/served-operations.ts'
 import { patience } from '../support/timeouts.ts'
 import { jsonType, key, type Sent, serve } from './served.ts'
 

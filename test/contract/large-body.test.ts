@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bodyBytesMax } from '../../src/openapi/operations.ts'
+import { bodyBytesMax } from '../../src/openapi/served-operations.ts'
 import { library, operation } from './library.ts'
 import { jsonType, key, type Sent, serve } from './served.ts'
 

@@ -1,5 +1,5 @@
 /** A small document about books, for the tests of the machinery that serves documents. */
-import type { Document } from '../../src/openapi/operations.ts'
+import type { Document } from '../../src/openapi/document.ts'
 
 const json = (name: string) => ({ 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } })
 const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })
@@ -43,8 +43,9 @@ const events = {
 export function library() {
   return {
     openapi: '3.1.1',
-    info: { title: 'Library', version: '1.0.0' },
-    servers: [{ url: 'https://library.example/somewhere' }],
+    info: { title: 'Library', version: '1.0.0', summary: 'Lends books.', description: 'Lends books.' },
+    servers: [{ url: 'https://library.example/somewhere', description: 'A server.' }],
+    tags: [],
     security: [{ key: [] }],
     paths: {
       '/books': {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { buildLookup } from '../../src/contract/lookup.ts'
-import type { Operation } from '../../src/openapi/operations.ts'
+import type { Operation } from '../../src/openapi/served-operations.ts'
 
 const operation = (path: string, method = 'GET') => ({ id: `${method} ${path}`, method, path }) as Operation
 

@@ -38,14 +38,14 @@ test.each<[string, (document: Library) => unknown, string]>([
   [
     'a secured operation has no 401',
     (it) => delete responses(it)[401],
-    'getBook does not document 401, which it can answer.',
+    'getBook does not document 401, which it can send.',
   ],
   [
     'a secured operation has no 403',
     (it) => delete responses(it)[403],
-    'getBook does not document 403, which it can answer.',
+    'getBook does not document 403, which it can send.',
   ],
-  ['an operation has no 503', (it) => delete responses(it)[503], 'getBook does not document 503, which it can answer.'],
+  ['an operation has no 503', (it) => delete responses(it)[503], 'getBook does not document 503, which it can send.'],
   [
     'an operation is open to everybody',
     (it) => (at(it).security = []),
@@ -54,12 +54,12 @@ test.each<[string, (document: Library) => unknown, string]>([
   [
     'a status is not named',
     (it) => (responses(it).default = {}),
-    'getBook documents the answer default; name each status.',
+    'The response default of getBook has no single status; document each status.',
   ],
   [
     'a media type is not named',
     (it) => (responses(it)[200] = { content: { 'image/*': {} } }),
-    'The answer 200 of getBook is image/*; name each media type.',
+    'The response 200 of getBook is image/*; document each media type.',
   ],
   [
     'a $ref leads nowhere',
@@ -84,7 +84,7 @@ test.each<[string, (document: Library) => unknown, string]>([
   [
     'a parameter has a style',
     (it) => (at(it).parameters = [parameter({ style: 'pipeDelimited' })]),
-    'is not in the default style',
+    'does not have the default style',
   ],
   [
     'the text of 401 is left open',

@@ -1,4 +1,5 @@
 /** Secret members of variables: taken out before they are stored, put back for the workflow, masked in what it says. */
+import { parsePointer } from '../../openapi/json-pointer.ts'
 import { type Span, wordLengthMin, wordSearch } from './word-search.ts'
 
 /** Stands where a secret is. */
@@ -55,20 +56,16 @@ export function shownAt(value: Json, pointer: string): boolean {
 }
 
 function placeOf(root: Json, pointer: string): { holder: Json; key: string } | undefined {
-  const keys = pointer.split('/').slice(1)
+  const keys = parsePointer(pointer)
   const last = keys.pop()
   if (last === undefined) return undefined
   let holder: unknown = root
   for (const key of keys) {
     if (typeof holder !== 'object' || holder === null) return undefined
-    holder = (holder as Json)[unescaped(key)]
+    holder = (holder as Json)[key]
   }
   if (typeof holder !== 'object' || holder === null) return undefined
-  return Object.hasOwn(holder, unescaped(last)) ? { holder: holder as Json, key: unescaped(last) } : undefined
-}
-
-function unescaped(key: string): string {
-  return key.replaceAll('~1', '/').replaceAll('~0', '~')
+  return Object.hasOwn(holder, last) ? { holder: holder as Json, key: last } : undefined
 }
 
 /** Shorter ones would mask letters all over; a secret that short protects nothing. */

@@ -5,6 +5,7 @@ import type { ErrorObject, ValidateFunction } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { environmentWithoutSecrets } from '../../config.ts'
+import { toPointer } from '../../openapi/json-pointer.ts'
 import type { Description } from './describe-workflows.ts'
 import { maskedAt, restoreSecrets, type Secrets, shownAt, takeSecrets } from './secrets.ts'
 import {
@@ -175,7 +176,7 @@ function isWithin(pointer: string, other: string): boolean {
 }
 
 function below({ instancePath }: ErrorObject, member: string): string {
-  return `${instancePath}/${member.replaceAll('~', '~0').replaceAll('/', '~1')}`
+  return instancePath + toPointer([member])
 }
 
 /**

@@ -1,5 +1,7 @@
 /** The two bundled documents as the docs show them: their operations, decisions, and transitions of a run. */
-import { readFileSync } from 'node:fs'
+import { type Document, listOperations, type OperationObject, operationAt, walk } from '../../openapi/document.ts'
+import { type Path, toPointer } from '../../openapi/json-pointer.ts'
+import { readContract } from '../../openapi/served-documents.ts'
 
 export interface Contract {
   /** Names its files: `execution.v1.json`. */
@@ -15,7 +17,7 @@ export interface Contract {
   shownUrl: string
   /** The bytes that `npm run generate` wrote. */
   json: Buffer
-  document: OpenApi
+  document: Document
   operations: ContractOperation[]
 }
 
@@ -27,26 +29,8 @@ export interface ContractOperation {
   description: string
   /** Where the reference shows it, within its page. */
   anchor: string
-  operation: OpenApiOperation
+  operation: OperationObject
 }
-
-interface OpenApiOperation {
-  operationId: string
-  summary: string
-  description: string
-  tags: string[]
-  'x-codeSamples'?: object[]
-  [member: string]: unknown
-}
-
-export interface OpenApi {
-  info: { title: string; version: string; summary: string; description: string }
-  servers: { url: string; description: string }[]
-  paths: Record<string, Record<string, OpenApiOperation>>
-  components: Record<string, Record<string, Record<string, unknown>>>
-}
-
-const methods = ['get', 'put', 'post', 'delete', 'patch']
 
 const files = [
   { file: 'execution.v1', page: 'execution' },
@@ -59,13 +43,12 @@ export type Addresses = Partial<Record<(typeof files)[number]['page'], string | 
 /** Anew each time: a service reads them once, and `npm run docs` wants what is there now. */
 export function readContracts(addresses: Addresses = {}): Contract[] {
   return files.map(({ file, page }) => {
-    const json = readFileSync(new URL(`../../../generated/${file}/document.json`, import.meta.url))
-    const document: OpenApi = JSON.parse(json.toString())
+    const { document, text } = readContract(file)
     const { title, version, summary } = document.info
     const documentedUrl = document.servers[0]?.url ?? ''
     const shownUrl = addresses[page] ?? documentedUrl
     const words = { title, version, summary, documentedUrl, shownUrl }
-    return { file, page, ...words, json, document, operations: operationsOf(document) }
+    return { file, page, ...words, json: Buffer.from(text), document, operations: operationsOf(document) }
   })
 }
 
@@ -74,15 +57,11 @@ export function addressed(text: string, contracts: readonly Contract[]): string 
   return contracts.reduce((shown, { documentedUrl, shownUrl }) => shown.replaceAll(documentedUrl, shownUrl), text)
 }
 
-function operationsOf({ paths }: OpenApi): ContractOperation[] {
-  return Object.entries(paths).flatMap(([path, item]) =>
-    methods.flatMap((method) => {
-      const operation = item[method]
-      if (!operation) return []
-      const { operationId: id, summary, description, tags } = operation
-      return [{ id, method, path, summary, description, anchor: anchorOf(tags[0] ?? '', id), operation }]
-    }),
-  )
+function operationsOf(document: Document): ContractOperation[] {
+  return listOperations(document).map(({ path, method, operation }) => {
+    const { operationId: id, summary, description, tags } = operation
+    return { id, method, path, summary, description, anchor: anchorOf(tags[0] ?? '', id), operation }
+  })
 }
 
 /** As Redoc makes it of the tag and the operationId. */
@@ -111,35 +90,29 @@ export interface Decision {
 
 /** Every place that is marked as decided here, in the document's order. */
 export function decisionsOf({ document }: Contract): Decision[] {
-  const found: Decision[] = []
-  const visit = (value: unknown, path: string[]) => {
-    if (typeof value !== 'object' || value === null) return
-    const node = value as Record<string, unknown>
-    const reason = node['x-decision-reason']
-    if (node['x-decision'] === true && typeof reason === 'string')
-      found.push({ place: placeOf(document, path), reason })
-    for (const [name, member] of Object.entries(node)) visit(member, [...path, name])
-  }
-  visit(document, [])
-  return found
+  return [...walk(document)].flatMap(({ value, path }) => {
+    const { 'x-decision': isDecision, 'x-decision-reason': reason } = Object(value) as Record<string, unknown>
+    return isDecision === true && typeof reason === 'string' ? [{ place: placeOf(document, path), reason }] : []
+  })
 }
 
 const nouns: Record<string, string> = {
   parameters: 'Parameter',
-  responses: 'Answer',
+  responses: 'Response',
   schemas: 'Schema',
   headers: 'Header',
   requestBodies: 'Body',
 }
 
-function placeOf({ paths }: OpenApi, [room = '', first = '', second = '', ...rest]: string[]): string {
-  if (room === 'info') return 'The document'
-  if (room === 'components')
-    return `${nouns[first] ?? first} \`${second}\`${rest.length > 0 ? `, ${rest.join(' ')}` : ''}`
-  const operation = paths[first]?.[second]
-  const [part = '', name = ''] = rest
-  if (!operation)
-    throw new Error(`The decision at ${[room, first, second, ...rest].join('/')} belongs to no operation.`)
+function placeOf(document: Document, path: Path): string {
+  const [root, first = '', second = '', part = '', name = ''] = path
+  if (root === 'info') return 'The document'
+  if (root === 'components') {
+    const within = path.slice(3)
+    return `${nouns[first] ?? first} \`${second}\`${within.length > 0 ? `, ${within.join(' ')}` : ''}`
+  }
+  const operation = operationAt(document, path)
+  if (!operation) throw new Error(`The decision at ${toPointer(path)} belongs to no operation.`)
   if (part === '') return `\`${operation.operationId}\``
-  return `\`${operation.operationId}\`, ${(nouns[part] ?? part).toLowerCase()} ${name}`
+  return `\`${operation.operationId}\`, ${(nouns[part] ?? String(part)).toLowerCase()} ${name}`
 }

@@ -30,28 +30,22 @@ export function documentScript(contract: Contract): string {
   return `globalThis.docsDocument = JSON.parse(${JSON.stringify(JSON.stringify(shown(contract)))})\n`
 }
 
-/** The document with what its readers are to see besides: samples, and why something is as it is. */
+/** The document with code samples and the addresses that its readers reach. */
 function shown(contract: Contract): object {
   const { document, operations, documentedUrl, shownUrl } = contract
   const copy = structuredClone(document)
   if (shownUrl !== documentedUrl) copy.servers = [{ url: shownUrl, description: 'This service.' }]
   for (const { id, path, method } of operations) {
     const operation = copy.paths[path]?.[method]
-    if (operation) operation['x-codeSamples'] = samplesOf(id).map((sample) => shownSample(sample, contract))
+    if (operation)
+      Object.assign(operation, {
+        'x-codeSamples': samplesOf(id).map((sample) => shownSample(sample, contract)),
+      })
   }
-  tellReasons(copy)
   return copy
 }
 
 /** Redoc colours code by the language, and names it by the label. */
 function shownSample({ lang, source }: Sample, contract: Contract) {
   return { lang: lang === 'curl' ? 'Shell' : lang, label: lang, source: addressed(source, [contract]) }
-}
-
-function tellReasons(value: unknown) {
-  if (typeof value !== 'object' || value === null) return
-  const node = value as Record<string, unknown>
-  const { description = '', 'x-decision-reason': reason } = node
-  if (typeof reason === 'string') node.description = `${description}\n\n*Decided here.* ${reason}`.trim()
-  for (const member of Object.values(node)) tellReasons(member)
 }

@@ -1,5 +1,5 @@
 /** What a guard has to say: to people, and so with a place and with what to do about it. */
-import type { Document, DocumentName } from '../generate/document.ts'
+import type { Document, DocumentName } from '../../openapi/document.ts'
 
 export interface Finding {
   /** A warning is shown, and fails nothing. */

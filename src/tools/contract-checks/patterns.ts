@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isSafePattern } from 'redos-detector'
 import { parseAst } from 'rolldown/parseAst'
-import { placeOf, walk } from '../../openapi/walk.ts'
+import { describePlace, walk } from '../../openapi/document.ts'
 import type { CheckedContract, Finding, Report } from './finding.ts'
 
 /** The longest safe pattern here takes less than half of it. With ten times as many, an unsafe one can take 5 s. */
@@ -34,7 +34,7 @@ export function patternsOfDocument({ name, current }: Pick<CheckedContract, 'nam
   return [...walk(current)].flatMap(({ value, path }) =>
     patternsAt(path.at(-1), value).map((pattern) => {
       // Ajv compiles patterns with this flag.
-      return { pattern, flags: 'u', where: placeOf(name, current, path) }
+      return { pattern, flags: 'u', where: describePlace(name, current, path) }
     }),
   )
 }

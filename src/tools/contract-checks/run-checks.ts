@@ -1,7 +1,7 @@
 /** Everything that guards the contract, in one process: the promise of versions, security, patterns, spelling. */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Document, type DocumentName, documentNames } from '../generate/document.ts'
+import { type Document, type DocumentName, documentNames } from '../../openapi/document.ts'
 import { changelogPath, checkChangelog } from './changelog.ts'
 import { checkCompatibility } from './compatibility.ts'
 import type { CheckedContract, Report } from './finding.ts'

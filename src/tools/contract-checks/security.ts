@@ -1,8 +1,8 @@
 /** Lints the documents with the rules of the OWASP API Security Top 10, tuned to what these interfaces promise. */
 import { Spectral } from '@stoplight/spectral-core'
 import owasp from '@stoplight/spectral-owasp-ruleset'
-import { reachable } from '../../openapi/reachable.ts'
-import { placeOf, pointerOf, type Step } from '../../openapi/walk.ts'
+import { describePlace, requestPointers } from '../../openapi/document.ts'
+import { toPointer } from '../../openapi/json-pointer.ts'
 import type { CheckedContract, Finding, Report } from './finding.ts'
 import { exceptions, tuned } from './security-rules.ts'
 
@@ -30,14 +30,14 @@ export async function checkSecurity(guarded: readonly Pick<CheckedContract, 'nam
   const stale = new Set([...Object.keys(exceptions), ...unknown])
   const findings = new Map<string, Finding>()
   for (const { name, current } of guarded) {
-    const requests = reachable(current)
+    const requests = requestPointers(current)
     for (const { code, message, path } of await linter.run(current as never)) {
       const rule = String(code)
-      const pointer = pointerOf(path as Step[])
+      const pointer = toPointer(path)
       if (tuned[rule]?.requestsOnly && !requests.has(pointer)) continue
       const exception = Object.keys(exceptions).find((it) => `${rule} ${pointer}`.startsWith(it))
       if (exception) stale.delete(exception)
-      else findings.set(`${name} ${rule} ${pointer}`, finding(rule, message, placeOf(name, current, path as Step[])))
+      else findings.set(`${name} ${rule} ${pointer}`, finding(rule, message, describePlace(name, current, path)))
     }
   }
   return { looked: `${used.length} security rules`, findings: [...findings.values(), ...[...stale].map(excuse)] }

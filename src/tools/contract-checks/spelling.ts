@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import dictionary from 'dictionary-en-gb'
 import nspell from 'nspell'
-import { placeOf, walk } from '../../openapi/walk.ts'
+import { describePlace, walk } from '../../openapi/document.ts'
 import type { CheckedContract, Finding, Report } from './finding.ts'
 
 /** Text with the place that is told of it. */
@@ -21,7 +21,7 @@ const proseMembers = ['title', 'summary', 'description', 'x-decision-reason']
 export function proseOfDocument({ name, current }: Pick<CheckedContract, 'name' | 'current'>): Prose[] {
   return [...walk(current)].flatMap(({ value, path }) =>
     typeof value === 'string' && proseMembers.includes(String(path.at(-1)))
-      ? [{ text: value, where: placeOf(name, current, path) }]
+      ? [{ text: value, where: describePlace(name, current, path) }]
       : [],
   )
 }

@@ -35,9 +35,10 @@ async function warmUp(): Promise<void> {
   })
   const ofBefore = async <Module>(module: string): Promise<Module> => import(`${source}${module}?before`)
   try {
-    await ofBefore('command-line/start.ts')
-    const documents = await ofBefore<typeof import('../../openapi/served-documents.ts')>('documents.ts')
-    const { readOperations } = await ofBefore<typeof import('../../openapi/operations.ts')>('contract/operations.ts')
+    await ofBefore('commands/start.ts')
+    const documents = await ofBefore<typeof import('../../openapi/served-documents.ts')>('openapi/served-documents.ts')
+    const { readOperations } =
+      await ofBefore<typeof import('../../openapi/served-operations.ts')>('openapi/served-operations.ts')
     const { mountDocument } = await ofBefore<typeof import('../../contract/mount.ts')>('contract/mount.ts')
     const both = [documents.executionContract, documents.browserContextContract]
     for (const contract of [...both, ...both]) {

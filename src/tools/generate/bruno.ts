@@ -6,10 +6,17 @@ import {
   type Request,
   jsonToBruV2 as requestText,
 } from '@usebruno/lang'
-import { resolved } from '../../openapi/operations.ts'
+import {
+  type Document,
+  type DocumentName,
+  type DocumentOperation,
+  listOperations,
+  type ParameterObject,
+  type ResponseObject,
+  resolve,
+} from '../../openapi/document.ts'
 import { goodKey } from '../mock/keys.ts'
 import { mockPorts } from '../mock/ports.ts'
-import { type Document, type DocumentName, type OperationOfPath, operationsOf, type Parameter } from './document.ts'
 
 type Documents = Record<DocumentName, Document>
 
@@ -54,7 +61,7 @@ function entriesOf(documents: Documents): [DocumentName, Document][] {
 
 function writeTags(files: Map<string, string>, surface: Surface): void {
   const { document, name } = surface
-  const operations = operationsOf(document)
+  const operations = listOperations(document)
   document.tags.forEach((tag, index) => {
     const folder = `${name}/${tag.name.toLowerCase().replaceAll(' ', '-')}`
     const meta = { name: tag.name, seq: index + 1 }
@@ -85,7 +92,7 @@ function environment(
 /** What stands in the paths of all operations, with an example of each. */
 function pathVariables(documents: Documents): Map<string, string> {
   const parameters = entriesOf(documents).flatMap(([, document]) =>
-    operationsOf(document).flatMap((it) => it.parameters.map((parameter) => ({ document, parameter }))),
+    listOperations(document).flatMap((it) => it.parameters.map((parameter) => ({ document, parameter }))),
   )
   const inPaths = parameters.filter(({ parameter }) => parameter.in === 'path')
   return new Map(inPaths.map(({ document, parameter }) => [parameter.name, exampleOf(document, parameter)]))
@@ -97,11 +104,11 @@ function addressVariable(name: DocumentName): string {
   return `${surface.replace(/-(.)/g, (_, letter) => letter.toUpperCase())}Url`
 }
 
-function request(surface: Surface, it: OperationOfPath, seq: number): Request {
+function request(surface: Surface, it: DocumentOperation, seq: number): Request {
   const { name, document } = surface
   const { path, method, operation, parameters } = it
   const json = exampleBody(document, it)
-  const pairs = (place: Parameter['in']) => parameters.filter((each) => each.in === place).map(pairOf(surface))
+  const pairs = (place: ParameterObject['in']) => parameters.filter((each) => each.in === place).map(pairOf(surface))
   return {
     meta: { name: operation.summary, type: 'http', seq },
     http: {
@@ -124,43 +131,47 @@ function request(surface: Surface, it: OperationOfPath, seq: number): Request {
 
 /** What stands in a path somewhere comes from a variable; what may be left out is switched off. */
 function pairOf({ document, variables }: Surface) {
-  return (parameter: Parameter): Pair => {
+  return (parameter: ParameterObject): Pair => {
     const { name, required = false } = parameter
     return { name, value: variables.has(name) ? `{{${name}}}` : exampleOf(document, parameter), enabled: required }
   }
 }
 
-function exampleOf(document: Document, { example, schema }: Parameter): string {
-  const { example: usual, default: fallback, enum: choices } = resolved<Parameter['schema']>(document, schema)
+function exampleOf(document: Document, { example, schema }: ParameterObject): string {
+  const {
+    example: usual,
+    default: fallback,
+    enum: choices,
+  } = resolve<{ example?: unknown; default?: unknown; enum?: unknown[] }>(document, schema)
   return String(example ?? usual ?? fallback ?? choices?.[0] ?? '')
 }
 
 function credential(document: Document): { mode: { auth: Request['http']['auth'] }; auth: Request['auth'] } {
-  const [scheme] = Object.values(document.components.securitySchemes)
+  const [scheme] = Object.values(document.components.securitySchemes ?? {}) as { type: string; name?: string }[]
   const value = '{{apiKey}}'
   if (scheme?.type === 'http') return { mode: { auth: 'bearer' }, auth: { bearer: { token: value } } }
   return { mode: { auth: 'apikey' }, auth: { apikey: { key: scheme?.name ?? '', value, placement: 'header' } } }
 }
 
 /** The first example of the body as JSON. */
-function exampleBody(document: Document, { operation }: OperationOfPath): string | undefined {
+function exampleBody(document: Document, { operation }: DocumentOperation): string | undefined {
   const { examples = {} } = operation.requestBody?.content['application/json'] ?? {}
   const [example] = Object.values(examples)
   if (!example) return undefined
-  return JSON.stringify(resolved<{ value: unknown }>(document, example).value, null, 2)
+  return JSON.stringify(resolve<{ value: unknown }>(document, example).value, null, 2)
 }
 
 /** An operation that makes something says where (`Location`): its id is then what the other requests are about. */
-function kept(document: Document, { operation }: OperationOfPath): Request['vars']['res'] {
-  const responses = Object.values(operation.responses).map((it) => resolved<typeof it>(document, it))
+function kept(document: Document, { operation }: DocumentOperation): Request['vars']['res'] {
+  const responses = Object.values(operation.responses).map((it) => resolve<ResponseObject>(document, it))
   const answer = responses.find(({ headers }) => headers && 'Location' in headers)
-  const [, made] = /\/schemas\/(\w+)$/.exec(answer?.content?.['application/json']?.schema?.$ref ?? '') ?? []
+  const [, made] = /\/schemas\/(\w+)$/.exec(String(answer?.content?.['application/json']?.schema?.$ref)) ?? []
   if (!made) return []
   const name = `${made.charAt(0).toLowerCase()}${made.slice(1)}Id`
   return [{ name, value: 'res.body.id', enabled: true, local: false }]
 }
 
-function docsOf({ operation, parameters }: OperationOfPath): string {
+function docsOf({ operation, parameters }: DocumentOperation): string {
   const listed = parameters.map(({ name, in: place, description }) => {
     return `- \`${name}\` (${place}): ${description.trim().replace(/\s+/g, ' ')}`
   })

@@ -8,7 +8,8 @@ import {
   type NormalizedProblem,
   YamlParseError,
 } from '@redocly/openapi-core'
-import { type Document, type DocumentName, missingIn } from './document.ts'
+import type { Document, DocumentName } from '../../openapi/document.ts'
+import { missingIn } from './document.ts'
 
 /** What is written in openapi/ is no OpenAPI document; the message says where, and why. */
 export class DocumentError extends Error {}

@@ -1,21 +1,19 @@
 /** Writes `client.ts`: a typed function for each operationId, and what the published client must know to call it. */
 import type { OperationDescription, RetryRule } from '../../client/operation.ts'
-import { documentHash } from '../../openapi/document-hash.ts'
-import { resolved } from '../../openapi/operations.ts'
 import {
   type Document,
   type DocumentName,
-  docComment,
-  documentText,
+  type DocumentOperation,
+  documentHash,
+  listOperations,
   type OperationObject,
-  type OperationOfPath,
-  operationsOf,
-  type SecurityScheme,
-  typeName,
-} from './document.ts'
+  type ResponseObject,
+  resolve,
+} from '../../openapi/document.ts'
+import { docComment, documentText, typeName } from './document.ts'
 
 export function writeClient(document: Document, name: DocumentName): string {
-  const operations = operationsOf(document)
+  const operations = listOperations(document)
   const members = operations.map((it) => {
     const id = it.operation.operationId
     const readAs = parseAs(document, it.operation)
@@ -39,7 +37,7 @@ ${members.join('\n')}
 export const ${type.charAt(0).toLowerCase()}${type.slice(1)}: SurfaceDescription<${type}> = {
   document: '${name}',
   documentHash,
-  credential: (apiKey) => ({ ${credential(Object.values(document.components.securitySchemes))} }),
+  credential: (apiKey) => ({ ${credential(document)} }),
   operations: {
 ${operations.map((it) => `    ${it.operation.operationId}: ${literal(description(document, it))},`).join('\n')}
   },
@@ -47,12 +45,13 @@ ${operations.map((it) => `    ${it.operation.operationId}: ${literal(description
 `
 }
 
-function credential([scheme]: SecurityScheme[]): string {
+function credential(document: Document): string {
+  const [scheme] = Object.values(document.components.securitySchemes ?? {}) as { type: string; name?: string }[]
   if (scheme?.type === 'http') return 'Authorization: `Bearer ${apiKey}`'
   return `'${scheme?.name}': apiKey`
 }
 
-function description(document: Document, it: OperationOfPath): OperationDescription {
+function description(document: Document, it: DocumentOperation): OperationDescription {
   const method = it.method.toUpperCase() as OperationDescription['method']
   const readAs = parseAs(document, it.operation)
   return { method, path: it.path, retry: retryRule(it), ...(readAs !== 'json' && { parseAs: readAs }) }
@@ -62,7 +61,7 @@ function description(document: Document, it: OperationOfPath): OperationDescript
 const idempotentMethods = ['get', 'put', 'delete']
 
 /** A PUT that takes an Idempotency-Key would not need one if it were idempotent. */
-function retryRule({ method, operation, parameters }: OperationOfPath): RetryRule {
+function retryRule({ method, operation, parameters }: DocumentOperation): RetryRule {
   if (parameters.some((each) => each.in === 'header' && each.name === 'Idempotency-Key')) return 'withIdempotencyKey'
   const isIdempotent = idempotentMethods.includes(method) || operation['x-idempotent'] === true
   return isIdempotent ? 'always' : 'ifRefused'
@@ -72,7 +71,7 @@ function retryRule({ method, operation, parameters }: OperationOfPath): RetryRul
 function parseAs(document: Document, { responses }: OperationObject): NonNullable<OperationDescription['parseAs']> {
   const answered = Object.entries(responses).filter(([status]) => status.startsWith('2'))
   const mediaTypes = answered.flatMap(([, response]) =>
-    Object.keys(resolved<{ content?: object }>(document, response).content ?? {}),
+    Object.keys(resolve<ResponseObject>(document, response).content ?? {}),
   )
   if (mediaTypes.includes('text/event-stream')) return 'stream'
   return mediaTypes.every((mediaType) => mediaType === 'application/json') ? 'json' : 'blob'

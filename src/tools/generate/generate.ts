@@ -1,9 +1,10 @@
 /** What is generated from the documents in openapi/: a writer for each file. */
 import { join } from 'node:path'
+import { type Document, type DocumentName, documentNames } from '../../openapi/document.ts'
 import { writeBruno } from './bruno.ts'
 import { bundle } from './bundle.ts'
 import { writeClient } from './client.ts'
-import { type Document, type DocumentName, documentNames, documentText } from './document.ts'
+import { documentText } from './document.ts'
 import { bringTo } from './folder.ts'
 import { writeServer } from './server.ts'
 import { writeTypes } from './types.ts'

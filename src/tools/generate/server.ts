@@ -1,8 +1,9 @@
 /** Writes `server.ts`: the interface that a server of the document implements, a typed handler for each operationId. */
-import { type Document, type DocumentName, docComment, operationsOf, typeName } from './document.ts'
+import { type Document, type DocumentName, listOperations } from '../../openapi/document.ts'
+import { docComment, typeName } from './document.ts'
 
 export function writeServer(document: Document, name: DocumentName): string {
-  const members = operationsOf(document).map((it) => {
+  const members = listOperations(document).map((it) => {
     const id = it.operation.operationId
     const defaults = it.parameters.filter((each) => each.in === 'query' && each.schema.default !== undefined)
     const filled = defaults.map((each) => `'${each.name}'`).join(' | ') || 'never'

@@ -1,7 +1,7 @@
 /** Lets pages of every origin call the mock (Fetch Standard, section 3.2), with credentials too. */
 import type { RequestHandler } from 'express'
 import { buildLookup } from '../../contract/lookup.ts'
-import type { Operation } from '../../openapi/operations.ts'
+import type { Operation } from '../../openapi/served-operations.ts'
 
 const maxAgeSeconds = 600
 

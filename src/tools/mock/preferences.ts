@@ -2,7 +2,7 @@
 
 import { preferencesIn, preferredWait } from '../../contract/prefer.ts'
 import { invalidRequest, Problem } from '../../contract/problem.ts'
-import type { Operation } from '../../openapi/operations.ts'
+import type { Operation } from '../../openapi/served-operations.ts'
 
 export interface Choice {
   code: number

@@ -2,7 +2,8 @@
 import { createInstance, getHttpOperationsFromSpec, type IHttpOperationConfig } from '@stoplight/prism-http'
 import type { IHttpOperation } from '@stoplight/types'
 import type { Logger } from 'pino'
-import type { Document, Operation } from '../../openapi/operations.ts'
+import type { Document } from '../../openapi/document.ts'
+import type { Operation } from '../../openapi/served-operations.ts'
 import { shortened } from './made-up.ts'
 
 /** What the document has for a status, and what Prism has made of it. */

@@ -1,8 +1,9 @@
 /** The browser context that a run is queued with, and when the run changes it: what stands in the form, and what is sent. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { PersistContext, Run } from '../../../domain/runs/run.ts'
-import { type Document, readOperations, resolved } from '../../../openapi/operations.ts'
+import { type Document, resolve } from '../../../openapi/document.ts'
 import { executionContract } from '../../../openapi/served-documents.ts'
+import { readOperations } from '../../../openapi/served-operations.ts'
 import { persistWords } from '../browser-contexts/context-labels.ts'
 import { selectField } from '../elements.ts'
 import { type Html, html } from '../html.ts'
@@ -21,7 +22,7 @@ const persistDefault = defaultOf('persistContext')
 function defaultOf(name: string): PersistContext {
   const queueing = readOperations(executionContract.document).find(({ id }) => id === 'queueRemoteRun')
   const schema = queueing?.parameters.find((parameter) => parameter.name === name)?.schema
-  const value = resolved<{ default?: unknown }>(executionContract.document as Document, schema)?.default
+  const value = resolve<{ default?: unknown }>(executionContract.document as Document, schema)?.default
   if (isPersist(value)) return value
   throw new Error(`queueRemoteRun is to have a default for ${name}.`)
 }

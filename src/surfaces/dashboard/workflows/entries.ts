@@ -1,8 +1,10 @@
 /** From what a form has to the variables of a run, and back. */
+
 import type { VariableError } from '../../../domain/workflows/workflows.ts'
+import { parsePointer } from '../../../openapi/json-pointer.ts'
 import { inputName, type VariableField } from './fields.ts'
 import { putInAgain, readJson, type SecretPlaces, withoutSecrets } from './json-text.ts'
-import { type Members, ownMember, unescaped } from './schema.ts'
+import { type Members, ownMember } from './schema.ts'
 
 /** What stands in the field, and what is wrong with it. Of a checkbox that is ticked, the text is `on`. */
 export interface Entry {
@@ -151,8 +153,8 @@ export function misfitSentence({ pointer, detail }: VariableError): string {
 /** Puts each misfit beside the field that it is about; returns those that are about none. */
 export function tellMisfits(entries: Entries, misfits: readonly VariableError[]): VariableError[] {
   return misfits.filter(({ pointer, detail }) => {
-    const [, first = '', ...deeper] = pointer.split('/')
-    const entry = entries.get(unescaped(first))
+    const [first = '', ...deeper] = parsePointer(pointer)
+    const entry = entries.get(first)
     if (!entry || pointer === '') return true
     const words = deeper.length === 0 ? capitalized(`${detail}.`) : misfitSentence({ pointer, detail })
     entry.error = entry.error === undefined ? words : `${entry.error} ${words}`

@@ -5,7 +5,7 @@ import { Problem } from '../../../contract/problem.ts'
 import { mask } from '../../../domain/workflows/secrets.ts'
 import type { JsonSchema } from '../../../domain/workflows/workflow.ts'
 import type { VariableError } from '../../../domain/workflows/workflows.ts'
-import { bodyBytesMax } from '../../../openapi/operations.ts'
+import { bodyBytesMax } from '../../../openapi/served-operations.ts'
 import { isMembers } from './schema.ts'
 
 export type ReadJson = { value: unknown } | { misfits: VariableError[] }

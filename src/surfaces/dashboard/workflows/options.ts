@@ -1,6 +1,7 @@
 /** What may be said of a run beside its variables, within the bounds of the Execution API. */
-import { readOperations } from '../../../openapi/operations.ts'
+
 import { executionContract } from '../../../openapi/served-documents.ts'
+import { readOperations } from '../../../openapi/served-operations.ts'
 import type { Entry } from './entries.ts'
 
 export type OptionName = 'delaySeconds' | 'expiresInSeconds' | 'priority'

@@ -1,5 +1,7 @@
 /** Reading of JSON Schemas that anybody may have written: nothing in them is taken for granted. */
 
+import { valueAt } from '../../../openapi/json-pointer.ts'
+
 export type Members = Record<string, unknown>
 
 export function isMembers(value: unknown): value is Members {
@@ -31,21 +33,10 @@ export function resolved(schema: unknown, root: Members): unknown {
   let found = schema
   for (let count = 0; count < referencesMax && isMembers(found); count++) {
     const { $ref, ...beside } = found
-    const target = $ref === '#' ? root : typeof $ref === 'string' && $ref.startsWith('#/') ? at(root, $ref) : undefined
+    const isLocal = typeof $ref === 'string' && /^#(\/|$)/.test($ref)
+    const target = isLocal ? valueAt(root, $ref.slice(1)) : undefined
     if (!isMembers(target)) return found
     found = { ...target, ...beside }
   }
   return found
-}
-
-/** @param reference a JSON Pointer (RFC 6901) after `#`. */
-function at(root: unknown, reference: string): unknown {
-  return reference
-    .split('/')
-    .slice(1)
-    .reduce<unknown>((holder, step) => ownMember(holder, unescaped(step)), root)
-}
-
-export function unescaped(step: string): string {
-  return step.replaceAll('~1', '/').replaceAll('~0', '~')
 }

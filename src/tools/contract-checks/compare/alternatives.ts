@@ -1,5 +1,5 @@
 /** The kinds of value that a schema allows (`oneOf`, `anyOf`, a list of types), and which of them are the same kind. */
-import type { Document } from '../../generate/document.ts'
+import type { Document } from '../../../openapi/document.ts'
 import { type Node, type Resolved, resolve } from './change.ts'
 
 export interface Alternative extends Resolved {

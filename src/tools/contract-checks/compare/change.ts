@@ -1,5 +1,6 @@
 /** What a change of a document is to those who call the service, and what a comparison notes. */
-import type { Document } from '../../generate/document.ts'
+import { type Document, follow } from '../../../openapi/document.ts'
+import { parsePointer, toPointer } from '../../../openapi/json-pointer.ts'
 
 /** Breaking: a client of the last release may fail. Changed: words, and answers that hold less than they might have. */
 export type Kind = 'breaking' | 'added' | 'deprecated' | 'changed'
@@ -52,8 +53,7 @@ export function note({ changes }: Comparison, place: Place, kind: Kind, what: st
 }
 
 export function below(place: Place, subject: string, ...steps: string[]): Place {
-  const tokens = steps.map((step) => step.replaceAll('~', '~0').replaceAll('/', '~1'))
-  return { ...place, subject, pointer: [place.pointer, ...tokens].join('/') }
+  return { ...place, subject, pointer: place.pointer + toPointer(steps) }
 }
 
 export interface Resolved {
@@ -62,21 +62,11 @@ export interface Resolved {
   component?: { name: string; pointer: string }
 }
 
-/** Follows `$ref`; what stands beside it counts more than what it leads to. */
+/** The schema or object that a `$ref` leads to; keywords next to the `$ref` override those of its target. */
 export function resolve(document: Document, node: unknown): Resolved {
-  const { $ref, ...beside } = (node === true ? {} : (node ?? {})) as Node
-  if (typeof $ref !== 'string') return { node: beside }
-  const steps = $ref.split('/').slice(1)
-  const found = steps.reduce<unknown>(
-    (at, step) => (at as Node | undefined)?.[step.replaceAll('~1', '/').replaceAll('~0', '~')],
-    document,
-  )
-  if (found === undefined) throw new Error(`The document refers to ${$ref}, which it does not have.`)
-  const { node: target, component } = resolve(document, found)
-  return {
-    node: { ...target, ...beside },
-    component: component ?? { name: steps.at(-1) ?? '', pointer: $ref.slice(1) },
-  }
+  const { value, pointer } = follow<Node>(document, node === true ? {} : (node ?? {}))
+  if (pointer === undefined) return { node: value }
+  return { node: value, component: { name: parsePointer(pointer).at(-1) ?? '', pointer } }
 }
 
 /** A value with everything that it refers to, once on each way down. */

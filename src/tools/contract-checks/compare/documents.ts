@@ -1,5 +1,5 @@
 /** Compares the current document with the released one: what has changed for those who call the service. */
-import { type Document, type OperationOfPath, operationsOf } from '../../generate/document.ts'
+import { type Document, type DocumentOperation, listOperations } from '../../../openapi/document.ts'
 import { compareAnswers } from './answers.ts'
 import {
   below,
@@ -36,13 +36,13 @@ function unversioned(document: Document): unknown {
 }
 
 /** An operation is what its method and path are, whatever its path parameters are called. */
-function addressOf({ method, path }: OperationOfPath): string {
+function addressOf({ method, path }: DocumentOperation): string {
   return `${method} ${path.replaceAll(/\{[^}]+\}/g, '{}')}`
 }
 
 function compareOperations(comparison: Comparison): void {
-  const released = new Map(operationsOf(comparison.before).map((it) => [addressOf(it), it]))
-  for (const is of operationsOf(comparison.after)) {
+  const released = new Map(listOperations(comparison.before).map((it) => [addressOf(it), it]))
+  for (const is of listOperations(comparison.after)) {
     const { operationId } = is.operation
     const at = { ...below(root, '{operation}', 'paths', is.path, is.method), operation: operationId }
     const was = released.get(addressOf(is))
@@ -56,7 +56,7 @@ function compareOperations(comparison: Comparison): void {
   }
 }
 
-function compareOperation(comparison: Comparison, at: Place, was: OperationOfPath, is: OperationOfPath): void {
+function compareOperation(comparison: Comparison, at: Place, was: DocumentOperation, is: DocumentOperation): void {
   const [before, after] = [was.operation, is.operation]
   if (before.operationId !== after.operationId) {
     note(comparison, at, 'breaking', `was called \`${before.operationId}\``, why.renamed)
@@ -78,7 +78,7 @@ function compareRepetition(comparison: Comparison, at: Place, was: boolean, is: 
 }
 
 function compareSchemes(comparison: Comparison): void {
-  const schemes = ({ components }: Document) => components.securitySchemes as unknown as Record<string, Node>
+  const schemes = ({ components }: Document) => (components.securitySchemes ?? {}) as Record<string, Node>
   const [before, after] = [schemes(comparison.before), schemes(comparison.after)]
   for (const name of names(before, after)) {
     const at = below(root, `the security scheme \`${name}\``, 'components', 'securitySchemes', name)

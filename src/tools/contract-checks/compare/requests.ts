@@ -1,5 +1,5 @@
 /** Compares what an operation takes: parameters, the body, and the scopes that its key needs. */
-import type { Document, OperationOfPath } from '../../generate/document.ts'
+import type { Document, DocumentOperation } from '../../../openapi/document.ts'
 import { compareContent } from './answers.ts'
 import { below, type Comparison, type Node, note, type Place, resolve, same, why } from './change.ts'
 import { compareKeywords } from './keywords.ts'
@@ -18,9 +18,7 @@ function requirementsOf(document: Document, own: Requirements | undefined): Requ
 
 /** Callers never see what a scheme is called: one that is the same but for its name is the same. */
 function schemesRenamed({ before, after }: Comparison, requirements: Requirements): Requirements {
-  const [was, is] = [before, after].map(
-    ({ components }) => components.securitySchemes as unknown as Record<string, Node>,
-  )
+  const [was, is] = [before, after].map(({ components }) => (components.securitySchemes ?? {}) as Record<string, Node>)
   const told = (scheme?: Node) => ({ ...scheme, description: '' })
   const nameOf = (name: string) =>
     was?.[name] && is && !(name in is) ? Object.keys(is).find((it) => same(told(is[it]), told(was[name]))) : undefined
@@ -77,13 +75,13 @@ function scopesBeyond(one: Requirements[number], other: Requirements[number]): s
   )
 }
 
-type Parameter = OperationOfPath['parameters'][number] & Node
+type Parameter = DocumentOperation['parameters'][number] & Node
 
 export function compareParameters(
   comparison: Comparison,
   place: Place,
-  one: OperationOfPath,
-  other: OperationOfPath,
+  one: DocumentOperation,
+  other: DocumentOperation,
 ): void {
   const gone = new Set(one.parameters as Parameter[])
   for (const is of other.parameters as Parameter[]) {

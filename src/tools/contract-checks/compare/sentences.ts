@@ -1,5 +1,5 @@
 /** Says changes in words: what was found in several operations or answers in the same way is said once. */
-import { type Document, operationsOf } from '../../generate/document.ts'
+import { type Document, listOperations } from '../../../openapi/document.ts'
 import type { Change, Kind } from './change.ts'
 
 export interface Sentence {
@@ -21,7 +21,7 @@ type Statuses = Map<string, string[]>
 
 function statusesOf(document: Document): Statuses {
   return new Map(
-    operationsOf(document).map(({ operation }) => [operation.operationId, Object.keys(operation.responses)]),
+    listOperations(document).map(({ operation }) => [operation.operationId, Object.keys(operation.responses)]),
   )
 }
 

@@ -1,0 +1,25 @@
+/** JSON Pointer (RFC 6901): the only code that escapes, unescapes and follows one. */
+
+/** Member names and array indexes from the root of a value to a place in it. */
+export type Path = readonly (string | number)[]
+
+/** `['a/b', 0]` → `/a~1b/0`. */
+export function toPointer(path: Path): string {
+  return path.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+}
+
+/** `/a~1b/0` → `['a/b', '0']`; the empty pointer names the root. */
+export function parsePointer(pointer: string): string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+/** The value at the pointer, or `undefined`. Inherited members do not count, so a pointer from a stranger is safe. */
+export function valueAt(root: unknown, pointer: string): unknown {
+  return parsePointer(pointer).reduce<unknown>((holder, name) => {
+    const isHolder = typeof holder === 'object' && holder !== null && Object.hasOwn(holder, name)
+    return isHolder ? (holder as Record<string, unknown>)[name] : undefined
+  }, root)
+}
