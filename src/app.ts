@@ -39,8 +39,8 @@ import { Metrics, type SurfaceMetrics } from './surfaces/management/metrics.ts'
 import { Readiness } from './surfaces/management/readiness.ts'
 import { type Addresses, addressesOf, listenOnAll, type SurfaceApps } from './surfaces/ports.ts'
 import { type Role, readRoles, type Surface } from './surfaces/roles.ts'
-import { tracedStore } from './telemetry/tracing/traced-store.ts'
-import { openTracing, type TraceHandlers, traceHandlers } from './telemetry/tracing/tracing.ts'
+import { apiRequestSpans, dashboardRequestSpans } from './telemetry/request-spans.ts'
+import { openTracing, type Tracing, tracedStore } from './telemetry/tracing.ts'
 import { WorkerProcess } from './worker/worker-process.ts'
 
 export interface Service extends Addresses {
@@ -85,13 +85,12 @@ export async function startService(
   metrics.ofAddress({ ready, build, tx: tx, workers: domain.workers, workflows: () => workflows, accountConcurrency })
   metrics.ofWorkflows(workflows)
   const measured = metrics.ofSurfaces(() => domain.feed.followers)
-  const traces = await traceHandlers(tracing)
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   const countedHere = (error: unknown) => log.warn({ err: error }, 'requests are counted in this process alone')
   const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, countedHere) : undefined
 
   const addresses: Addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
-  const served = await surfaceApps(only, { ...foundations, domain, measured, traces, rateLimit, addresses })
+  const served = await surfaceApps(only, { ...foundations, domain, measured, tracing, rateLimit, addresses })
   const management = managementApp({ metrics: async () => metrics.text(await worker?.measured()), ready })
   const listeners = await listenOnAll(config, served, management)
   Object.assign(addresses, addressesOf(config, listeners.surfaces))
@@ -176,7 +175,7 @@ type Domain = ReturnType<typeof construct>
 interface SurfaceDependencies extends Foundations {
   domain: Domain
   measured: SurfaceMetrics
-  traces: TraceHandlers | undefined
+  tracing: Tracing | undefined
   rateLimit: RateLimit | undefined
   /** Known once all of them are listened on. */
   addresses: Addresses
@@ -201,7 +200,7 @@ async function surfaceApps(only: ReadonlySet<Role>, parts: SurfaceDependencies):
 }
 
 /** What both APIs are mounted with. */
-function apiOptions({ config, domain, measured, traces, rateLimit, log }: SurfaceDependencies, docs: RequestHandler) {
+function apiOptions({ config, domain, measured, tracing, rateLimit, log }: SurfaceDependencies, docs: RequestHandler) {
   return (name: Surface) => ({
     name,
     fallback: (path: string) => (isDocsPath(path) ? docs : undefined),
@@ -211,16 +210,16 @@ function apiOptions({ config, domain, measured, traces, rateLimit, log }: Surfac
     isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
     observe: measured.observe(name),
-    before: traces?.ofDocument(name),
+    before: tracing && apiRequestSpans(name),
     log,
   })
 }
 
 function dashboardOf(parts: SurfaceDependencies, docs: RequestHandler): Express {
-  const { config, store, domain, encryption, traces, addresses, log } = parts
+  const { config, store, domain, encryption, tracing, addresses, log } = parts
   return dashboardApp({
     ...domain,
-    before: traces?.ofDashboard(),
+    before: tracing && dashboardRequestSpans(),
     docs,
     attempts: {
       counters: store.counters,

@@ -3,14 +3,15 @@ import type { Logger } from 'pino'
 import { type Config, readConfig } from '../config.ts'
 import { encryptedColumns } from '../domain/encrypted-columns.ts'
 import { openEncryption, openStore } from '../domain/installation.ts'
+import type { Claim } from '../domain/runs/claim.ts'
 import { Workers } from '../domain/runs/workers.ts'
 import type { Workflow } from '../domain/workflows/workflow.ts'
 import { retentionOf } from '../maintenance/retention.ts'
 import type { Store } from '../storage/store.ts'
 import { Metrics } from '../surfaces/management/metrics.ts'
 import { openLog } from '../telemetry/log.ts'
-import { openTracing } from '../telemetry/tracing/tracing.ts'
-import { attemptSpans } from '../worker/attempt-spans.ts'
+import { openTracing } from '../telemetry/tracing.ts'
+import { AttemptSpans } from '../worker/attempt-spans.ts'
 import { findBrowser } from '../worker/browser/find-browser.ts'
 import { sendToParent } from '../worker/parent-channel.ts'
 import { Worker } from '../worker/worker.ts'
@@ -37,7 +38,7 @@ export async function worker({ managed = false } = {}): Promise<void> {
     retention: retentionOf(config),
     accountConcurrency: config.ACCOUNT_CONCURRENCY,
     observer: metrics.runs,
-    watches: [metrics.ofWorker(), ...(tracing ? [attemptSpans(tracing)] : [])],
+    watches: [metrics.ofWorker(), ...(tracing ? [(claim: Claim) => new AttemptSpans(claim)] : [])],
   }
   const onFatal = (error: unknown) => {
     log.fatal({ err: error }, 'the worker cannot execute runs any more')

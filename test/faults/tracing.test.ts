@@ -1,4 +1,4 @@
-/** What traces must not do: disturb anything when there is no collector, or cost anything when they are off. */
+/** Tracing must not disturb a service whose collector fails, nor load the SDK where it is off. */
 import { existsSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { startCollector } from '../support/collector.ts'
@@ -6,11 +6,11 @@ import { until } from '../support/service.ts'
 import { newPlace } from '../support/store.ts'
 import { startTwoSteps } from '../support/two-steps.ts'
 
-test('a collector that takes nothing is warned of once by each process, and disturbs nothing', async (context) => {
+test('each process logs one warning when the collector rejects its spans, and runs succeed', async (context) => {
   const collector = await startCollector(context, 400)
   const { service, run } = await startTwoSteps(context, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
   const warnings = () => service.log.filter(({ msg }) => msg.includes('OTEL_EXPORTER_OTLP_ENDPOINT'))
-  await until('each process has sent twice', async () => {
+  await until('each process has exported twice', async () => {
     expect(await run()).toMatchObject({ status: 200, run: { status: 'succeeded' } })
     return collector.requests() >= 4 && warnings().length >= 2
   })
@@ -20,7 +20,7 @@ test('a collector that takes nothing is warned of once by each process, and dist
   expect(new Set(processes).size).toBe(2)
 })
 
-test('without a collector, no process loads anything of OpenTelemetry', async (context) => {
+test('without a collector no process loads the OpenTelemetry SDK', async (context) => {
   const loaded = await newPlace(context)
   const watched = (name: string) => ({
     NODE_OPTIONS: `--import=${new URL('../support/loaded-modules.ts', import.meta.url)}`,
@@ -30,7 +30,7 @@ test('without a collector, no process loads anything of OpenTelemetry', async (c
   const off = await startTwoSteps(context, watched('off'))
   expect(await off.run()).toMatchObject({ run: { status: 'succeeded' } })
   expect(existsSync(`${loaded}/off`)).toBe(false)
-  // That they would be seen.
+  // The counterpart: with a collector, both processes load it.
   await startTwoSteps(context, { ...watched('on'), OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
   const processes = readFileSync(`${loaded}/on`, 'utf8').matchAll(/^(\d+) /gm)
   expect(new Set([...processes].map(([, pid]) => pid)).size).toBe(2)

@@ -1,97 +1,111 @@
-/** How many requests an API key may make in a minute, over both surfaces and all processes. */
+/** Limits how many requests an API key may make per minute, counted over both APIs and all processes. */
 import type { RateLimitExceeded } from '../../contract/rate-limit.ts'
-import type { Counters } from '../../storage/store.ts'
-import { SharedLimiter } from './shared-rate-limiter.ts'
+import type { Count, Counters } from '../../storage/store.ts'
 
 const windowSeconds = 60
+const windowMilliseconds = windowSeconds * 1000
 
 /**
- * A process takes this part of what a key may make at a time, and admits requests from it: of 6000 in a minute, one in
- * 60 asks the store. What it has not admitted when the window ends is lost to the others.
+ * Each process reserves this fraction of a key's limit at a time and admits requests from its reservation. With a limit
+ * of 6000 per minute, one request in 60 queries the store. What is left of a reservation expires with the window.
  */
-const takesPerWindow = 100
+const reservationsPerWindow = 100
 
-/** What this process knows of a key. Moments are by `performance.now()`, which nobody sets. */
+/** What this process knows about a key. Times are by `performance.now()`, which does not jump with the system clock. */
 interface Allowance {
-  /** Requests that were taken and not admitted yet. */
+  /** Reserved requests that have not been admitted yet. */
   left: number
-  /** Whether no process can take any more before the window ends. */
-  exhausted: boolean
+  /** Whether the whole limit is reserved for this window. */
+  isExhausted: boolean
   endsAt: number
-  /** Requests that wait for more to be taken. */
+  /** Requests that wait for the reservation in progress. */
   waiting: number
-  taking: Promise<void> | undefined
+  reserving: Promise<void> | undefined
+  /** Counts in this process while the store is unavailable. */
+  local: { count: number; endsAt: number }
 }
 
 export class RateLimit {
   readonly #requestsMax: number
-  readonly #limiter: SharedLimiter
+  readonly #counters: Counters
+  readonly #onUnavailable: (error: unknown) => void
   readonly #allowances = new Map<string, Allowance>()
   #sweptAt = performance.now()
 
   /**
-   * @param requestsMax how many requests within a minute, which begins with the first of them.
-   * @param failed told when the counters cannot be reached: until they can, each process counts by itself.
+   * @param requestsMax per window of a minute, which begins with the key's first request.
+   * @param onUnavailable called when the shared counters fail; each process then counts on its own.
    */
-  constructor(requestsMax: number, counters: Counters, failed: (error: unknown) => void) {
+  constructor(requestsMax: number, counters: Counters, onUnavailable: (error: unknown) => void) {
     this.#requestsMax = requestsMax
-    const limit = { keyPrefix: 'api-key', points: requestsMax, duration: windowSeconds }
-    this.#limiter = new SharedLimiter(limit, counters, failed)
+    this.#counters = counters
+    this.#onUnavailable = onUnavailable
   }
 
-  /** Counts a request; tells when it is one too many. */
+  /** Counts a request. Returns `undefined` if it is within the limit. */
   async admit({ apiKeyId }: { apiKeyId: string }): Promise<RateLimitExceeded | undefined> {
     for (;;) {
-      const allowance = this.#allowanceOf(apiKeyId)
+      const allowance = this.#allowanceFor(apiKeyId)
       const millisecondsLeft = allowance.endsAt - performance.now()
       if (millisecondsLeft > 0 && allowance.left > 0) {
         allowance.left -= 1
         return undefined
       }
-      if (millisecondsLeft > 0 && allowance.exhausted) {
+      if (millisecondsLeft > 0 && allowance.isExhausted) {
         const retryAfterSeconds = Math.ceil(millisecondsLeft / 1000)
         return { requestsMax: this.#requestsMax, windowSeconds, retryAfterSeconds }
       }
       allowance.waiting += 1
-      allowance.taking ??= this.#take(apiKeyId, allowance).finally(() => {
-        allowance.taking = undefined
+      allowance.reserving ??= this.#reserve(apiKeyId, allowance).finally(() => {
+        allowance.reserving = undefined
       })
-      await allowance.taking.finally(() => {
+      await allowance.reserving.finally(() => {
         allowance.waiting -= 1
       })
     }
   }
 
-  /** As much as whoever waits needs, so that none of them waits twice while there is more. */
-  async #take(apiKeyId: string, allowance: Allowance): Promise<void> {
+  /** Reserves enough for all waiting requests, so that none of them waits twice below the limit. */
+  async #reserve(apiKeyId: string, allowance: Allowance): Promise<void> {
     this.#sweep()
-    const taken = Math.max(Math.ceil(this.#requestsMax / takesPerWindow), allowance.waiting)
-    // Before the store is asked: so the window never ends later here than there.
-    const takenAt = performance.now()
-    const { consumedPoints, msBeforeNext } = await this.#limiter.count(apiKeyId, taken)
-    const tooMany = Math.max(0, consumedPoints - this.#requestsMax)
-    allowance.left = Math.max(0, taken - tooMany)
-    allowance.exhausted = consumedPoints >= this.#requestsMax
-    // A count of this process may seem to last longer, where the system's clock has been set back.
-    allowance.endsAt = takenAt + Math.min(msBeforeNext, windowSeconds * 1000)
+    const amount = Math.max(Math.ceil(this.#requestsMax / reservationsPerWindow), allowance.waiting)
+    // Taken before the query, so that the window never ends later here than in the store.
+    const startedAt = performance.now()
+    const { count, millisecondsLeft } = await this.#add(apiKeyId, amount, allowance)
+    allowance.left = Math.max(0, amount - Math.max(0, count - this.#requestsMax))
+    allowance.isExhausted = count >= this.#requestsMax
+    allowance.endsAt = startedAt + millisecondsLeft
   }
 
-  #allowanceOf(apiKeyId: string): Allowance {
+  async #add(apiKeyId: string, amount: number, { local }: Allowance): Promise<Count> {
+    try {
+      return await this.#counters.add(`api-key:${apiKeyId}`, amount, windowMilliseconds)
+    } catch (error) {
+      this.#onUnavailable(error)
+      const now = performance.now()
+      if (local.endsAt <= now) Object.assign(local, { count: 0, endsAt: now + windowMilliseconds })
+      local.count += amount
+      return { count: local.count, millisecondsLeft: local.endsAt - now }
+    }
+  }
+
+  #allowanceFor(apiKeyId: string): Allowance {
     let allowance = this.#allowances.get(apiKeyId)
     if (!allowance) {
-      allowance = { left: 0, exhausted: false, endsAt: 0, waiting: 0, taking: undefined }
+      const local = { count: 0, endsAt: 0 }
+      allowance = { left: 0, isExhausted: false, endsAt: 0, waiting: 0, reserving: undefined, local }
       this.#allowances.set(apiKeyId, allowance)
     }
     return allowance
   }
 
-  /** Forgets keys that make no requests any more. */
+  /** Forgets keys without requests in the current window. */
   #sweep(): void {
     const now = performance.now()
-    if (now - this.#sweptAt < windowSeconds * 1000) return
+    if (now - this.#sweptAt < windowMilliseconds) return
     this.#sweptAt = now
-    for (const [id, { endsAt, waiting }] of this.#allowances) {
-      if (endsAt <= now && waiting === 0) this.#allowances.delete(id)
+    for (const [id, { endsAt, waiting, local }] of this.#allowances) {
+      if (Math.max(endsAt, local.endsAt) <= now && waiting === 0) this.#allowances.delete(id)
     }
   }
 }

@@ -3,8 +3,8 @@
  * before the commit that holds their run.
  */
 
+import { context, ROOT_CONTEXT } from '@opentelemetry/api'
 import { type Store, StoreUnavailable, type Transaction } from '../../storage/store.ts'
-import { untraced } from '../../telemetry/tracing/tracing.ts'
 import { findContext } from '../browser-contexts/browser-contexts.sql.ts'
 import type { Dispatcher } from './dispatcher.ts'
 import { claimIdempotencyKey, type IdempotencyKey, releaseIdempotencyKey } from './idempotency-keys.ts'
@@ -58,8 +58,8 @@ export class EnqueueBatcher {
   enqueue(entry: EnqueueRequest): Promise<EnqueueResult> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ entry, resolve, reject })
-      // It writes for others, too: no part of the trace of whoever came first.
-      this.#draining ??= untraced(() => this.#drain())
+      // Outside the trace of the request that starts the drain: the batch serves other requests too.
+      this.#draining ??= context.with(ROOT_CONTEXT, () => this.#drain())
     })
   }
 

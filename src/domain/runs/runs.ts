@@ -1,10 +1,11 @@
 /** What callers do with runs: queue, read, list and cancel them. */
+import { context, propagation, SpanKind } from '@opentelemetry/api'
 import { v7 as uuid } from 'uuid'
 import type { Cursors } from '../../storage/cursors.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { ignoreUnavailable, type Store } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
-import { traced } from '../../telemetry/tracing/tracing.ts'
+import { inSpan } from '../../telemetry/tracing.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import type { Workflows } from '../workflows/workflows.ts'
 import type { RunArtifacts } from './artifacts.ts'
@@ -115,8 +116,10 @@ export class Runs {
     // Read before the write: nothing may fail between the commit and the answer.
     const atLimit = await this.#limits([{ status: 'queued', account_id: accountId, workflow_id: workflow.id }])
     const attributes = messageAttributes('send', workflow.id, id)
-    const entered = await traced(`send ${workflow.id}`, { kind: 'producer', attributes }, (span) => {
-      run.traceContext = span?.traceparent
+    const entered = await inSpan(`send ${workflow.id}`, { kind: SpanKind.PRODUCER, attributes }, () => {
+      const carrier: { traceparent?: string } = {}
+      propagation.inject(context.active(), carrier)
+      run.traceContext = carrier.traceparent
       return this.#admission.enqueue({ run, idempotencyKey: this.#keyOf(run, request, identity) })
     })
     if (entered.kind === 'noSuchBrowserContext' || entered.kind === 'tooManyQueuedRuns') return entered
