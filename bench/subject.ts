@@ -32,7 +32,7 @@ const [kind = '', directory = ''] = process.argv.slice(2)
 const store = await openSqliteStore(directory)
 const account = (await new Accounts(store).createFirst())?.id ?? ''
 const apiKeys = new ApiKeys(store, knownScopes())
-const userId = await new Accounts(store).ownerOf(account)
+const userId = await new Accounts(store).findOwnerId(account)
 const key = await apiKeys.create({ accountId: account, userId, name: 'bench', scopes: null, expiresAt: null }, operator)
 
 /** What every handler without checks does: the durable insert, and an answer of the same size as the service's. */

@@ -76,15 +76,22 @@ export async function startService(
   const foundations = { config, store, workflows: new Workflows(workflows), encryption, observer: metrics.runs, log }
   const domain = construct(foundations)
   const firstAccount = await domain.accounts.createFirst()
-  const welcomeToken = only.has('dashboard') ? await domain.links.first() : undefined
+  const welcomeToken = only.has('dashboard') ? await domain.links.createFirstWelcomeLink() : undefined
   const worker = only.has('worker') ? new WorkerProcess(command, log) : undefined
   const readiness = new Readiness(store, log)
   const ready = () => readiness.check()
   const { read: tx } = store
   const { ACCOUNT_CONCURRENCY: accountConcurrency } = config
-  metrics.ofAddress({ ready, build, tx: tx, workers: domain.workers, workflows: () => workflows, accountConcurrency })
-  metrics.ofWorkflows(workflows)
-  const measured = metrics.ofSurfaces(() => domain.feed.followers)
+  metrics.registerInstallationMetrics({
+    ready,
+    build,
+    tx: tx,
+    workers: domain.workers,
+    workflows: () => workflows,
+    accountConcurrency,
+  })
+  metrics.initializeWorkflows(workflows)
+  const measured = metrics.registerRequestMetrics(() => domain.feed.followers)
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   const countedHere = (error: unknown) => log.warn({ err: error }, 'requests are counted in this process alone')
   const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, countedHere) : undefined

@@ -7,34 +7,34 @@ export class ConfigError extends Error {}
 
 interface Setting<Value> {
   /** What the value is, for the README's table. */
-  meaning: string
+  description: string
   /** As it would stand in the environment; `undefined` when there is none. */
-  fallback: string | undefined
+  default: string | undefined
   /** @throws {ConfigError} */
   read(text: string, name: string): Value
 }
 
 const port = (meaning: string, fallback: string): Setting<number> => ({
-  meaning,
-  fallback,
+  description: meaning,
+  default: fallback,
   read: (text, name) => wholeNumber(text, name, 0, 65535),
 })
 
 const count = (meaning: string, fallback: string, min: number, max: number): Setting<number> => ({
-  meaning: `${meaning} (${min} to ${max})`,
-  fallback,
+  description: `${meaning} (${min} to ${max})`,
+  default: fallback,
   read: (text, name) => wholeNumber(text, name, min, max),
 })
 
 const directory = (meaning: string, fallback: string): Setting<string> => ({
-  meaning,
-  fallback,
+  description: meaning,
+  default: fallback,
   read: (text) => resolve(text),
 })
 
 const publicUrl = (meaning: string): Setting<string | undefined> => ({
-  meaning,
-  fallback: undefined,
+  description: meaning,
+  default: undefined,
   read: (text, name) => {
     if (!URL.canParse(text) || !/^https?:/.test(text)) {
       throw new ConfigError(`${name} is "${text}": set it to a URL that starts with http:// or https://.`)
@@ -44,16 +44,16 @@ const publicUrl = (meaning: string): Setting<string | undefined> => ({
 })
 
 const browserPath: Setting<string | undefined> = {
-  meaning:
+  description:
     'The executable of the Chrome or Chromium that runs use. Without it: an installed one, or else the one that npm brings.',
-  fallback: undefined,
+  default: undefined,
   read: (text) => resolve(text),
 }
 
 const browserCdpUrl: Setting<string | undefined> = {
-  meaning:
+  description:
     'The address of a Chrome or Chromium that runs elsewhere, by the DevTools protocol: http://, https://, ws:// or wss://.',
-  fallback: undefined,
+  default: undefined,
   read: (text, name) => {
     if (URL.canParse(text) && /^(https?|wss?):\/\//.test(text)) return text
     // Not with the value, which may hold the token of a provider.
@@ -64,9 +64,9 @@ const browserCdpUrl: Setting<string | undefined> = {
 }
 
 const databaseUrl: Setting<string | undefined> = {
-  meaning:
+  description:
     'A PostgreSQL database (15 or later) that keeps everything instead of `DATA_DIR`, for several processes and machines: `postgres://user:password@host/database`.',
-  fallback: undefined,
+  default: undefined,
   read: (text, name) => {
     if (URL.canParse(text) && /^postgres(ql)?:\/\//.test(text)) return text
     // Not with the value, which may hold a password.
@@ -77,8 +77,8 @@ const databaseUrl: Setting<string | undefined> = {
 }
 
 const collectorUrl: Setting<string | undefined> = {
-  meaning: 'The collector that traces are sent to, by OTLP over HTTP. Without it there are no traces.',
-  fallback: undefined,
+  description: 'The collector that traces are sent to, by OTLP over HTTP. Without it there are no traces.',
+  default: undefined,
   read: (text, name) => {
     if (URL.canParse(text) && /^https?:\/\//.test(text)) return text
     // Not with the value, which may hold a password.
@@ -91,8 +91,8 @@ const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 /** Every environment variable that the service reads. */
 export const settings = {
   HOST: {
-    meaning: 'The address that everything listens on.',
-    fallback: '127.0.0.1',
+    description: 'The address that everything listens on.',
+    default: '127.0.0.1',
     read: (text: string) => text,
   },
   DASHBOARD_PORT: port('Port of the dashboard.', '3000'),
@@ -155,8 +155,8 @@ export const settings = {
   ),
   SHUTDOWN_SECONDS: count('How long requests and runs may take to finish at shutdown, in seconds.', '10', 1, 3600),
   ENCRYPTION_KEY: {
-    meaning: `The installation's key: ${keyBytes} random bytes in base64. Made in \`DATA_DIR\` when it is not set.`,
-    fallback: undefined,
+    description: `The installation's key: ${keyBytes} random bytes in base64. Made in \`DATA_DIR\` when it is not set.`,
+    default: undefined,
     // The text is not repeated: it may be nearly a key.
     read: (text: string, name: string): Buffer | undefined => {
       const key = parseKey(text)
@@ -167,8 +167,9 @@ export const settings = {
     },
   },
   ENCRYPTION_KEY_PREVIOUS: {
-    meaning: 'Keys that stood in `ENCRYPTION_KEY` before, separated by commas: what they have encrypted still opens.',
-    fallback: undefined,
+    description:
+      'Keys that stood in `ENCRYPTION_KEY` before, separated by commas: what they have encrypted still opens.',
+    default: undefined,
     read: (text: string, name: string): readonly Buffer[] | undefined =>
       text.split(',').map((part) => {
         const key = parseKey(part)
@@ -180,13 +181,13 @@ export const settings = {
   },
   OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl,
   OTEL_SERVICE_NAME: {
-    meaning: 'What the service is called in traces.',
-    fallback: 'execution-service',
+    description: 'What the service is called in traces.',
+    default: 'execution-service',
     read: (text: string) => text,
   },
   LOG_LEVEL: {
-    meaning: `The least level that is logged: ${logLevels.join(', ')}.`,
-    fallback: 'info',
+    description: `The least level that is logged: ${logLevels.join(', ')}.`,
+    default: 'info',
     read: (text: string, name: string) => {
       if (logLevels.includes(text)) return text
       throw new ConfigError(`${name} is "${text}": set it to one of ${logLevels.join(', ')}.`)
@@ -205,7 +206,7 @@ export type Config = { readonly [Name in keyof Settings]: ReturnType<Settings[Na
  */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const entries = Object.entries(settings).map(([name, setting]) => {
-    const text = environment[name] || setting.fallback
+    const text = environment[name] || setting.default
     return [name, text === undefined ? undefined : setting.read(text, name)]
   })
   const config = Object.freeze(Object.fromEntries(entries)) as Config

@@ -9,7 +9,7 @@ export async function createAccount(options: { name: string; scopes?: boolean; j
   const name = nameOf(options.name)
   await withAdministration(async ({ accounts, links, linkUrl }) => {
     const account = await accounts.create({ name, scopesEnabled: options.scopes ?? false })
-    const token = await links.welcome(account.id)
+    const token = await links.createWelcomeLink(account.id)
     const welcomeUrl = token === undefined ? null : linkUrl(token)
     if (options.json) return print(JSON.stringify({ ...shown(account), welcomeUrl }))
     print(`Created the account "${account.name}": ${account.id}`)

@@ -23,7 +23,7 @@ export async function createKey(options: CreateOptions): Promise<void> {
   const scopes = options.scopes?.split(',').map((scope) => scope.trim()) ?? null
   await withAdministration(async ({ accounts, apiKeys }) => {
     const accountId = await accountOf(accounts, options.account)
-    const userId = await accounts.ownerOf(accountId)
+    const userId = await accounts.findOwnerId(accountId)
     const key = await apiKeys.create({ accountId, userId, name, scopes, expiresAt }, operator)
     if (options.json) return print(JSON.stringify({ id: key.id, value: key.value, ...shown(key) }))
     print(key.value)

@@ -23,8 +23,8 @@ export async function listUsers(options: Options): Promise<void> {
 export async function makeSignInLink(options: Options & { email?: string }): Promise<void> {
   await withAdministration(async ({ accounts, users, links, linkUrl }) => {
     const accountId = await accountOf(accounts, options.account)
-    const user = await userOf(users, accountId, options.email ?? (await accounts.ownerOf(accountId)))
-    const url = linkUrl(await links.signIn(user, operator))
+    const user = await userOf(users, accountId, options.email ?? (await accounts.findOwnerId(accountId)))
+    const url = linkUrl(await links.createSignInLink(user, operator))
     if (options.json) return print(JSON.stringify({ user: shown(user), url }))
     print(`${url}\n\nThis link signs in "${user.name}". It works once, within a day.`)
   })

@@ -38,7 +38,7 @@ export async function worker({ managed = false } = {}): Promise<void> {
     retention: retentionOf(config),
     accountConcurrency: config.ACCOUNT_CONCURRENCY,
     observer: metrics.runs,
-    watches: [metrics.ofWorker(), ...(tracing ? [(claim: Claim) => new AttemptSpans(claim)] : [])],
+    watches: [metrics.registerAttemptMetrics(), ...(tracing ? [(claim: Claim) => new AttemptSpans(claim)] : [])],
   }
   const onFatal = (error: unknown) => {
     log.fatal({ err: error }, 'the worker cannot execute runs any more')
@@ -64,7 +64,7 @@ export async function worker({ managed = false } = {}): Promise<void> {
     log.flush()
   })
   workflows = await started
-  metrics.ofWorkflows(workflows)
+  metrics.initializeWorkflows(workflows)
   if (!management) return
   management.readiness.start()
   // For people; the log goes to standard output.
@@ -91,7 +91,7 @@ async function startManagement({ config, store, log, metrics, workflows }: Manag
   const ready = () => readiness.check()
   const { HOST: host, MANAGEMENT_PORT: port, ACCOUNT_CONCURRENCY: accountConcurrency } = config
   const { read: tx } = store
-  metrics.ofAddress({
+  metrics.registerInstallationMetrics({
     ready,
     build,
     tx: tx,

@@ -3,18 +3,18 @@
  * in nothing that is told of the run.
  */
 
-import type { ContextVersions, Staged } from '../domain/browser-contexts/context-versions.ts'
+import type { ContextVersions, StagedVersion } from '../domain/browser-contexts/context-versions.ts'
 import {
-  cookieValues,
   domainLengthMax,
   isSameState,
-  longestDomain,
+  longestDomainLength,
+  secretCookieValues,
   stateBytesMax,
 } from '../domain/browser-contexts/storage-state.ts'
 import type { Report } from '../domain/runs/attempt-reports.ts'
 import type { Claim } from '../domain/runs/claim.ts'
 import type { Outcome, RunStatus } from '../domain/runs/run-state.ts'
-import { redactor, type Secrets } from '../domain/workflows/secrets.ts'
+import { createRedactor, type Secrets } from '../domain/workflows/secrets.ts'
 import type { Transaction } from '../storage/store.ts'
 import { type BrowserHost, BrowserMissing } from './browser/browser-host.ts'
 import type { Answer } from './executor-process.ts'
@@ -51,7 +51,7 @@ export class AttemptBrowser {
     this.#parts = parts
     this.#claim = claim
     this.#secrets = secrets
-    this.redact = redactor(secrets)
+    this.redact = createRedactor(secrets)
   }
 
   /** What the executor is answered when its workflow wants the browser. */
@@ -95,7 +95,7 @@ export class AttemptBrowser {
     if (!state || !('json' in state)) return
     try {
       this.#mask(state.json)
-      const length = longestDomain(state.json)
+      const length = longestDomainLength(state.json)
       if (length <= domainLengthMax) return
       this.#state = { unreadable: `the domain of a cookie has ${length} characters; it may have ${domainLengthMax}.` }
     } catch {
@@ -125,22 +125,22 @@ export class AttemptBrowser {
     const alongside = async (tx: Transaction, next: RunStatus) => {
       // A run that was cancelled as it succeeded has not succeeded.
       if (persistContext !== 'always' && next !== 'succeeded') return this.#drop(tx, staged)
-      return (await this.#parts.versions.countFor(tx, staged, hold)) ? [] : [warning(wasDeleted)]
+      return (await this.#parts.versions.commitForRun(tx, staged, hold)) ? [] : [warning(wasDeleted)]
     }
     return { outcome, reports: [], alongside }
   }
 
-  async #drop(tx: Transaction, staged: Staged): Promise<Report[]> {
-    await this.#parts.versions.drop(tx, staged)
+  async #drop(tx: Transaction, staged: StagedVersion): Promise<Report[]> {
+    await this.#parts.versions.discard(tx, staged)
     return []
   }
 
   #mask(state: string | undefined): void {
     if (state === undefined) return
     const known = this.#cookies.size
-    for (const value of cookieValues(state)) this.#cookies.add(value)
+    for (const value of secretCookieValues(state)) this.#cookies.add(value)
     if (this.#cookies.size === known) return
-    this.redact = redactor({ ...this.#secrets, cookies: [...this.#cookies] })
+    this.redact = createRedactor({ ...this.#secrets, cookies: [...this.#cookies] })
   }
 }
 

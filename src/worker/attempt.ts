@@ -5,7 +5,7 @@ import type { Claim, Claimable } from '../domain/runs/claim.ts'
 import { secretsAad, stepAad } from '../domain/runs/encrypted-columns.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
 import type { Outcome, RunStatus } from '../domain/runs/run-state.ts'
-import { putSecrets, redactor, type Secrets } from '../domain/workflows/secrets.ts'
+import { createRedactor, insertSecrets, type Secrets } from '../domain/workflows/secrets.ts'
 import type { Workflows } from '../domain/workflows/workflows.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Transaction } from '../storage/store.ts'
@@ -58,7 +58,7 @@ export class Attempt {
     this.#claim = claim
     this.#executor = executor
     this.#secrets = this.#openSecrets()
-    this.#redact = redactor(this.#secrets)
+    this.#redact = createRedactor(this.#secrets)
     this.#browser = new AttemptBrowser(parts.browser, claim, this.#secrets)
     const redact = <Value>(value: Value) => this.#browser.redact(value)
     this.#reporter = new Reporter(parts.queue, claim, redact, () => this.interrupt('leaseLost'))
@@ -95,7 +95,7 @@ export class Attempt {
         workflowId: this.#claim.workflowId,
         runId: this.#claim.runId,
         runAttempt: this.#claim.attempt,
-        variables: putSecrets(this.#claim.variables, this.#secrets),
+        variables: insertSecrets(this.#claim.variables, this.#secrets),
         steps: Object.fromEntries(steps),
         tellsState: this.#claim.hold ? this.#claim.persistContext : ('never' as const),
       }
@@ -146,7 +146,7 @@ export class Attempt {
     this.reusable = heard.reusable
     const checked = this.#parts.workflows.checkOutput(this.#claim.workflowId, JSON.parse(heard.output))
     if ('masked' in checked) return { kind: 'succeeded', output: this.#redact(checked.masked) }
-    const message = checked.misfits.map(({ pointer, detail }) => `${pointer || 'the output'} ${detail}`).join('; ')
+    const message = checked.errors.map(({ pointer, detail }) => `${pointer || 'the output'} ${detail}`).join('; ')
     const error = this.#browser.redact({
       name: 'OutputInvalid',
       message: `The output does not fit its schema: ${message}`,

@@ -3,7 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../config.ts'
-import { refusedAsEnded, refusedAsTooSlow, type Workflow, WorkflowError } from '../domain/workflows/workflow.ts'
+import { loadExitError, loadTimeoutError, type Workflow, WorkflowError } from '../domain/workflows/workflow.ts'
 import type { ChannelMessage, FromExecutor, ToExecutor } from './messages.ts'
 import { dyingWithParent } from './parent-death.ts'
 
@@ -92,11 +92,11 @@ export class ExecutorProcess {
       // Not 'exit', which may come before the last words.
       this.#child.on('close', (code, signal) => {
         const how = signal ? `signal ${signal}` : `exit code ${code}`
-        reject(refusedAsEnded(directory, how))
+        reject(loadExitError(directory, how))
         this.#hear?.({ type: 'exited', how })
       })
       timer = setTimeout(() => {
-        reject(refusedAsTooSlow(directory, secondsMax))
+        reject(loadTimeoutError(directory, secondsMax))
         this.kill()
       }, secondsMax * 1000)
     })

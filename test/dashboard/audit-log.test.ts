@@ -1,7 +1,7 @@
 /** The audit log as its owners read it: newest first, by whom and what, page by page, and as JSON lines. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Actor, operator, record } from '../../src/domain/audit-log/audit-log.ts'
+import { type Actor, operator, recordAudit } from '../../src/domain/audit-log/audit-log.ts'
 import { sendRaw } from '../operations/http.ts'
 import { inputOf, type Person, password, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
 import { until } from '../support/service.ts'
@@ -37,7 +37,7 @@ function fill(accountId: string, count: number, by: Actor = operator): Promise<v
   return served.domain.store.write(async (tx) => {
     for (let index = 0; index < count; index += 1) {
       const subject = { id: `${index}`, name: `line\nbreak "${index}" \u2028 é` }
-      await record(tx, accountId, { action: 'apiKey.renamed', by, subject, details: { index } })
+      await recordAudit(tx, accountId, { action: 'apiKey.renamed', by, subject, details: { index } })
     }
   })
 }
@@ -65,7 +65,7 @@ test('tells what was done in the dashboard, by whom, the newest first', async ()
   )
   await visitor.post(`/api-keys/${newId}/delete`)
   await visitor.post('/settings/members/invite', { label: 'Cy', role: 'owner' })
-  const [invitation] = await served.domain.links.invitations(accountId)
+  const [invitation] = await served.domain.links.listInvitations(accountId)
   await visitor.post(`/settings/members/invitations/${invitation?.id}/withdraw`)
   await visitor.post(`/settings/members/${bo.id}/role`, { role: 'owner' })
   await visitor.post(`/settings/members/${bo.id}/sign-in-link`)
@@ -105,7 +105,7 @@ test('shows what callers say of themselves as text', async () => {
   const { visitor, accountId } = await signIn(served)
   const by = { kind: 'caller', id: null, name: '<script>alert(1)</script>' } as const
   const details = { from: '"><img src=x>', to: '<b>', expiresAt: 0, scopes: ['a', 'b'] }
-  await served.domain.store.write((tx) => record(tx, accountId, { action: 'apiKey.renamed', by, details }))
+  await served.domain.store.write((tx) => recordAudit(tx, accountId, { action: 'apiKey.renamed', by, details }))
   const page = await visitor.get(path)
   expect(page.text).not.toMatch(/<script>|<img src=x|<b>/)
   expect(entriesOf(page)[0]).toContain('from "><img src=x>, to <b>, ')

@@ -94,7 +94,7 @@ describe('the first link', () => {
     const [owner] = await served.domain.users.list(account?.id ?? '')
     if (!owner) throw new Error('An account comes with a user.')
     const visitor = new Visitor(served.url)
-    await visitor.post(`/links/${await served.domain.links.signIn(owner, operator)}`)
+    await visitor.post(`/links/${await served.domain.links.createSignInLink(owner, operator)}`)
     expect((await visitor.post('/profile', { name: 'Ada', email: ada.email })).status).toBe(303)
     const path = pathOf(served.welcomeUrl)
     expect((await visitor.get(path)).status).toBe(410)
@@ -141,7 +141,7 @@ describe('a link', () => {
     const owner = await signIn(served)
     const invitation = { label: 'Bo', role: 'member' } as const
     const token = await served.domain.links.invite(owner.accountId, invitation, operator)
-    const [{ id = '' } = {}] = await served.domain.links.invitations(owner.accountId)
+    const [{ id = '' } = {}] = await served.domain.links.listInvitations(owner.accountId)
     const withdrawn = await owner.visitor.post(`/settings/members/invitations/${id}/withdraw`)
     expect(withdrawn.headers.location).toBe('/settings/members?done=withdrawn')
     expect((await new Visitor(served.url).get(`/links/${token}`)).status).toBe(410)

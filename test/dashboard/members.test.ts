@@ -136,7 +136,7 @@ describe('who are removed', () => {
     for (const url of urls) expect(await call(url, first.value)).toBe(200)
     const stream = await openStream(first.value)
     const his = await served.domain.users.get(bo.id)
-    const link = his && (await served.domain.links.signIn(his, operator))
+    const link = his && (await served.domain.links.createSignInLink(his, operator))
 
     expect((await ada.visitor.post(path)).headers.location).toBe(`${members}?done=removed`)
     for (const url of urls) {
@@ -187,7 +187,7 @@ test('a form that is sent again makes no second invitation', async () => {
   expect(textOf(await ada.visitor.post(`${members}/invite`, form))).toContain('Invitation for Bo')
   const again = await ada.visitor.post(`${members}/invite`, form)
   expect([again.status, again.headers.location]).toEqual([303, `${members}?done=invited`])
-  expect(await served.domain.links.invitations(ada.accountId)).toHaveLength(1)
+  expect(await served.domain.links.listInvitations(ada.accountId)).toHaveLength(1)
 })
 
 test('an invitation asks for a name and a role, and keeps what was typed', async () => {
@@ -203,5 +203,5 @@ test('an invitation asks for a name and a role, and keeps what was typed', async
     expect([answer.status, inputOf(answer, 'label')]).toEqual([400, form.label])
     expect(textOf(answer)).toContain(words)
   }
-  expect(await served.domain.links.invitations(accountId)).toEqual([])
+  expect(await served.domain.links.listInvitations(accountId)).toEqual([])
 })

@@ -115,7 +115,7 @@ test('a user who came by a link with neither is asked for an e-mail address and 
   const [owner] = await domain.users.list(id)
   if (!owner) throw new Error('An account comes with a user.')
   const visitor = new Visitor(served.url)
-  await visitor.post(`/links/${await domain.links.signIn(owner, operator)}`)
+  await visitor.post(`/links/${await domain.links.createSignInLink(owner, operator)}`)
   const page = await visitor.get('/profile')
   expect(textOf(page)).toContain('Choose an e-mail address and a password, so that you can sign in without a link.')
   expect(inputOf(page, 'currentPassword')).toBeUndefined()

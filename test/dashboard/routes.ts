@@ -123,7 +123,7 @@ export async function newThings(served: Served): Promise<{ owner: Person; member
   const draft = { accountId, userId, name: 'Key', scopes: null, expiresAt: null }
   const key = await domain.apiKeys.create(draft, operator)
   const token = await domain.links.invite(accountId, { label: 'Cy', role: 'member' }, operator)
-  const [invitation] = await domain.links.invitations(accountId)
+  const [invitation] = await domain.links.listInvitations(accountId)
   const queued = await sendRaw(executionUrl, {
     method: 'PUT',
     path: '/v1/execution/queue-remote/greet',

@@ -3,7 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
 import type { User } from '../../src/domain/accounts/user.ts'
 import { Users } from '../../src/domain/accounts/users.ts'
-import { type Action, type Actor, AuditLog, actions, operator, record } from '../../src/domain/audit-log/audit-log.ts'
+import {
+  type Action,
+  type Actor,
+  AuditLog,
+  actions,
+  operator,
+  recordAudit,
+} from '../../src/domain/audit-log/audit-log.ts'
 import { openDomain, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -20,7 +27,7 @@ type Opened = Awaited<ReturnType<typeof openLog>>
 async function newOwner({ accounts, links }: Opened): Promise<{ ada: User; by: Actor; accountId: string }> {
   const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
   const email = `${crypto.randomUUID()}@example.com`
-  const ada = await links.accept((await links.welcome(id)) ?? '', { name: 'Ada', email, password })
+  const ada = await links.accept((await links.createWelcomeLink(id)) ?? '', { name: 'Ada', email, password })
   return { ada, by: { kind: 'user', id: ada.id, name: ada.name }, accountId: id }
 }
 
@@ -32,7 +39,7 @@ async function list({ auditLog }: Opened, accountId: string) {
 async function fill({ store, auditLog }: Opened, accountId: string, count: number): Promise<string[]> {
   const entry = (index: number) => ({ action: 'user.signedIn', by: operator, details: { index } }) as const
   await store.write(async (tx) => {
-    for (let index = 0; index < count; index += 1) await record(tx, accountId, entry(index))
+    for (let index = 0; index < count; index += 1) await recordAudit(tx, accountId, entry(index))
   })
   return (await auditLog.list(accountId, { limit: count })).map(({ id }) => id).reverse()
 }
@@ -69,18 +76,18 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     const subject = { id: bo.id, name: 'Bo' }
     const his = { kind: 'user', ...subject } as const
     await links.invite(accountId, { label: 'Cy', role: 'owner' }, by)
-    const invitation = (await links.invitations(accountId))[0]?.id ?? ''
-    await links.withdraw(accountId, invitation, by)
+    const invitation = (await links.listInvitations(accountId))[0]?.id ?? ''
+    await links.withdrawInvitation(accountId, invitation, by)
     await users.changeRole(accountId, bo.id, 'owner', by)
-    await links.signIn(bo, by)
-    await users.signedIn(bo, 'link')
+    await links.createSignInLink(bo, by)
+    await users.recordSignIn(bo, 'link')
     await users.changePassword(bo, undefined, 'another engine')
     const key = { accountId, userId: bo.id, name: 'His', scopes: null, expiresAt: null }
     const { id } = await apiKeys.create(key, his)
     await users.remove(accountId, bo.id, by)
-    await accounts.change(accountId, { name: 'Renamed', scopesEnabled: true }, by)
-    await accounts.change(accountId, { name: 'Renamed', scopesEnabled: false }, by)
-    await accounts.change(accountId, { name: 'Renamed', scopesEnabled: false }, by)
+    await accounts.update(accountId, { name: 'Renamed', scopesEnabled: true }, by)
+    await accounts.update(accountId, { name: 'Renamed', scopesEnabled: false }, by)
+    await accounts.update(accountId, { name: 'Renamed', scopesEnabled: false }, by)
     expect(await list(opened, accountId)).toMatchObject([
       { action: 'user.joined', by: { id: ada.id }, details: { how: 'welcome', role: 'owner' } },
       { action: 'user.invited', by, subject: { name: 'Bo the Builder' }, details: { role: 'member' } },
@@ -119,8 +126,8 @@ describe.each(stores)('the audit log ($name)', (kind) => {
       users.remove(accountId, ada.id, by),
       users.changeRole(accountId, ada.id, 'member', by),
       users.changePassword(ada, 'wrong', 'another engine'),
-      links.withdraw(accountId, crypto.randomUUID(), by),
-      links.use('none'),
+      links.withdrawInvitation(accountId, crypto.randomUUID(), by),
+      links.useSignInLink('none'),
     ]
     await Promise.allSettled(refused)
     expect(await list(opened, accountId)).toEqual(before)
@@ -144,8 +151,8 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     const opened = await openLog(test, kind)
     const { users, auditLog } = opened
     const [one, other] = [await newOwner(opened), await newOwner(opened)]
-    await users.signedIn(one.ada, 'password')
-    await users.signedIn(other.ada, 'password')
+    await users.recordSignIn(one.ada, 'password')
+    await users.recordSignIn(other.ada, 'password')
     const found = async (filter: { action?: Action; actorId?: string }) =>
       (await auditLog.list(one.accountId, { ...filter, limit: 10 })).map(({ action, by }) => [action, by.id])
     expect(await found({})).toHaveLength(2)

@@ -34,7 +34,7 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
       const { hold } = claim
       const counted: boolean[] = []
       const alongside = async (tx: Transaction, _: RunStatus) => {
-        counted.push(await versions.countFor(tx, staged, hold))
+        counted.push(await versions.commitForRun(tx, staged, hold))
         return []
       }
       const settle = () => domain.queue.complete(claim, succeeded, noRetry, [], alongside)
@@ -72,7 +72,7 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
     expect(paused.counted).toEqual([])
     // The token alone fences it off, should its attempt be taken for the one that goes on.
     const { contextVersions } = domain
-    const late = domain.store.write((tx) => contextVersions.countFor(tx, paused.staged, paused.hold))
+    const late = domain.store.write((tx) => contextVersions.commitForRun(tx, paused.staged, paused.hold))
     expect(await late).toBe(false)
     expect(await read()).toBe(stateWith('before'))
     expect(await context()).toMatchObject({ version: 1, heldByRunId: run.id })

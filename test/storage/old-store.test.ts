@@ -4,7 +4,7 @@ import { Migrator } from 'kysely/migration'
 import { expect, test } from 'vitest'
 import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
 import { Users } from '../../src/domain/accounts/users.ts'
-import { hashOf } from '../../src/domain/api-keys/api-key.ts'
+import { hashKeyValue } from '../../src/domain/api-keys/api-key.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import * as initial from '../../src/storage/migrations/0001-initial.ts'
 import { connect } from '../../src/storage/sqlite/sqlite-connection.ts'
@@ -28,7 +28,7 @@ async function writeOldStore(place: string): Promise<void> {
     (id, account_id, user_id, name, hash, prefix, scopes, created_at, last_used_at, expires_at, expired_at, deleted_at)
     VALUES (?, 'a', 'u', ?, ?, ?, ?, 1000, ?, ?, ?, ?)`)
   const key = (name: keyof typeof values, ...rest: (number | string | null)[]) =>
-    insert.run(name, `the ${name} one`, hashOf(values[name]), values[name].slice(0, 8), ...rest)
+    insert.run(name, `the ${name} one`, hashKeyValue(values[name]), values[name].slice(0, 8), ...rest)
   key('good', '["runs:read"]', 2000, null, null, null)
   key('deleted', null, null, null, null, 3000)
   key('expired', null, null, 2000, 2000, null)
@@ -63,9 +63,9 @@ test('the user of a store from before the dashboard becomes its owner by a welco
   const [links, users] = [new SignInLinks(store), new Users(store)]
   expect(await accounts.createFirst()).toBeUndefined()
   expect(await users.list('a')).toMatchObject([{ id: 'u', name: 'Owner', role: 'owner', email: null }])
-  const token = (await links.first()) ?? ''
+  const token = (await links.createFirstWelcomeLink()) ?? ''
   const given = { name: 'Ada', email: 'ada@example.com', password: 'a difference engine' }
   expect(await links.accept(token, given)).toMatchObject({ id: 'u', accountId: 'a', role: 'owner' })
-  expect(await users.withPassword('ada@example.com', 'a difference engine')).toMatchObject({ id: 'u' })
-  expect(await links.first()).toBeUndefined()
+  expect(await users.authenticate('ada@example.com', 'a difference engine')).toMatchObject({ id: 'u' })
+  expect(await links.createFirstWelcomeLink()).toBeUndefined()
 })

@@ -1,6 +1,6 @@
 /** Finished runs and the audit log are removed after their time with all that belongs to them, in small portions. */
 import { describe, expect, test, vi } from 'vitest'
-import { AuditLog, operator, record } from '../../src/domain/audit-log/audit-log.ts'
+import { AuditLog, operator, recordAudit } from '../../src/domain/audit-log/audit-log.ts'
 import { RunFeed } from '../../src/domain/runs/run-feed.ts'
 import { RunStatistics } from '../../src/domain/runs/run-statistics.ts'
 import { appendEvent } from '../../src/domain/runs/runs.sql.ts'
@@ -197,7 +197,7 @@ describe.each(stores)('retention ($name)', (kind) => {
     const at = clock.now()
     const entry = { action: 'account.renamed', by: operator } as const
     await domain.store.write(async (tx) => {
-      for (let index = 0; index < 1100; index += 1) await record(tx, accountId, { ...entry, at })
+      for (let index = 0; index < 1100; index += 1) await recordAudit(tx, accountId, { ...entry, at })
     })
     const log = new AuditLog(domain.store)
     const count = async () => (await log.list(accountId, { action: 'account.renamed', limit: 10_000 })).length

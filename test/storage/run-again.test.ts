@@ -43,16 +43,16 @@ describe.each(stores)('queueing a run again ($name)', (kind) => {
 
   test('gives secrets with other variables beside them only to who has queued the earlier run', async (test) => {
     const { domain, earlier, accountId } = await openWithSecrets(test, kind)
-    const ownerId = await domain.accounts.ownerOf(accountId)
+    const ownerId = await domain.accounts.findOwnerId(accountId)
     const somebody = { accountId, apiKeyId: null, userId: uuid() }
     const same = { ...request, variables: { ...earlier.variables }, secretsFrom: earlier.id }
     const other = { ...same, variables: { ...earlier.variables, user: 'Mallory' } }
-    expect(await domain.runs.queue(somebody, other)).toEqual({ kind: 'variablesMisfit', misfits: misfits('password') })
+    expect(await domain.runs.queue(somebody, other)).toEqual({ kind: 'variablesInvalid', errors: misfits('password') })
     const again = await domain.runs.queue(somebody, same)
     if (again.kind !== 'queued') throw new Error('The same variables may be queued again by everybody.')
     expect(await secretsOf(domain, accountId, again.run.id)).toEqual({ '/password': 'very secret' })
     const mine = { ...other, secretsFrom: again.run.id }
-    expect(await domain.runs.queue({ ...somebody, userId: ownerId }, mine)).toMatchObject({ kind: 'variablesMisfit' })
+    expect(await domain.runs.queue({ ...somebody, userId: ownerId }, mine)).toMatchObject({ kind: 'variablesInvalid' })
     expect(await domain.runs.queue(somebody, mine)).toMatchObject({ kind: 'queued' })
   })
 
@@ -60,9 +60,9 @@ describe.each(stores)('queueing a run again ($name)', (kind) => {
     const { domain, earlier, accountId, principal } = await openWithSecrets(test, kind)
     const queue = (changes: Partial<QueueRequest>) => domain.runs.queue(principal, { ...request, ...changes })
     const copied = earlier.variables
-    expect(await queue({ variables: copied })).toEqual({ kind: 'variablesMisfit', misfits: misfits('password') })
+    expect(await queue({ variables: copied })).toEqual({ kind: 'variablesInvalid', errors: misfits('password') })
     const more = { ...copied, token: mask }
-    const refused = { kind: 'variablesMisfit', misfits: misfits('token') }
+    const refused = { kind: 'variablesInvalid', errors: misfits('token') }
     expect(await queue({ variables: more, secretsFrom: earlier.id })).toEqual(refused)
     expect((await domain.runs.list(accountId, { limit: 10 }))?.runs).toHaveLength(1)
   })
@@ -71,7 +71,7 @@ describe.each(stores)('queueing a run again ($name)', (kind) => {
     const { domain, earlier, principal } = await openWithSecrets(test, kind)
     const theirs = await newAccount(domain)
     const plain = await queueRun(domain, principal, { variables: { user: 'Ada' } })
-    const refused = { kind: 'variablesMisfit', misfits: misfits('password') }
+    const refused = { kind: 'variablesInvalid', errors: misfits('password') }
     const again = { ...request, variables: earlier.variables, secretsFrom: earlier.id }
     expect(await domain.runs.queue(theirs.principal, again)).toEqual(refused)
     expect(await domain.runs.queue(principal, { ...again, workflowId: 'other' })).toEqual(refused)

@@ -39,8 +39,8 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect(await domain.runs.queue(principal, { ...request, workflowId: 'other' })).toEqual({
         kind: 'noSuchWorkflow',
       })
-      const misfits = [{ pointer: '/path', detail: 'is required' }]
-      expect(await domain.runs.queue(principal, request)).toEqual({ kind: 'variablesMisfit', misfits })
+      const errors = [{ pointer: '/path', detail: 'is required' }]
+      expect(await domain.runs.queue(principal, request)).toEqual({ kind: 'variablesInvalid', errors })
       expect(await domain.runs.list(accountId, { limit: 10 })).toEqual({ runs: [], nextCursor: null })
       // The refused request has not used the key up.
       const mended = await domain.runs.queue(principal, { ...request, variables: { path: 'README.md' } })

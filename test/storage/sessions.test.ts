@@ -1,7 +1,7 @@
 /** Sessions of the dashboard: known by their id alone, which is stored nowhere, until they end or their time is over. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { hashOfSession, Sessions } from '../../src/domain/accounts/sessions.ts'
+import { hashSessionId, Sessions } from '../../src/domain/accounts/sessions.ts'
 import { newAccount, openDomain, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -18,9 +18,9 @@ describe.each(stores)('sessions ($name)', (kind) => {
     const { domain, userId, sessions } = await openSessions(test, kind)
     const id = newId()
     const session = { userId, data: '{"canary":"data"}', expiresAt: Date.now() + 60_000 }
-    await sessions.begin(id, session)
+    await sessions.create(id, session)
     expect(await sessions.get(id)).toEqual(session)
-    expect(await sessions.get(hashOfSession(id).toString('base64url'))).toBeUndefined()
+    expect(await sessions.get(hashSessionId(id).toString('base64url'))).toBeUndefined()
     expect(await sessions.get('')).toBeUndefined()
     const contents = await kind.contents(domain.place)
     expect(contents.includes('canary')).toBe(true)
@@ -32,26 +32,26 @@ describe.each(stores)('sessions ($name)', (kind) => {
     const { domain, userId, sessions } = await openSessions(test, kind)
     const other = new Sessions((await openDomain(test, { kind, place: domain.place })).store)
     const [ended, kept] = [newId(), newId()]
-    for (const id of [ended, kept]) await sessions.begin(id, { userId, data: '{}', expiresAt: Date.now() + 60_000 })
-    await sessions.end(ended)
+    for (const id of [ended, kept]) await sessions.create(id, { userId, data: '{}', expiresAt: Date.now() + 60_000 })
+    await sessions.delete(ended)
     expect(await other.get(ended)).toBeUndefined()
     expect(await sessions.get(ended)).toBeUndefined()
     expect(await other.get(kept)).toBeDefined()
-    await sessions.end(ended)
+    await sessions.delete(ended)
   })
 
   test('are refused from the millisecond on at which they expire, and then forgotten', async (test) => {
     let at = Date.now()
     const { domain, userId, sessions } = await openSessions(test, kind, () => at)
     const [old, young] = [newId(), newId()]
-    await sessions.begin(old, { userId, data: '{}', expiresAt: at + 1000 })
+    await sessions.create(old, { userId, data: '{}', expiresAt: at + 1000 })
     at += 999
     expect(await sessions.get(old)).toBeDefined()
     at += 1
     expect(await sessions.get(old)).toBeUndefined()
-    await sessions.begin(young, { userId, data: '{}', expiresAt: at + 1000 })
+    await sessions.create(young, { userId, data: '{}', expiresAt: at + 1000 })
     const rows = await domain.store.read.query.selectFrom('sessions').select('hash').execute()
-    expect(rows.map(({ hash }) => Buffer.from(hash))).toEqual([hashOfSession(young)])
+    expect(rows.map(({ hash }) => Buffer.from(hash))).toEqual([hashSessionId(young)])
   })
 
   test('stay as they began when they are written again', async (test) => {
@@ -59,8 +59,8 @@ describe.each(stores)('sessions ($name)', (kind) => {
     const { userId: another } = await newAccount(domain)
     const id = newId()
     const expiresAt = Date.now() + 60_000
-    await sessions.begin(id, { userId, data: '{"a":1}', expiresAt })
-    await sessions.begin(id, { userId: another, data: '{"a":2}', expiresAt: expiresAt + 1 })
+    await sessions.create(id, { userId, data: '{"a":1}', expiresAt })
+    await sessions.create(id, { userId: another, data: '{"a":2}', expiresAt: expiresAt + 1 })
     expect(await sessions.get(id)).toEqual({ userId, data: '{"a":1}', expiresAt })
   })
 })

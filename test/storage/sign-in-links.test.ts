@@ -1,6 +1,6 @@
 /** Links that work once: whoever comes, how often and from how many processes, one user comes of each at most. */
 import { describe, expect, test } from 'vitest'
-import { LinkExpired, linkMilliseconds, SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
+import { LinkExpiredError, linkMilliseconds, SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
 import { UserError } from '../../src/domain/accounts/user.ts'
 import { Users } from '../../src/domain/accounts/users.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
@@ -22,7 +22,7 @@ const ada = { name: 'Ada', email: 'ada@example.com', password: 'a difference eng
 async function successes(attempts: Promise<unknown>[]): Promise<number> {
   const results = await Promise.allSettled(attempts)
   const refusals = results.filter((result) => result.status === 'rejected')
-  for (const { reason } of refusals) expect(reason).toBeInstanceOf(LinkExpired)
+  for (const { reason } of refusals) expect(reason).toBeInstanceOf(LinkExpiredError)
   return results.length - refusals.length
 }
 
@@ -30,9 +30,12 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
   test('stand nowhere in what is stored, nor do the passwords that are chosen by them', async (test) => {
     const { place, accounts, links } = await openLinks(test, kind)
     const { id } = await accounts.create({ name: 'canary-account', scopesEnabled: false })
-    const used = (await links.welcome(id)) ?? ''
+    const used = (await links.createWelcomeLink(id)) ?? ''
     const user = await links.accept(used, ada)
-    const open = [await links.invite(id, { label: 'Bo', role: 'member' }, operator), await links.signIn(user, operator)]
+    const open = [
+      await links.invite(id, { label: 'Bo', role: 'member' }, operator),
+      await links.createSignInLink(user, operator),
+    ]
     const contents = await kind.contents(place)
     expect(contents.includes('canary-account')).toBe(true)
     for (const token of [used, ...open]) {
@@ -47,23 +50,23 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
     test('make the user who came with the account its owner, once', async (test) => {
       const { accounts, links, users } = await openLinks(test, kind)
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
-      const userId = await accounts.ownerOf(id)
-      const token = (await links.welcome(id)) ?? ''
+      const userId = await accounts.findOwnerId(id)
+      const token = (await links.createWelcomeLink(id)) ?? ''
       expect(await links.find(token)).toMatchObject({ kind: 'welcome', accountId: id, userId })
       expect(await links.accept(token, ada)).toMatchObject({ id: userId, role: 'owner', email: ada.email })
       expect(await users.list(id)).toMatchObject([{ id: userId, name: 'Ada', email: ada.email, role: 'owner' }])
-      expect(await users.withPassword(' ADA@example.com ', ada.password)).toMatchObject({ id: userId })
-      await expect(links.accept(token, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkExpired)
+      expect(await users.authenticate(' ADA@example.com ', ada.password)).toMatchObject({ id: userId })
+      await expect(links.accept(token, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkExpiredError)
       expect(await links.find(token)).toBeUndefined()
-      expect(await links.welcome(id)).toBeUndefined()
-      expect(await links.first()).toBeUndefined()
+      expect(await links.createWelcomeLink(id)).toBeUndefined()
+      expect(await links.createFirstWelcomeLink()).toBeUndefined()
     })
 
     test.for([1, 2, 3])('are used by one of many who come at the same moment (round %i)', async (_, test) => {
       const one = await openLinks(test, kind)
       const two = await openLinks(test, kind, { place: one.place })
       const { id } = await one.accounts.create({ name: 'Test', scopesEnabled: false })
-      const token = (await one.links.welcome(id)) ?? ''
+      const token = (await one.links.createWelcomeLink(id)) ?? ''
       const attempts = Array.from({ length: 8 }, (_, index) =>
         (index % 2 ? one : two).links.accept(token, { ...ada, name: `User ${index}`, email: `${index}@example.com` }),
       )
@@ -73,12 +76,12 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
 
     test('end when another one is made, and lead into the first account alone', async (test) => {
       const { accounts, links } = await openLinks(test, kind)
-      expect(await links.first()).toBeUndefined()
+      expect(await links.createFirstWelcomeLink()).toBeUndefined()
       const first = await accounts.create({ name: 'First', scopesEnabled: false })
       await accounts.create({ name: 'Second', scopesEnabled: false })
-      const [old = '', young = ''] = [await links.first(), await links.first()]
+      const [old = '', young = ''] = [await links.createFirstWelcomeLink(), await links.createFirstWelcomeLink()]
       expect(await links.find(old)).toBeUndefined()
-      await expect(links.accept(old, ada)).rejects.toBeInstanceOf(LinkExpired)
+      await expect(links.accept(old, ada)).rejects.toBeInstanceOf(LinkExpiredError)
       expect(await links.find(young)).toMatchObject({ accountId: first.id })
       await links.accept(young, ada)
     })
@@ -86,13 +89,13 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
     test('end when their user has said otherwise who they are', async (test) => {
       const { accounts, links, users } = await openLinks(test, kind)
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
-      const token = (await links.welcome(id)) ?? ''
+      const token = (await links.createWelcomeLink(id)) ?? ''
       const [owner] = await users.list(id)
       if (!owner) throw new Error('An account comes with a user.')
-      const signedIn = await links.use(await links.signIn(owner, operator))
-      await users.describe(signedIn, { name: 'Ada', email: ada.email }, undefined)
+      const signedIn = await links.useSignInLink(await links.createSignInLink(owner, operator))
+      await users.updateProfile(signedIn, { name: 'Ada', email: ada.email }, undefined)
       expect(await links.find(token)).toBeUndefined()
-      await expect(links.accept(token, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkExpired)
+      await expect(links.accept(token, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkExpiredError)
       expect(await users.list(id)).toMatchObject([{ name: 'Ada', email: ada.email }])
     })
   })
@@ -111,13 +114,13 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
         const made = (await one.users.list(id)).filter(({ name }) => name === role)
         expect(made.map((user) => user.role)).toEqual([role])
       }
-      expect(await one.links.invitations(id)).toEqual([])
+      expect(await one.links.listInvitations(id)).toEqual([])
     })
 
     test('are still good after a form that was refused, and leave nothing of it', async (test) => {
       const { accounts, links, users } = await openLinks(test, kind)
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
-      await links.accept((await links.welcome(id)) ?? '', ada)
+      await links.accept((await links.createWelcomeLink(id)) ?? '', ada)
       const token = await links.invite(id, { label: 'Bo', role: 'member' }, operator)
       const refused = async (given: Partial<typeof ada>, member: string) => {
         const attempt = links.accept(token, { ...ada, email: 'bo@example.com', ...given })
@@ -140,18 +143,18 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const invite = (label: string) => links.invite(id, { label, role: 'member' }, operator)
       const [late, withdrawn] = [await invite('late'), await invite('withdrawn')]
       const linkId = (await links.find(withdrawn))?.id ?? ''
-      expect((await links.invitations(id)).map(({ label }) => label)).toEqual(['withdrawn', 'late'])
-      expect(await links.invitations(other.id)).toEqual([])
-      expect(await links.withdraw(other.id, linkId, operator)).toBe(false)
-      expect(await links.withdraw(id, linkId, operator)).toBe(true)
-      expect(await links.withdraw(id, linkId, operator)).toBe(false)
-      await expect(links.accept(withdrawn, ada)).rejects.toBeInstanceOf(LinkExpired)
+      expect((await links.listInvitations(id)).map(({ label }) => label)).toEqual(['withdrawn', 'late'])
+      expect(await links.listInvitations(other.id)).toEqual([])
+      expect(await links.withdrawInvitation(other.id, linkId, operator)).toBe(false)
+      expect(await links.withdrawInvitation(id, linkId, operator)).toBe(true)
+      expect(await links.withdrawInvitation(id, linkId, operator)).toBe(false)
+      await expect(links.accept(withdrawn, ada)).rejects.toBeInstanceOf(LinkExpiredError)
       at += linkMilliseconds.invitation - 1
       expect(await links.find(late)).toBeDefined()
       at += 1
       expect(await links.find(late)).toBeUndefined()
-      expect(await links.invitations(id)).toEqual([])
-      await expect(links.accept(late, ada)).rejects.toBeInstanceOf(LinkExpired)
+      expect(await links.listInvitations(id)).toEqual([])
+      await expect(links.accept(late, ada)).rejects.toBeInstanceOf(LinkExpiredError)
     })
   })
 
@@ -160,37 +163,39 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       let at = Date.now()
       const { accounts, links, users } = await openLinks(test, kind, { now: () => at })
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
-      await links.accept((await links.welcome(id)) ?? '', ada)
+      await links.accept((await links.createWelcomeLink(id)) ?? '', ada)
       const invitation = await links.invite(id, { label: 'Bo', role: 'member' }, operator)
       const bo = await links.accept(invitation, { ...ada, name: 'Bo', email: 'bo@example.com' })
-      const [old, young] = [await links.signIn(bo, operator), await links.signIn(bo, operator)]
-      await expect(links.use(old)).rejects.toBeInstanceOf(LinkExpired)
-      expect(await successes([links.use(young), links.use(young), links.use(young)])).toBe(1)
-      const late = await links.signIn(bo, operator)
+      const [old, young] = [await links.createSignInLink(bo, operator), await links.createSignInLink(bo, operator)]
+      await expect(links.useSignInLink(old)).rejects.toBeInstanceOf(LinkExpiredError)
+      expect(
+        await successes([links.useSignInLink(young), links.useSignInLink(young), links.useSignInLink(young)]),
+      ).toBe(1)
+      const late = await links.createSignInLink(bo, operator)
       at += linkMilliseconds.signIn
-      await expect(links.use(late)).rejects.toBeInstanceOf(LinkExpired)
-      const last = await links.signIn(bo, operator)
+      await expect(links.useSignInLink(late)).rejects.toBeInstanceOf(LinkExpiredError)
+      const last = await links.createSignInLink(bo, operator)
       await users.remove(id, bo.id, operator)
       expect(await links.find(last)).toBeUndefined()
-      await expect(links.use(last)).rejects.toBeInstanceOf(LinkExpired)
+      await expect(links.useSignInLink(last)).rejects.toBeInstanceOf(LinkExpiredError)
     })
 
     test('are used as what they are alone', async (test) => {
       const { accounts, links } = await openLinks(test, kind)
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
-      const user = await links.accept((await links.welcome(id)) ?? '', ada)
-      const signIn = await links.signIn(user, operator)
+      const user = await links.accept((await links.createWelcomeLink(id)) ?? '', ada)
+      const signIn = await links.createSignInLink(user, operator)
       const invitation = await links.invite(id, { label: 'Bo', role: 'owner' }, operator)
-      await expect(links.accept(signIn, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkExpired)
-      await expect(links.use(invitation)).rejects.toBeInstanceOf(LinkExpired)
+      await expect(links.accept(signIn, { ...ada, email: 'eve@example.com' })).rejects.toBeInstanceOf(LinkExpiredError)
+      await expect(links.useSignInLink(invitation)).rejects.toBeInstanceOf(LinkExpiredError)
       const unclaimed = await accounts.create({ name: 'Unclaimed', scopesEnabled: false })
-      const welcome = (await links.welcome(unclaimed.id)) ?? ''
-      await expect(links.use(welcome)).rejects.toBeInstanceOf(LinkExpired)
+      const welcome = (await links.createWelcomeLink(unclaimed.id)) ?? ''
+      await expect(links.useSignInLink(welcome)).rejects.toBeInstanceOf(LinkExpiredError)
       expect(await links.find(welcome)).toBeDefined()
       for (const nothing of ['', 'none', signIn.slice(1), `${signIn}A`, signIn.toUpperCase()]) {
-        await expect(links.use(nothing)).rejects.toBeInstanceOf(LinkExpired)
+        await expect(links.useSignInLink(nothing)).rejects.toBeInstanceOf(LinkExpiredError)
       }
-      expect(await links.use(signIn)).toMatchObject({ id: user.id })
+      expect(await links.useSignInLink(signIn)).toMatchObject({ id: user.id })
     })
   })
 

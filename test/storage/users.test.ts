@@ -4,7 +4,7 @@ import { v7 as uuid } from 'uuid'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Sessions } from '../../src/domain/accounts/sessions.ts'
 import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
-import { actorOf, type Role, type User, UserError } from '../../src/domain/accounts/user.ts'
+import { type Role, toActor, type User, UserError } from '../../src/domain/accounts/user.ts'
 import { Users } from '../../src/domain/accounts/users.ts'
 import { ApiKeyError } from '../../src/domain/api-keys/api-key.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
@@ -25,7 +25,7 @@ type Opened = Awaited<ReturnType<typeof openUsers>>
 async function newAccount({ accounts, links }: Opened): Promise<User> {
   const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
   const email = `${crypto.randomUUID()}@example.com`
-  return links.accept((await links.welcome(id)) ?? '', { name: 'Ada', email, password })
+  return links.accept((await links.createWelcomeLink(id)) ?? '', { name: 'Ada', email, password })
 }
 
 async function newUser({ links }: Opened, accountId: string, role: Role = 'member', name = 'Bo'): Promise<User> {
@@ -35,7 +35,7 @@ async function newUser({ links }: Opened, accountId: string, role: Role = 'membe
 
 async function newSession({ sessions }: Opened, userId: string): Promise<string> {
   const id = randomBytes(24).toString('base64url')
-  await sessions.begin(id, { userId, data: '{}', expiresAt: Date.now() + 60_000 })
+  await sessions.create(id, { userId, data: '{}', expiresAt: Date.now() + 60_000 })
   return id
 }
 
@@ -47,12 +47,12 @@ describe.each(stores)('users ($name)', (kind) => {
     const { users } = opened
     const { id, email } = await newAccount(opened)
     const known = email ?? ''
-    expect(await users.withPassword(` ${known.toUpperCase()} `, password)).toMatchObject({ id })
+    expect(await users.authenticate(` ${known.toUpperCase()} `, password)).toMatchObject({ id })
     for (const wrong of ['', ` ${password}`, password.toUpperCase(), password.slice(1), `${password}\0`]) {
-      expect(await users.withPassword(known, wrong)).toBeUndefined()
+      expect(await users.authenticate(known, wrong)).toBeUndefined()
     }
-    expect(await users.withPassword('nobody@example.com', password)).toBeUndefined()
-    expect(await users.withPassword('', '')).toBeUndefined()
+    expect(await users.authenticate('nobody@example.com', password)).toBeUndefined()
+    expect(await users.authenticate('', '')).toBeUndefined()
   })
 
   test('who have not chosen a password sign in with none', async (test) => {
@@ -60,9 +60,9 @@ describe.each(stores)('users ($name)', (kind) => {
     const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
     const [owner] = await users.list(id)
     if (!owner) throw new Error('An account comes with a user.')
-    await users.describe(owner, { name: 'Ada', email: 'ada@example.com' }, undefined)
+    await users.updateProfile(owner, { name: 'Ada', email: 'ada@example.com' }, undefined)
     for (const guess of ['', 'null', 'undefined', password]) {
-      expect(await users.withPassword('ada@example.com', guess)).toBeUndefined()
+      expect(await users.authenticate('ada@example.com', guess)).toBeUndefined()
     }
   })
 
@@ -70,7 +70,7 @@ describe.each(stores)('users ($name)', (kind) => {
     const opened = await openUsers(test, kind)
     const user = await newAccount(opened)
     await opened.users.changePassword(user, undefined, 'Cafe\u0301 für \u00c5ngstr\u00f6m')
-    expect(await opened.users.withPassword(user.email ?? '', 'Caf\u00e9 fu\u0308r A\u030angstro\u0308m')).toBeDefined()
+    expect(await opened.users.authenticate(user.email ?? '', 'Caf\u00e9 fu\u0308r A\u030angstro\u0308m')).toBeDefined()
   })
 
   test('change their password by the present one, which ends their sessions and links and no one else’s', async (test) => {
@@ -86,13 +86,13 @@ describe.each(stores)('users ($name)', (kind) => {
       await expect(change(password, weak)).rejects.toMatchObject({ member: 'password' })
     }
     expect(await sessions.get(there)).toBeDefined()
-    const token = await opened.links.signIn(ada, operator)
+    const token = await opened.links.createSignInLink(ada, operator)
     await change(password, 'another engine')
     expect(await opened.links.find(token)).toBeUndefined()
     for (const ended of [here, there]) expect(await sessions.get(ended)).toBeUndefined()
     expect(await sessions.get(his)).toBeDefined()
-    expect(await users.withPassword(ada.email ?? '', password)).toBeUndefined()
-    expect(await users.withPassword(ada.email ?? '', 'another engine')).toBeDefined()
+    expect(await users.authenticate(ada.email ?? '', password)).toBeUndefined()
+    expect(await users.authenticate(ada.email ?? '', 'another engine')).toBeDefined()
   })
 
   test('never share an e-mail address, whichever account they are of and however they come at once', async (test) => {
@@ -102,14 +102,14 @@ describe.each(stores)('users ($name)', (kind) => {
     const bo = await newUser(one, ada.accountId)
     const email = 'wanted@example.com'
     const results = await Promise.allSettled([
-      one.users.describe(ada, { name: 'Ada', email }, undefined),
-      two.users.describe(eve, { name: 'Eve', email: email.toUpperCase() }, undefined),
-      one.users.describe(bo, { name: 'Bo', email }, undefined),
+      one.users.updateProfile(ada, { name: 'Ada', email }, undefined),
+      two.users.updateProfile(eve, { name: 'Eve', email: email.toUpperCase() }, undefined),
+      one.users.updateProfile(bo, { name: 'Bo', email }, undefined),
     ])
     const refused = results.filter((result) => result.status === 'rejected')
     expect(refused).toHaveLength(2)
     for (const { reason } of refused) expect(reason).toMatchObject({ member: 'email' })
-    await one.users.describe(ada, { name: 'Ada Lovelace', email: ada.email ?? '' }, undefined)
+    await one.users.updateProfile(ada, { name: 'Ada Lovelace', email: ada.email ?? '' }, undefined)
     expect(await one.users.get(ada.id)).toMatchObject({ name: 'Ada Lovelace', email: ada.email })
   })
 
@@ -159,7 +159,7 @@ describe.each(stores)('users ($name)', (kind) => {
         await one.apiKeys.create({ ...draft, userId: bo.id }, operator),
       ]
       const session = await newSession(one, bo.id)
-      const link = await one.links.signIn(bo, operator)
+      const link = await one.links.createSignInLink(bo, operator)
       expect(await two.apiKeys.authenticate(his.value)).toBeDefined()
       expect(await one.users.remove(accountId, bo.id, operator)).toBe(true)
       for (const { apiKeys, users, sessions, links } of [two, one]) {
@@ -167,7 +167,7 @@ describe.each(stores)('users ($name)', (kind) => {
         expect(await sessions.get(session)).toBeUndefined()
         expect(await links.find(link)).toBeUndefined()
         expect(await users.get(bo.id)).toBeUndefined()
-        expect(await users.withPassword(bo.email ?? '', password)).toBeUndefined()
+        expect(await users.authenticate(bo.email ?? '', password)).toBeUndefined()
         expect((await users.list(accountId)).map(({ id }) => id)).toEqual([ada.id])
         expect(await apiKeys.authenticate(hers.value)).toBeDefined()
       }
@@ -183,12 +183,12 @@ describe.each(stores)('users ($name)', (kind) => {
         const { users, links } = opened
         const ada = await newAccount(opened)
         const mallory = await newUser(opened, ada.accountId, 'owner')
-        const by = actorOf(mallory)
+        const by = toActor(mallory)
         const made = [
-          await links.signIn(ada, by),
+          await links.createSignInLink(ada, by),
           await links.invite(ada.accountId, { label: 'Another', role: 'owner' }, by),
         ]
-        const kept = await links.invite(ada.accountId, { label: 'Bo', role: 'member' }, actorOf(ada))
+        const kept = await links.invite(ada.accountId, { label: 'Bo', role: 'member' }, toActor(ada))
         if (how === 'removed') await users.remove(ada.accountId, mallory.id, operator)
         else await users.changeRole(ada.accountId, mallory.id, 'member', operator)
         for (const token of made) expect(await links.find(token)).toBeUndefined()
@@ -220,7 +220,7 @@ describe.each(stores)('users ($name)', (kind) => {
       const token = await links.invite(accountId, { label: 'Bo', role: 'member' }, operator)
       const again = await links.accept(token, { name: 'Bo', email: bo.email ?? '', password })
       expect(again.id).not.toBe(bo.id)
-      expect(await users.withPassword(bo.email ?? '', password)).toMatchObject({ id: again.id })
+      expect(await users.authenticate(bo.email ?? '', password)).toMatchObject({ id: again.id })
     })
 
     test('get no key by a request that was under way', async (test) => {

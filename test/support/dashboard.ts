@@ -168,7 +168,9 @@ export async function signIn(
   try {
     const id = accountId ?? (await domain.accounts.create({ name: 'Test', scopesEnabled })).id
     const invitation = { label: name, role }
-    const token = accountId ? await domain.links.invite(id, invitation, operator) : await domain.links.welcome(id)
+    const token = accountId
+      ? await domain.links.invite(id, invitation, operator)
+      : await domain.links.createWelcomeLink(id)
     const visitor = new Visitor(service.url ?? service.dashboardUrl, headers)
     const email = `${crypto.randomUUID()}@example.com`
     const answer = await visitor.post(`/links/${token}`, { name, email, password })

@@ -111,7 +111,7 @@ export async function openAdministration(
     store,
     async createAccount({ scopesEnabled = true } = {}) {
       const { id } = await accounts.create({ name: 'Test', scopesEnabled })
-      const userId = await accounts.ownerOf(id)
+      const userId = await accounts.findOwnerId(id)
       const createKey = ({
         scopes = null,
         expiresAt = null,

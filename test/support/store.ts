@@ -124,7 +124,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
 /** An account, its owner, and an API key of theirs. */
 export async function newAccount({ accounts, apiKeys }: Domain, { scopesEnabled = false } = {}) {
   const { id: accountId } = await accounts.create({ name: 'Test', scopesEnabled })
-  const userId = await accounts.ownerOf(accountId)
+  const userId = await accounts.findOwnerId(accountId)
   const key = await apiKeys.create({ accountId, userId, name: 'Test', scopes: null, expiresAt: null }, operator)
   const principal: Principal = { accountId, apiKeyId: key.id }
   return { accountId, userId, key, principal }

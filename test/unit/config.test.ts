@@ -154,7 +154,7 @@ test('a DATABASE_URL that leads to no PostgreSQL is refused without its value, w
 })
 
 test('every variable says what it means', () => {
-  for (const [name, { meaning }] of Object.entries(settings))
+  for (const [name, { description: meaning }] of Object.entries(settings))
     expect(meaning, name).toMatch(/^[A-Z`].*\.$|\(\d+ to \d+\)$/s)
 })
 

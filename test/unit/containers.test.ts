@@ -152,7 +152,7 @@ function configOf(environment: Record<string, string>) {
 
 test('the ports are those that the service listens on, and the management port stays inside', () => {
   const names = ['DASHBOARD_PORT', 'EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const
-  const ports = names.map((name) => settings[name].fallback)
+  const ports = names.map((name) => settings[name].default)
   expect(all('EXPOSE').flatMap((rest) => rest.split(' '))).toEqual(ports)
   const published = own.flatMap(([, container]) => container.ports ?? [])
   expect(published).toEqual(ports.slice(0, 3).map((port) => `127.0.0.1:${port}:${port}`))
@@ -189,7 +189,7 @@ test('the health check passes while the service is ready, and fails when it is n
   expect(await code()).toBe(1)
   await listener.stop(0)
   expect(await code()).toBe(1)
-  expect(check, 'without the variable, where the service is by default').toContain(settings.MANAGEMENT_PORT.fallback)
+  expect(check, 'without the variable, where the service is by default').toContain(settings.MANAGEMENT_PORT.default)
 })
 
 test('one service makes the image for all, and no registry is asked for it', () => {

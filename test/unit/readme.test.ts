@@ -6,7 +6,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { settings } from '../../src/config.ts'
 
 test('the README lists every environment variable with its default, and no other', () => {
-  const rows = Object.entries(settings).map(([name, { fallback, meaning }]) => {
+  const rows = Object.entries(settings).map(([name, { default: fallback, description: meaning }]) => {
     return `| \`${name}\` | ${fallback === undefined ? '' : `\`${fallback}\``} | ${meaning} |`
   })
   const table = ['| variable | default | meaning |', '| --- | --- | --- |', ...rows].join('\n')

@@ -1,13 +1,13 @@
 /** Secret members: taken out, put back, and masked in whatever a workflow says. */
 import { expect, test } from 'vitest'
 import {
+  createRedactor,
+  extractSecrets,
+  findMasked,
+  insertSecrets,
+  isShownAt,
   mask,
-  maskedAt,
-  putSecrets,
-  redactor,
   restoreSecrets,
-  shownAt,
-  takeSecrets,
 } from '../../src/domain/workflows/secrets.ts'
 
 test.each([
@@ -30,25 +30,25 @@ test.each([
   ['a value that looks like the mask', { a: mask }, ['/a'], { a: mask }],
 ])('%s: masked, and put back as it was', (_, value, pointers, expected) => {
   const before = structuredClone(value)
-  const { masked, secrets } = takeSecrets(value, pointers)
+  const { masked, secrets } = extractSecrets(value, pointers)
   expect(masked).toEqual(expected)
   expect(value).toEqual(before)
-  expect(putSecrets(masked, JSON.parse(JSON.stringify(secrets)))).toEqual(before)
+  expect(insertSecrets(masked, JSON.parse(JSON.stringify(secrets)))).toEqual(before)
   expect(masked).toEqual(expected)
 })
 
 test('a pointer to what is not there changes nothing', () => {
   const value = { a: { b: 1 }, c: 'text' }
   for (const pointer of ['/x', '/a/x', '/a/b/c', '/c/length', '/constructor', '/a/__proto__', '']) {
-    expect(takeSecrets(value, [pointer])).toEqual({ masked: value, secrets: {} })
+    expect(extractSecrets(value, [pointer])).toEqual({ masked: value, secrets: {} })
   }
 })
 
 test('names that objects inherit are names like any other', () => {
   const value = JSON.parse('{"__proto__": {"polluted": "s"}, "constructor": "t"}')
-  const { masked, secrets } = takeSecrets(value, ['/__proto__/polluted', '/constructor'])
+  const { masked, secrets } = extractSecrets(value, ['/__proto__/polluted', '/constructor'])
   expect(JSON.stringify(masked)).toBe(`{"__proto__":{"polluted":"${mask}"},"constructor":"${mask}"}`)
-  expect(JSON.stringify(putSecrets(masked, secrets))).toBe(JSON.stringify(value))
+  expect(JSON.stringify(insertSecrets(masked, secrets))).toBe(JSON.stringify(value))
   expect({}).not.toHaveProperty('polluted')
 })
 
@@ -64,12 +64,12 @@ test('secrets are restored where their masks stand, and nowhere else', () => {
 
 test('masks are found where they stand alone', () => {
   const value = { a: mask, b: { c: mask }, d: `${mask}!`, e: [mask] }
-  expect(maskedAt(value, ['/a', '/a', '/b', '/b/c', '/d', '/e/0', '/x', '/a/b', ''])).toEqual(['/a', '/b/c', '/e/0'])
+  expect(findMasked(value, ['/a', '/a', '/b', '/b/c', '/d', '/e/0', '/x', '/a/b', ''])).toEqual(['/a', '/b/c', '/e/0'])
 })
 
 test('a value is shown unless it, or what it is in, is masked or missing', () => {
   const value = { a: mask, b: { c: 's' } }
-  expect(['/a', '/a/x', '/b/c', '/b', '/x'].map((pointer) => shownAt(value, pointer))).toEqual([
+  expect(['/a', '/a/x', '/b/c', '/b', '/x'].map((pointer) => isShownAt(value, pointer))).toEqual([
     false,
     false,
     true,
@@ -79,7 +79,7 @@ test('a value is shown unless it, or what it is in, is masked or missing', () =>
 })
 
 test('every occurrence of a secret is masked in strings and names, at any depth', () => {
-  const redact = redactor({ '/password': 'hunter22' })
+  const redact = createRedactor({ '/password': 'hunter22' })
   expect(redact('hunter22, and hunter22 again')).toBe(`${mask}, and ${mask} again`)
   const value = {
     message: 'it is hunter22',
@@ -96,35 +96,35 @@ test('every occurrence of a secret is masked in strings and names, at any depth'
 })
 
 test('a secret that contains another is masked whole', () => {
-  expect(redactor({ '/a': 'hunter', '/b': 'hunter22' })('hunter22 hunter')).toBe(`${mask} ${mask}`)
+  expect(createRedactor({ '/a': 'hunter', '/b': 'hunter22' })('hunter22 hunter')).toBe(`${mask} ${mask}`)
 })
 
 test('of secrets that overlap no part is left', () => {
-  const redact = redactor({ '/a': 'hunter22', '/b': 'ter22+mouse', '/c': 'mouse99', '/d': 'eeee' })
+  const redact = createRedactor({ '/a': 'hunter22', '/b': 'ter22+mouse', '/c': 'mouse99', '/d': 'eeee' })
   expect(redact('a hunter22+mouse99 b')).toBe(`a ${mask} b`)
   expect(redact('eeeeee')).toBe(mask)
   expect(redact('hunter22mouse99')).toBe(mask + mask)
 })
 
 test('the strings and numbers within a secret object are secrets too', () => {
-  const redact = redactor({ '/login': { user: 'somebody', codes: [123456], on: true } })
+  const redact = createRedactor({ '/login': { user: 'somebody', codes: [123456], on: true } })
   expect(redact('somebody logged in with 123456: true')).toBe(`${mask} logged in with ${mask}: true`)
 })
 
 test('a secret is masked also as it stands in JSON and in a URL', () => {
   const secret = 'pa"ss\\wörd\n& more'
-  const redact = redactor({ '/password': secret })
+  const redact = createRedactor({ '/password': secret })
   expect(redact(JSON.stringify({ secret }))).toBe(`{"secret":"${mask}"}`)
   expect(redact(`https://example.com/?q=${encodeURIComponent(secret)}`)).toBe(`https://example.com/?q=${mask}`)
   expect(redact(secret)).toBe(mask)
 })
 
 test('a secret that is no well-formed text is masked and harms nothing', () => {
-  expect(redactor({ '/a': 'lone\ud800surrogate' })('a lone\ud800surrogate')).toBe(`a ${mask}`)
+  expect(createRedactor({ '/a': 'lone\ud800surrogate' })('a lone\ud800surrogate')).toBe(`a ${mask}`)
 })
 
 test('secrets of fewer than 4 characters are not looked for, as they would mask letters all over', () => {
   const value = { message: 'a bc 123' }
-  expect(redactor({ '/a': 'a', '/b': 'bc', '/c': 123 })(value)).toBe(value)
-  expect(redactor({})(value)).toBe(value)
+  expect(createRedactor({ '/a': 'a', '/b': 'bc', '/c': 123 })(value)).toBe(value)
+  expect(createRedactor({})(value)).toBe(value)
 })

@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import {
-  cookieValues,
   emptyState,
   isSameState,
+  secretCookieValues,
   stateBytesMax,
-  summaryOf,
+  summarizeState,
 } from '../../src/domain/browser-contexts/storage-state.ts'
 import { operationOf } from '../operations/document.ts'
 
@@ -18,30 +18,30 @@ function state(...cookies: [domain: string, value: string][]): string {
 }
 
 test('of a state that Playwright has written, its size and the domains of its cookies are told', () => {
-  expect(summaryOf(written)).toEqual({ sizeBytes: Buffer.byteLength(written), cookieDomains: ['127.0.0.1'] })
-  expect(summaryOf(emptyState)).toEqual({ sizeBytes: 27, cookieDomains: [] })
+  expect(summarizeState(written)).toEqual({ sizeBytes: Buffer.byteLength(written), cookieDomains: ['127.0.0.1'] })
+  expect(summarizeState(emptyState)).toEqual({ sizeBytes: 27, cookieDomains: [] })
 })
 
 test('domains are told once, in order, and subdomains apart from the domain itself', () => {
   const text = state(['b.example', '1'], ['.a.example', '2'], ['b.example', '3'], ['a.example', '4'])
-  expect(summaryOf(text).cookieDomains).toEqual(['.a.example', 'a.example', 'b.example'])
+  expect(summarizeState(text).cookieDomains).toEqual(['.a.example', 'a.example', 'b.example'])
 })
 
 test('of many domains the first 100 are told', () => {
   const domains = Array.from({ length: 150 }, (_, index) => `${String(index).padStart(3, '0')}.example`)
   const text = state(...domains.toReversed().map((domain): [string, string] => [domain, 'value']))
-  expect(summaryOf(text).cookieDomains).toEqual(domains.slice(0, 100))
+  expect(summarizeState(text).cookieDomains).toEqual(domains.slice(0, 100))
 })
 
 test('the size is that of the bytes in UTF-8', () => {
   const text = state(['ü.example', '💡'])
-  expect(summaryOf(text).sizeBytes).toBe(Buffer.from(text).length)
-  expect(summaryOf(text).sizeBytes).toBeGreaterThan(text.length)
+  expect(summarizeState(text).sizeBytes).toBe(Buffer.from(text).length)
+  expect(summarizeState(text).sizeBytes).toBeGreaterThan(text.length)
 })
 
 test('the values of cookies are to be masked, but for those that are ordinary words', () => {
-  expect(cookieValues(state(['a', '12345678'], ['a', '1234567'], ['b', '']))).toEqual(['12345678'])
-  expect(cookieValues(written)).toEqual(['7f3a-canary', '%22dark%22'])
+  expect(secretCookieValues(state(['a', '12345678'], ['a', '1234567'], ['b', '']))).toEqual(['12345678'])
+  expect(secretCookieValues(written)).toEqual(['7f3a-canary', '%22dark%22'])
 })
 
 test('what may be stored is what the document says of a request', () => {

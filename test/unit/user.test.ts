@@ -1,13 +1,13 @@
 /** What a user may be called, and what is accepted as an e-mail address and as a password. */
 import { describe, expect, test } from 'vitest'
-import { hashOfPassword, isPassword, passwordError } from '../../src/domain/accounts/password.ts'
-import { checkedEmail, checkedName } from '../../src/domain/accounts/user.ts'
+import { hashPassword, passwordError, verifyPassword } from '../../src/domain/accounts/password.ts'
+import { parseEmail, parseName } from '../../src/domain/accounts/user.ts'
 
 describe('a name', () => {
   test('is trimmed, has 1 to 100 characters, and may be written in any script', () => {
-    expect(checkedName('  Ada Lovelace\n')).toBe('Ada Lovelace')
+    expect(parseName('  Ada Lovelace\n')).toBe('Ada Lovelace')
     for (const name of ['明', '🧮', '<script>alert(1)</script>', '"\'&${1}', 'a'.repeat(100), '👩‍💻'.repeat(30)]) {
-      expect(checkedName(name)).toBe(name)
+      expect(parseName(name)).toBe(name)
     }
   })
 
@@ -24,16 +24,16 @@ describe('a name', () => {
       '\u202eevil',
       '\ud800',
     ]) {
-      expect(() => checkedName(name)).toThrow(expect.objectContaining({ member: 'name' }))
+      expect(() => parseName(name)).toThrow(expect.objectContaining({ member: 'name' }))
     }
   })
 })
 
 describe('an e-mail address', () => {
   test('is trimmed, in lower case, and of any shape that a browser takes', () => {
-    expect(checkedEmail(' Ada@Example.COM ')).toBe('ada@example.com')
+    expect(parseEmail(' Ada@Example.COM ')).toBe('ada@example.com')
     for (const email of ['a@b', 'ada+tag@example.com', 'ädä@exämple.com', `${'a'.repeat(250)}@b.c`]) {
-      expect(checkedEmail(email)).toBe(email)
+      expect(parseEmail(email)).toBe(email)
     }
   })
 
@@ -52,7 +52,7 @@ describe('an e-mail address', () => {
       'a@\u007f',
     ]
     for (const email of [...none, `${'a'.repeat(251)}@b.c`]) {
-      expect(() => checkedEmail(email)).toThrow(expect.objectContaining({ member: 'email' }))
+      expect(() => parseEmail(email)).toThrow(expect.objectContaining({ member: 'email' }))
     }
   })
 })
@@ -69,13 +69,13 @@ describe('a password', () => {
   })
 
   test('is kept as a salted Argon2id hash, which alone tells whether it is the one', async () => {
-    const hashes = [await hashOfPassword('correct horse battery'), await hashOfPassword('correct horse battery')]
+    const hashes = [await hashPassword('correct horse battery'), await hashPassword('correct horse battery')]
     expect(hashes[0]).not.toBe(hashes[1])
     for (const hash of hashes) {
       expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
-      expect(await isPassword('correct horse battery', hash)).toBe(true)
-      expect(await isPassword('correct horse battery ', hash)).toBe(false)
+      expect(await verifyPassword('correct horse battery', hash)).toBe(true)
+      expect(await verifyPassword('correct horse battery ', hash)).toBe(false)
     }
-    expect(await isPassword('correct horse battery', null)).toBe(false)
+    expect(await verifyPassword('correct horse battery', null)).toBe(false)
   })
 })

@@ -23,10 +23,10 @@ async function measuring(test: TestContext) {
   const workflows = of.list()
   const queue = { tx: store.read, workers: new Workers(store), workflows: () => workflows }
   const metrics = new Metrics('service', store)
-  metrics.ofAddress({ ready: async () => {}, build, ...queue })
-  metrics.ofSurfaces(() => ({ run: 0, account: 0 })).admit('execution', async () => undefined)
-  metrics.ofWorker()
-  metrics.ofWorkflows(workflows)
+  metrics.registerInstallationMetrics({ ready: async () => {}, build, ...queue })
+  metrics.registerRequestMetrics(() => ({ run: 0, account: 0 })).admit('execution', async () => undefined)
+  metrics.registerAttemptMetrics()
+  metrics.initializeWorkflows(workflows)
   return { metrics, queue, workflows }
 }
 

@@ -1,6 +1,6 @@
 /** Words found in texts: all that they cover, and at a cost that hardly depends on how many they are. */
 import { expect, test } from 'vitest'
-import { mask, redactor } from '../../src/domain/workflows/secrets.ts'
+import { createRedactor, mask } from '../../src/domain/workflows/secrets.ts'
 import { type CodeUnits, type Span, wordSearch } from '../../src/domain/workflows/word-search.ts'
 
 /** The same numbers each time, from 0 to below `bound` (mulberry32). */
@@ -82,7 +82,7 @@ test('where secrets do not overlap, masking is replacing one after the other, th
     if (!allSpans(spellings, text).every(([start, end]) => spellings.includes(text.slice(start, end)))) continue
     compared++
     const expected = replacedInTurn(spellings, text)
-    expect(redactor({ words })(text), JSON.stringify({ words, text })).toBe(expected)
+    expect(createRedactor({ words })(text), JSON.stringify({ words, text })).toBe(expected)
   }
   expect(compared).toBeGreaterThan(200)
 })

@@ -1,6 +1,6 @@
 /** The rules of a workflow's definition, each refused with one sentence; and what is filled in. */
 import { expect, test } from 'vitest'
-import { WorkflowError, workflowOf } from '../../src/domain/workflows/workflow.ts'
+import { parseWorkflow, WorkflowError } from '../../src/domain/workflows/workflow.ts'
 
 const definition = {
   id: 'example',
@@ -12,7 +12,7 @@ const definition = {
 }
 
 test('what a definition leaves out is filled in, and its function is left out', () => {
-  expect(workflowOf('example.ts', definition)).toEqual({
+  expect(parseWorkflow('example.ts', definition)).toEqual({
     id: 'example',
     version: '1.0.0',
     title: 'Example',
@@ -38,9 +38,9 @@ test('what a definition says is kept', () => {
     timeLimitSeconds: 0.5,
     concurrencyLimit: 1,
   }
-  const read = workflowOf('example.ts', { ...said, browser: true, run: () => null })
+  const read = parseWorkflow('example.ts', { ...said, browser: true, run: () => null })
   expect(read).toEqual({ ...said, usesBrowser: true })
-  expect(workflowOf('example.ts', { ...definition, id: 'x'.repeat(128), retry: { maxAttempts: 2 } })).toMatchObject({
+  expect(parseWorkflow('example.ts', { ...definition, id: 'x'.repeat(128), retry: { maxAttempts: 2 } })).toMatchObject({
     retry: { maxAttempts: 2, backoffSeconds: 1, backoffFactor: 2 },
   })
 })
@@ -82,7 +82,7 @@ test.each<[string, object]>([
   ['its retry.backoffSeconds is to be 0 or more', { retry: { backoffSeconds: -1 } }],
   ['its retry.backoffFactor is to be 1 or more', { retry: { backoffFactor: 0.5 } }],
 ])('%s: otherwise it is refused (%o)', (rule, change) => {
-  const read = () => workflowOf('folder/example.ts', { ...definition, ...change })
+  const read = () => parseWorkflow('folder/example.ts', { ...definition, ...change })
   expect(read).toThrow(WorkflowError)
   expect(read).toThrow(new WorkflowError(`folder/example.ts is not a workflow: ${rule}.`))
 })
@@ -90,7 +90,7 @@ test.each<[string, object]>([
 test.each([undefined, null, 'text', [], () => definition])(
   'a default export that is no definition (%o) is refused',
   (it) => {
-    expect(() => workflowOf('example.ts', it)).toThrow(
+    expect(() => parseWorkflow('example.ts', it)).toThrow(
       'example.ts is not a workflow: its default export is to be what defineWorkflow returns.',
     )
   },

@@ -67,17 +67,17 @@ test.each<[string, JsonSchema, Record<string, unknown>, object]>([
     { pointer: '', detail: 'must NOT have fewer than 1 properties' },
   ],
 ])('%s is named by its pointer, with the reason', (_, schema, value, misfit) => {
-  expect(checkVariables(schema, value)).toEqual({ misfits: [misfit] })
+  expect(checkVariables(schema, value)).toEqual({ errors: [misfit] })
 })
 
 test('every misfit is named, up to twenty', () => {
   const schema = object({ a: { type: 'string' }, b: { type: 'string' } }, { required: ['c'] })
   expect(checkVariables(schema, { a: 1, b: 2 })).toMatchObject({
-    misfits: [{ pointer: '/c' }, { pointer: '/a' }, { pointer: '/b' }],
+    errors: [{ pointer: '/c' }, { pointer: '/a' }, { pointer: '/b' }],
   })
   const many = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`m${index}`, 1]))
   const checked = checkVariables(object({}, { additionalProperties: false }), many)
-  expect('misfits' in checked && checked.misfits).toHaveLength(20)
+  expect('errors' in checked && checked.errors).toHaveLength(20)
 })
 
 test('of what is large, the first misfit alone is named, since all of them would fill the memory', () => {
@@ -87,7 +87,7 @@ test('of what is large, the first misfit alone is named, since all of them would
   // Every object lacks 20 members: six million misfits, which ended the process when all were gathered.
   const variables = { rows: Array.from({ length: 300_000 }, () => ({})) }
   expect(workflows.checkVariables('anything', variables)).toEqual({
-    misfits: [{ pointer: '/rows/0/member0', detail: 'is required' }],
+    errors: [{ pointer: '/rows/0/member0', detail: 'is required' }],
   })
 })
 
@@ -200,13 +200,13 @@ test.each<[string, JsonSchema, Record<string, unknown>, string[]]>([
   ],
   ['an element', object({ a: { type: 'array', items: secret } }), { a: ['s', mask] }, ['/a/1']],
 ])('a mask in the place of %s is a misfit, said once', (_, schema, value, pointers) => {
-  expect(checkVariables(schema, value)).toEqual({ misfits: pointers.map((pointer) => ({ pointer, detail: isMask })) })
+  expect(checkVariables(schema, value)).toEqual({ errors: pointers.map((pointer) => ({ pointer, detail: isMask })) })
 })
 
 test('a mask is named beside what else does not fit, and means nothing where no secret belongs', () => {
   const schema = object({ a: secret, b: { type: 'string' }, c: { type: 'integer' } })
   expect(checkVariables(schema, { a: mask, b: mask, c: 'x' })).toEqual({
-    misfits: [
+    errors: [
       { pointer: '/a', detail: isMask },
       { pointer: '/c', detail: 'must be integer' },
     ],
@@ -222,8 +222,8 @@ test('an earlier secret is put where its mask stands, before the check', () => {
   expect(checkVariables(schema, value, earlier)).toEqual({ masked: { a: mask, b: mask, d: mask }, secrets })
   expect(value).toEqual({ a: mask, b: mask, d: 'another' })
   expect(checkVariables(schema, { a: 'new' }, earlier)).toEqual({ masked: { a: mask }, secrets: { '/a': 'new' } })
-  const misfits = [{ pointer: '/a', detail: isMask }]
-  expect(checkVariables(schema, { a: mask, b: mask }, { '/b': { c: 1 } })).toEqual({ misfits })
+  const errors = [{ pointer: '/a', detail: isMask }]
+  expect(checkVariables(schema, { a: mask, b: mask }, { '/b': { c: 1 } })).toEqual({ errors })
 })
 
 test.each<[string, JsonSchema]>([
@@ -236,7 +236,7 @@ test.each<[string, JsonSchema]>([
   ],
 ])('an earlier secret that the schema %s is not told of, nor its parts', (_, schema) => {
   const checked = checkVariables(schema, { a: mask, b: 1 }, { '/a': { canary: 'canary' } })
-  expect(checked).toEqual({ misfits: [{ pointer: '/a', detail: isMask }] })
+  expect(checked).toEqual({ errors: [{ pointer: '/a', detail: isMask }] })
 })
 
 test('an earlier secret within what is a secret as a whole by now stays one', () => {
@@ -254,9 +254,9 @@ test('an output is checked, and its secrets are masked for good', () => {
   ])
   expect(workflows.checkOutput('anything', { words: 3 })).toEqual({ masked: { words: 3 } })
   expect(workflows.checkOutput('anything', { words: 3, token: 's' })).toEqual({ masked: { words: 3, token: mask } })
-  const misfits = [{ pointer: '/words', detail: 'must be integer' }]
-  expect(workflows.checkOutput('anything', { words: 'three' })).toEqual({ misfits })
-  expect(workflows.checkOutput('anything', null)).toEqual({ misfits: [{ pointer: '', detail: 'must be object' }] })
+  const errors = [{ pointer: '/words', detail: 'must be integer' }]
+  expect(workflows.checkOutput('anything', { words: 'three' })).toEqual({ errors })
+  expect(workflows.checkOutput('anything', null)).toEqual({ errors: [{ pointer: '', detail: 'must be object' }] })
   expect(workflows.checkOutput('token', 's')).toEqual({ masked: mask })
   for (const value of [null, 0, '', [], false]) expect(workflows.checkOutput('any', value)).toEqual({ masked: value })
 })

@@ -2,7 +2,7 @@
 import { v7 as uuid } from 'uuid'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { AccountsTable } from '../../storage/tables.ts'
-import { type Actor, record } from '../audit-log/audit-log.ts'
+import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
 
 export interface Account {
   id: string
@@ -33,39 +33,39 @@ export class Accounts {
 
   async list(): Promise<Account[]> {
     const rows = await this.#store.read.query.selectFrom('accounts').selectAll().orderBy('id').execute()
-    return rows.map(accountOf)
+    return rows.map(toAccount)
   }
 
   async get(id: string): Promise<Account | undefined> {
     const row = this.#store.read.query.selectFrom('accounts').selectAll().where('id', '=', id)
-    return row.executeTakeFirst().then((found) => found && accountOf(found))
+    return row.executeTakeFirst().then((found) => found && toAccount(found))
   }
 
   /** Changes what its owners decide of an account, and notes in the audit log what has changed. */
-  async change(id: string, to: Pick<Account, 'name' | 'scopesEnabled'>, by: Actor): Promise<void> {
+  async update(id: string, to: Pick<Account, 'name' | 'scopesEnabled'>, by: Actor): Promise<void> {
     await this.#store.write(async (tx) => {
       const accounts = tx.query.selectFrom('accounts').selectAll().where('id', '=', id)
-      const from = accountOf(await accounts.executeTakeFirstOrThrow())
+      const from = toAccount(await accounts.executeTakeFirstOrThrow())
       const row = { name: to.name, scopes_enabled: to.scopesEnabled ? 1 : 0 } as const
       await tx.query.updateTable('accounts').set(row).where('id', '=', id).execute()
       if (from.name !== to.name) {
         const details = { from: from.name, to: to.name }
-        await record(tx, id, { action: 'account.renamed', by, details })
+        await recordAudit(tx, id, { action: 'account.renamed', by, details })
       }
       if (from.scopesEnabled === to.scopesEnabled) return
-      await record(tx, id, { action: to.scopesEnabled ? 'account.scopesEnabled' : 'account.scopesDisabled', by })
+      await recordAudit(tx, id, { action: to.scopesEnabled ? 'account.scopesEnabled' : 'account.scopesDisabled', by })
     })
   }
 
   /** The user who came with the account, or the next of its owners. */
-  async ownerOf(accountId: string): Promise<string> {
+  async findOwnerId(accountId: string): Promise<string> {
     const users = this.#store.read.query.selectFrom('users').select('id').where('account_id', '=', accountId)
     const owners = users.where('role', '=', 'owner').where('removed_at', 'is', null)
     return (await owners.orderBy('id').limit(1).executeTakeFirstOrThrow()).id
   }
 }
 
-function accountOf(row: AccountsTable): Account {
+function toAccount(row: AccountsTable): Account {
   return { id: row.id, name: row.name, scopesEnabled: row.scopes_enabled === 1, createdAt: row.created_at }
 }
 

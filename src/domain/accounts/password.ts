@@ -14,13 +14,13 @@ export function passwordError(password: string): string | undefined {
 }
 
 /** The hash in the PHC string format. Takes some 20 ms and 19 MiB on a thread of its own. */
-export function hashOfPassword(password: string): Promise<string> {
+export function hashPassword(password: string): Promise<string> {
   return hash(password.normalize('NFKC'))
 }
 
 /** Whether it is the password behind `passwordHash`; takes as long when there is none, so that time tells nothing. */
-export async function isPassword(password: string, passwordHash: string | null): Promise<boolean> {
-  unknown ??= hashOfPassword(crypto.randomUUID())
+export async function verifyPassword(password: string, passwordHash: string | null): Promise<boolean> {
+  unknown ??= hashPassword(crypto.randomUUID())
   const matches = await verify(passwordHash ?? (await unknown), password.normalize('NFKC'))
   return matches && passwordHash !== null
 }

@@ -21,35 +21,35 @@ export class Sessions {
 
   /** `undefined` for one that has expired or ended. */
   async get(id: string): Promise<StoredSession | undefined> {
-    const [row] = await this.#store.read.all<StoredSession>(findSql, [hashOfSession(id)])
+    const [row] = await this.#store.read.all<StoredSession>(findSql, [hashSessionId(id)])
     return row && row.expiresAt > this.#now() ? row : undefined
   }
 
   /** Also forgets what has expired. One that has ended does not begin again: a session is written once. */
-  async begin(id: string, { userId, data, expiresAt }: StoredSession): Promise<void> {
+  async create(id: string, { userId, data, expiresAt }: StoredSession): Promise<void> {
     await this.#store.write(async ({ query }) => {
       await query.deleteFrom('sessions').where('expires_at', '<=', this.#now()).execute()
       await query
         .insertInto('sessions')
-        .values({ hash: hashOfSession(id), user_id: userId, data, expires_at: expiresAt })
+        .values({ hash: hashSessionId(id), user_id: userId, data, expires_at: expiresAt })
         .onConflict((it) => it.column('hash').doNothing())
         .execute()
     })
   }
 
-  async end(id: string): Promise<void> {
+  async delete(id: string): Promise<void> {
     await this.#store.write(({ query }) =>
-      query.deleteFrom('sessions').where('hash', '=', hashOfSession(id)).executeTakeFirst(),
+      query.deleteFrom('sessions').where('hash', '=', hashSessionId(id)).executeTakeFirst(),
     )
   }
 }
 
 /** An id has 192 random bits; nobody guesses what a plain hash of it was made from. */
-export function hashOfSession(id: string): Buffer {
+export function hashSessionId(id: string): Buffer {
   return hash('sha256', id, 'buffer')
 }
 
 /** Ends every session of the user. */
-export async function endSessionsOf({ query }: Transaction, userId: string): Promise<void> {
+export async function deleteUserSessions({ query }: Transaction, userId: string): Promise<void> {
   await query.deleteFrom('sessions').where('user_id', '=', userId).execute()
 }

@@ -6,10 +6,10 @@ import { hash, randomBytes } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { SignInLinksTable } from '../../storage/tables.ts'
-import { type Actor, record } from '../audit-log/audit-log.ts'
-import { endLinksTo, forgetOldLinks, refuseTaken } from './accounts.sql.ts'
-import { hashOfPassword, passwordError } from './password.ts'
-import { actorOf, checkedEmail, checkedName, type Role, type User, UserError, userOf } from './user.ts'
+import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
+import { deleteOldLinks, endLinksForUser, requireUniqueEmail } from './accounts.sql.ts'
+import { hashPassword, passwordError } from './password.ts'
+import { parseEmail, parseName, type Role, toActor, toUser, type User, UserError } from './user.ts'
 
 const hour = 60 * 60 * 1000
 
@@ -48,7 +48,7 @@ interface NewLink {
 }
 
 /** The link does not work: it was used, withdrawn, has expired, or never was one. */
-export class LinkExpired extends Error {}
+export class LinkExpiredError extends Error {}
 
 export class SignInLinks {
   readonly #store: Store
@@ -63,7 +63,7 @@ export class SignInLinks {
    * A new welcome link into the account, in place of earlier ones; returns its token. `undefined` when the user who
    * came with the account has opened one already.
    */
-  async welcome(accountId: string): Promise<string | undefined> {
+  async createWelcomeLink(accountId: string): Promise<string | undefined> {
     return this.#store.write(async (tx) => {
       const unclaimed = tx.query.selectFrom('users').select('id').where('account_id', '=', accountId)
       const user = await unclaimed.where('email', 'is', null).where('removed_at', 'is', null).executeTakeFirst()
@@ -73,7 +73,7 @@ export class SignInLinks {
   }
 
   /** A welcome link into the first account, as long as nobody can sign in to any; returns its token. */
-  async first(): Promise<string | undefined> {
+  async createFirstWelcomeLink(): Promise<string | undefined> {
     const { query } = this.#store.read
     const claimed = await query
       .selectFrom('users')
@@ -83,7 +83,7 @@ export class SignInLinks {
       .executeTakeFirst()
     if (claimed) return undefined
     const account = await query.selectFrom('accounts').select('id').orderBy('id').limit(1).executeTakeFirst()
-    return account && this.welcome(account.id)
+    return account && this.createWelcomeLink(account.id)
   }
 
   /**
@@ -98,16 +98,16 @@ export class SignInLinks {
       const same = tx.query.selectFrom('sign_in_links').select('id').where('id', '=', id)
       if (await same.executeTakeFirst()) throw new UserError('This invitation was made already.', 'repeated')
       const token = await this.#insert(tx, { id, kind: 'invitation', accountId, label, role, by: by.id })
-      await record(tx, accountId, { action: 'user.invited', by, subject: { id, name: label }, details: { role } })
+      await recordAudit(tx, accountId, { action: 'user.invited', by, subject: { id, name: label }, details: { role } })
       return token
     })
   }
 
   /** A link that signs the user in, in place of earlier ones; returns its token. */
-  async signIn(user: User, by: Actor): Promise<string> {
+  async createSignInLink(user: User, by: Actor): Promise<string> {
     const subject = { id: user.id, name: user.name }
     return this.#store.write(async (tx) => {
-      await record(tx, user.accountId, { action: 'user.signInLinkMade', by, subject })
+      await recordAudit(tx, user.accountId, { action: 'user.signInLinkMade', by, subject })
       return this.#replace(tx, { kind: 'signIn', accountId: user.accountId, userId: user.id, by: by.id })
     })
   }
@@ -115,19 +115,19 @@ export class SignInLinks {
   /** The link behind the token, as long as it works. */
   async find(token: string): Promise<SignInLink | undefined> {
     const row = await this.#find(this.#store.read, token)
-    return row && linkOf(row)
+    return row && toSignInLink(row)
   }
 
-  /** Uses a welcome link or an invitation. @throws {LinkExpired | UserError} */
+  /** Uses a welcome link or an invitation. @throws {LinkExpiredError | UserError} */
   async accept(token: string, given: NewUser): Promise<User> {
-    const name = checkedName(given.name)
-    const email = checkedEmail(given.email)
+    const name = parseName(given.name)
+    const email = parseEmail(given.email)
     const fault = passwordError(given.password)
     if (fault) throw new UserError(fault, 'password')
-    const password_hash = await hashOfPassword(given.password)
+    const password_hash = await hashPassword(given.password)
     return this.#store.write(async (tx) => {
       const link = await this.#end(tx, token, ['welcome', 'invitation'])
-      await refuseTaken(tx, email, link.user_id)
+      await requireUniqueEmail(tx, email, link.user_id)
       const row = {
         id: link.user_id ?? uuid(),
         account_id: link.account_id,
@@ -140,39 +140,39 @@ export class SignInLinks {
       }
       if (link.user_id === null) await tx.query.insertInto('users').values(row).execute()
       else await claim(tx, row)
-      const user = userOf(row)
+      const user = toUser(row)
       const details = { how: link.kind, role: user.role }
-      await record(tx, user.accountId, { action: 'user.joined', by: actorOf(user), details })
+      await recordAudit(tx, user.accountId, { action: 'user.joined', by: toActor(user), details })
       return user
     })
   }
 
-  /** Uses a sign-in link. @throws {LinkExpired} */
-  async use(token: string): Promise<User> {
+  /** Uses a sign-in link. @throws {LinkExpiredError} */
+  async useSignInLink(token: string): Promise<User> {
     return this.#store.write(async (tx) => {
       const link = await this.#end(tx, token, ['signIn'])
       const user = tx.query.selectFrom('users').selectAll().where('id', '=', link.user_id)
       const row = await user.where('removed_at', 'is', null).executeTakeFirst()
-      if (!row) throw new LinkExpired()
-      return userOf(row)
+      if (!row) throw new LinkExpiredError()
+      return toUser(row)
     })
   }
 
   /** Invitations of the account that still work, the newest first. */
-  async invitations(accountId: string): Promise<SignInLink[]> {
+  async listInvitations(accountId: string): Promise<SignInLink[]> {
     const rows = this.#working(this.#store.read).where('account_id', '=', accountId).where('kind', '=', 'invitation')
-    return (await rows.orderBy('id', 'desc').execute()).map(linkOf)
+    return (await rows.orderBy('id', 'desc').execute()).map(toSignInLink)
   }
 
   /** Withdraws an invitation; false when there is no such one that still works. */
-  async withdraw(accountId: string, id: string, by: Actor): Promise<boolean> {
+  async withdrawInvitation(accountId: string, id: string, by: Actor): Promise<boolean> {
     return this.#store.write(async (tx) => {
       const found = this.#working(tx).where('account_id', '=', accountId).where('kind', '=', 'invitation')
       const row = await found.where('id', '=', id).executeTakeFirst()
       if (!row) return false
       await tx.query.updateTable('sign_in_links').set({ ended_at: this.#now() }).where('id', '=', id).execute()
       const subject = { id, name: row.label ?? '' }
-      await record(tx, accountId, { action: 'user.invitationWithdrawn', by, subject })
+      await recordAudit(tx, accountId, { action: 'user.invitationWithdrawn', by, subject })
       return true
     })
   }
@@ -200,19 +200,19 @@ export class SignInLinks {
       .where('expires_at', '>', this.#now())
       .returningAll()
       .executeTakeFirst()
-    if (!result) throw new LinkExpired()
+    if (!result) throw new LinkExpiredError()
     return result
   }
 
   async #replace(tx: Transaction, link: NewLink & { kind: 'welcome' | 'signIn'; userId: string }): Promise<string> {
-    await endLinksTo(tx, link.userId, [link.kind], this.#now())
+    await endLinksForUser(tx, link.userId, [link.kind], this.#now())
     return this.#insert(tx, link)
   }
 
   async #insert(tx: Transaction, link: NewLink): Promise<string> {
     const token = randomBytes(24).toString('base64url')
     const at = this.#now()
-    await forgetOldLinks(tx, at)
+    await deleteOldLinks(tx, at)
     await tx.query
       .insertInto('sign_in_links')
       .values({
@@ -237,16 +237,16 @@ function hashOfToken(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
 
-/** The user who came with the account takes a name, unless they have one already. @throws {LinkExpired} */
+/** The user who came with the account takes a name, unless they have one already. @throws {LinkExpiredError} */
 async function claim({ query }: Transaction, { id, name, email, password_hash }: Claimed): Promise<void> {
   const user = query.updateTable('users').set({ name, email, password_hash }).where('id', '=', id)
   const result = await user.where('email', 'is', null).executeTakeFirst()
-  if (result.numUpdatedRows === 0n) throw new LinkExpired()
+  if (result.numUpdatedRows === 0n) throw new LinkExpiredError()
 }
 
 type Claimed = { id: string; name: string; email: string; password_hash: string }
 
-function linkOf(row: SignInLinksTable): SignInLink {
+function toSignInLink(row: SignInLinksTable): SignInLink {
   return {
     id: row.id,
     kind: row.kind as LinkKind,

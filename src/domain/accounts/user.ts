@@ -25,7 +25,7 @@ export type UserRow = Pick<
   'id' | 'account_id' | 'name' | 'email' | 'created_at' | 'last_signed_in_at' | 'password_hash'
 > & { role: string }
 
-export function userOf(row: UserRow): User {
+export function toUser(row: UserRow): User {
   return {
     id: row.id,
     accountId: row.account_id,
@@ -38,7 +38,7 @@ export function userOf(row: UserRow): User {
 }
 
 /** The user as the audit log names whoever acts. */
-export function actorOf({ id, name }: User): Actor {
+export function toActor({ id, name }: User): Actor {
   return { kind: 'user', id, name }
 }
 
@@ -53,7 +53,7 @@ export class UserError extends Error {
 }
 
 /** Trims a name. @throws {UserError} */
-export function checkedName(text: string): string {
+export function parseName(text: string): string {
   const name = text.trim()
   const fault = nameError(name)
   if (fault) throw new UserError(fault, 'name')
@@ -61,7 +61,7 @@ export function checkedName(text: string): string {
 }
 
 /** Trims an e-mail address and puts it into lower case. @throws {UserError} */
-export function checkedEmail(text: string): string {
+export function parseEmail(text: string): string {
   const email = text.trim().toLowerCase()
   if (email === '') throw new UserError('Enter an e-mail address.', 'email')
   // As a browser's own check; no mail is sent that could prove more.

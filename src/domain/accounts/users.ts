@@ -2,11 +2,11 @@
 
 import type { Store, Transaction } from '../../storage/store.ts'
 import * as apiKeys from '../api-keys/api-keys.sql.ts'
-import { type Actor, record } from '../audit-log/audit-log.ts'
-import { endLinksBy, endLinksTo, refuseLastOwner, refuseTaken } from './accounts.sql.ts'
-import { hashOfPassword, isPassword, passwordError } from './password.ts'
-import { endSessionsOf } from './sessions.ts'
-import { actorOf, checkedEmail, checkedName, type Role, type User, UserError, type UserRow, userOf } from './user.ts'
+import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
+import { endLinksCreatedBy, endLinksForUser, requireAnotherOwner, requireUniqueEmail } from './accounts.sql.ts'
+import { hashPassword, passwordError, verifyPassword } from './password.ts'
+import { deleteUserSessions } from './sessions.ts'
+import { parseEmail, parseName, type Role, toActor, toUser, type User, UserError, type UserRow } from './user.ts'
 
 const findSql = `SELECT id, account_id, name, email, role, password_hash, created_at, last_signed_in_at FROM users
   WHERE id = ? AND removed_at IS NULL`
@@ -21,13 +21,13 @@ export class Users {
   /** `undefined` for one who was removed. */
   async get(id: string): Promise<User | undefined> {
     const [row] = await this.#store.read.all<UserRow>(findSql, [id])
-    return row && userOf(row)
+    return row && toUser(row)
   }
 
   /** The account's users, the longest there first. */
   async list(accountId: string): Promise<User[]> {
     const rows = this.#store.read.query.selectFrom('users').selectAll().where('account_id', '=', accountId)
-    return (await rows.where('removed_at', 'is', null).orderBy('id').execute()).map(userOf)
+    return (await rows.where('removed_at', 'is', null).orderBy('id').execute()).map(toUser)
   }
 
   /** Everyone in the account by id, those who were removed among them, as what they made shows them. */
@@ -38,19 +38,19 @@ export class Users {
   }
 
   /** The user with this e-mail address and password; nothing tells which of them was wrong. */
-  async withPassword(email: string, password: string): Promise<User | undefined> {
+  async authenticate(email: string, password: string): Promise<User | undefined> {
     const { query } = this.#store.read
     const user = query.selectFrom('users').selectAll().where('email', '=', email.trim().toLowerCase())
     const row = await user.where('removed_at', 'is', null).executeTakeFirst()
-    return (await isPassword(password, row?.password_hash ?? null)) && row ? userOf(row) : undefined
+    return (await verifyPassword(password, row?.password_hash ?? null)) && row ? toUser(row) : undefined
   }
 
   /** Notes that the user has signed in. */
-  async signedIn(user: User, how: 'password' | 'link'): Promise<void> {
+  async recordSignIn(user: User, how: 'password' | 'link'): Promise<void> {
     const at = Date.now()
     await this.#store.write(async (tx) => {
       await tx.query.updateTable('users').set({ last_signed_in_at: at }).where('id', '=', user.id).execute()
-      await record(tx, user.accountId, { action: 'user.signedIn', by: actorOf(user), details: { how } })
+      await recordAudit(tx, user.accountId, { action: 'user.signedIn', by: toActor(user), details: { how } })
     })
   }
 
@@ -60,21 +60,21 @@ export class Users {
    * @param current as for `changePassword`; asked for where the e-mail address is another.
    * @throws {UserError}
    */
-  async describe(user: User, given: { name: string; email: string }, current: string | undefined): Promise<void> {
-    const name = checkedName(given.name)
-    const email = checkedEmail(given.email)
+  async updateProfile(user: User, given: { name: string; email: string }, current: string | undefined): Promise<void> {
+    const name = parseName(given.name)
+    const email = parseEmail(given.email)
     if (email !== user.email) await this.#refuseWrong(user, current)
     await this.#store.write(async (tx) => {
-      await refuseTaken(tx, email, user.id)
+      await requireUniqueEmail(tx, email, user.id)
       await tx.query.updateTable('users').set({ name, email }).where('id', '=', user.id).execute()
       // Whoever has an e-mail address is not asked any more who they are.
-      await endLinksTo(tx, user.id, ['welcome'], Date.now())
+      await endLinksForUser(tx, user.id, ['welcome'], Date.now())
       const details = {
         ...(name !== user.name && { from: user.name, to: name }),
         ...(email !== user.email && { email: user.email, newEmail: email }),
       }
       if (Object.keys(details).length === 0) return
-      await record(tx, user.accountId, { action: 'user.described', by: actorOf(user), details })
+      await recordAudit(tx, user.accountId, { action: 'user.described', by: toActor(user), details })
     })
   }
 
@@ -88,19 +88,19 @@ export class Users {
     const fault = passwordError(password)
     if (fault) throw new UserError(fault, 'password')
     await this.#refuseWrong(user, current)
-    const password_hash = await hashOfPassword(password)
+    const password_hash = await hashPassword(password)
     await this.#store.write(async (tx) => {
       await tx.query.updateTable('users').set({ password_hash }).where('id', '=', user.id).execute()
-      await endSessionsOf(tx, user.id)
-      await endLinksTo(tx, user.id, ['signIn'], Date.now())
-      await record(tx, user.accountId, { action: 'user.passwordChanged', by: actorOf(user) })
+      await deleteUserSessions(tx, user.id)
+      await endLinksForUser(tx, user.id, ['signIn'], Date.now())
+      await recordAudit(tx, user.accountId, { action: 'user.passwordChanged', by: toActor(user) })
     })
   }
 
   async #refuseWrong({ id }: User, current: string | undefined): Promise<void> {
     if (current === undefined) return
     const [row] = await this.#store.read.all<UserRow>(findSql, [id])
-    if (await isPassword(current, row?.password_hash ?? null)) return
+    if (await verifyPassword(current, row?.password_hash ?? null)) return
     throw new UserError('This is not your present password.', 'currentPassword')
   }
 
@@ -109,11 +109,11 @@ export class Users {
     return this.#store.write(async (tx) => {
       const user = await this.#lock(tx, accountId, id)
       if (!user || user.role === role) return user !== undefined
-      if (role !== 'owner') await refuseLastOwner(tx, accountId, id)
+      if (role !== 'owner') await requireAnotherOwner(tx, accountId, id)
       await tx.query.updateTable('users').set({ role }).where('id', '=', id).execute()
-      if (role !== 'owner') await endLinksBy(tx, id, Date.now())
+      if (role !== 'owner') await endLinksCreatedBy(tx, id, Date.now())
       const details = { from: user.role, to: role }
-      await record(tx, accountId, { action: 'user.roleChanged', by, subject: { id, name: user.name }, details })
+      await recordAudit(tx, accountId, { action: 'user.roleChanged', by, subject: { id, name: user.name }, details })
       return true
     })
   }
@@ -128,15 +128,15 @@ export class Users {
     return this.#store.write(async (tx) => {
       const user = await this.#lock(tx, accountId, id)
       if (!user) return false
-      await refuseLastOwner(tx, accountId, id)
+      await requireAnotherOwner(tx, accountId, id)
       await tx.query.updateTable('users').set({ removed_at: at, password_hash: null }).where('id', '=', id).execute()
-      await endSessionsOf(tx, id)
-      await endLinksTo(tx, id, ['welcome', 'signIn'], at)
-      await endLinksBy(tx, id, at)
+      await deleteUserSessions(tx, id)
+      await endLinksForUser(tx, id, ['welcome', 'signIn'], at)
+      await endLinksCreatedBy(tx, id, at)
       for (const key of await apiKeys.markAllDeletedOf(tx, id, at)) {
-        await record(tx, accountId, { action: 'apiKey.deleted', by, subject: key, details: { withUser: id } })
+        await recordAudit(tx, accountId, { action: 'apiKey.deleted', by, subject: key, details: { withUser: id } })
       }
-      await record(tx, accountId, { action: 'user.removed', by, subject: { id, name: user.name } })
+      await recordAudit(tx, accountId, { action: 'user.removed', by, subject: { id, name: user.name } })
       return true
     })
   }
@@ -145,6 +145,6 @@ export class Users {
   async #lock(tx: Transaction, accountId: string, id: string): Promise<User | undefined> {
     await apiKeys.lockAccountAndUser(tx, accountId, id)
     const [row] = await tx.all<UserRow>(findSql, [id])
-    return row?.account_id === accountId ? userOf(row) : undefined
+    return row?.account_id === accountId ? toUser(row) : undefined
   }
 }

@@ -3,9 +3,9 @@ import { hash, randomUUID } from 'node:crypto'
 import { nameError } from '../display-names.ts'
 
 /** At most this many keys that are not deleted, held by one user. */
-export const heldByUserMax = 5
+export const keysPerUserMax = 5
 /** At most this many keys that are neither deleted nor expired, in one account. */
-export const activeInAccountMax = 5
+export const activeKeysPerAccountMax = 5
 
 export interface ApiKey {
   id: string
@@ -31,7 +31,7 @@ export interface Principal {
 }
 
 /** A new value: 122 bits of the system's random source as a UUID of version 4 (RFC 9562, section 5.4). */
-export function newValue(): string {
+export function generateKeyValue(): string {
   return randomUUID()
 }
 
@@ -39,7 +39,7 @@ export function newValue(): string {
  * The hash under which a key is stored. A plain SHA-256 suffices where a password would need a slow one: nobody
  * guesses 122 random bits. UUIDs compare without regard to case (RFC 9562, section 4).
  */
-export function hashOf(value: string): Buffer {
+export function hashKeyValue(value: string): Buffer {
   return hash('sha256', value.toLowerCase(), 'buffer')
 }
 
@@ -59,7 +59,7 @@ export class ApiKeyError extends Error {
 }
 
 /** Trims a key's name. @throws {ApiKeyError} */
-export function checkedName(text: string): string {
+export function parseKeyName(text: string): string {
   const name = text.trim()
   const fault = nameError(name)
   if (fault) throw new ApiKeyError('name', fault)

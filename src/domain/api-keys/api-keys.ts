@@ -1,19 +1,19 @@
 /** Creating, listing, changing and deleting API keys. Every change is in the audit log. */
 import { v7 as uuid } from 'uuid'
 import type { Store, Transaction } from '../../storage/store.ts'
-import { type Actor, record } from '../audit-log/audit-log.ts'
+import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
 import {
   type ApiKey,
   ApiKeyError,
-  activeInAccountMax,
-  checkedName,
-  hashOf,
-  heldByUserMax,
-  newValue,
+  activeKeysPerAccountMax,
+  generateKeyValue,
+  hashKeyValue,
+  keysPerUserMax,
+  parseKeyName,
   prefixOf,
 } from './api-key.ts'
 import * as rows from './api-keys.sql.ts'
-import { type Caller, Callers } from './callers.ts'
+import { ApiKeyAuthenticator, type Caller } from './callers.ts'
 
 export interface NewApiKey {
   /** The same id makes no second key, so that a request which is repeated does not. A new one unless given. */
@@ -32,14 +32,14 @@ export class ApiKeys {
   readonly knownScopes: readonly string[]
   readonly #store: Store
   readonly #now: () => number
-  readonly #callers: Callers
+  readonly #callers: ApiKeyAuthenticator
 
   /** @param knownScopes every scope that the documents' security requirements name. */
   constructor(store: Store, knownScopes: Iterable<string>, now: () => number = Date.now) {
     this.#store = store
     this.knownScopes = [...knownScopes]
     this.#now = now
-    this.#callers = new Callers(store, now)
+    this.#callers = new ApiKeyAuthenticator(store, now)
   }
 
   /**
@@ -57,7 +57,7 @@ export class ApiKeys {
    * @throws {ApiKeyError} for its name, at a limit, for scopes that may not be chosen, or when its user was removed.
    */
   async create(key: NewApiKey, by: Actor): Promise<RevealedKey> {
-    const draft = this.#draft({ ...key, name: checkedName(key.name) }, key.id)
+    const draft = this.#draft({ ...key, name: parseKeyName(key.name) }, key.id)
     await this.#store.write(async (tx) => {
       await rows.lockAccountAndUser(tx, key.accountId, key.userId)
       // Who was signed in when the request came may have been removed by now.
@@ -71,7 +71,7 @@ export class ApiKeys {
       await this.#refuseBeyondLimits(tx, key, draft.createdAt)
       await insert(tx, draft)
       const details = { prefix: draft.prefix, scopes: draft.scopes, expiresAt: draft.expiresAt }
-      await record(tx, key.accountId, { action: 'apiKey.created', by, subject: draft, details })
+      await recordAudit(tx, key.accountId, { action: 'apiKey.created', by, subject: draft, details })
     })
     return draft
   }
@@ -95,13 +95,13 @@ export class ApiKeys {
 
   /** Returns whether there is such a key. @throws {ApiKeyError} for the name. */
   async rename(accountId: string, id: string, text: string, by: Actor): Promise<boolean> {
-    const name = checkedName(text)
+    const name = parseKeyName(text)
     return this.#store.write(async (tx) => {
       const key = await rows.find(tx, accountId, id, this.#now())
       if (!key || key.name === name) return key !== undefined
       await rows.rename(tx, id, name)
       const details = { from: key.name, to: name }
-      await record(tx, accountId, { action: 'apiKey.renamed', by, subject: { id, name }, details })
+      await recordAudit(tx, accountId, { action: 'apiKey.renamed', by, subject: { id, name }, details })
       return true
     })
   }
@@ -128,13 +128,13 @@ export class ApiKeys {
       await this.#refuseBeyondLimits(tx, { accountId, userId: key.userId }, draft.createdAt)
       await insert(tx, draft)
       const details = { replaces: id, prefix: draft.prefix }
-      await record(tx, accountId, { action: 'apiKey.rotated', by, subject: draft, details })
+      await recordAudit(tx, accountId, { action: 'apiKey.rotated', by, subject: draft, details })
       return draft
     })
   }
 
   /** Whether the user could create one more key now, and if not, why. */
-  async refusal(accountId: string, userId: string): Promise<ApiKeyError | undefined> {
+  async findLimitError(accountId: string, userId: string): Promise<ApiKeyError | undefined> {
     const keys = await this.list(accountId)
     const held = keys.filter((key) => key.userId === userId).length
     return beyondLimit(held, keys.filter(({ expired }) => !expired).length)
@@ -145,7 +145,7 @@ export class ApiKeys {
   }
 
   #draft({ name, scopes, expiresAt, userId, accountId }: NewApiKey, id: string = uuid()) {
-    const value = newValue()
+    const value = generateKeyValue()
     const unused = { lastUsedAt: null, lastUsedBy: null, expired: false }
     return {
       id,
@@ -165,7 +165,7 @@ export class ApiKeys {
   async #delete(tx: Transaction, accountId: string, key: ApiKey, by: Actor, details = {}): Promise<boolean> {
     if (!(await rows.markDeleted(tx, accountId, key.id, this.#now()))) return false
     const known = { ...details, prefix: key.prefix, lastUsedAt: key.lastUsedAt }
-    await record(tx, accountId, { action: 'apiKey.deleted', by, subject: key, details: known })
+    await recordAudit(tx, accountId, { action: 'apiKey.deleted', by, subject: key, details: known })
     return true
   }
 
@@ -194,11 +194,11 @@ export class ApiKeys {
 }
 
 function beyondLimit(held: number, active: number): ApiKeyError | undefined {
-  if (held >= heldByUserMax) {
+  if (held >= keysPerUserMax) {
     const message = `This user holds ${held} API keys, the most there can be: delete one first.`
     return new ApiKeyError('userLimit', message)
   }
-  if (active >= activeInAccountMax) {
+  if (active >= activeKeysPerAccountMax) {
     const message = `This account has ${active} active API keys, the most there can be: delete one first.`
     return new ApiKeyError('accountLimit', message)
   }
@@ -206,5 +206,5 @@ function beyondLimit(held: number, active: number): ApiKeyError | undefined {
 }
 
 async function insert(tx: Transaction, { value, ...key }: RevealedKey & { accountId: string }): Promise<void> {
-  await rows.insert(tx, { ...key, hash: hashOf(value) })
+  await rows.insert(tx, { ...key, hash: hashKeyValue(value) })
 }

@@ -1,8 +1,8 @@
 /** Who calls with which API key: the look-up that every request makes, and the notes of when keys were used. */
 
 import type { Store } from '../../storage/store.ts'
-import { record } from '../audit-log/audit-log.ts'
-import { hashOf, type Principal } from './api-key.ts'
+import { recordAudit } from '../audit-log/audit-log.ts'
+import { hashKeyValue, type Principal } from './api-key.ts'
 import * as rows from './api-keys.sql.ts'
 
 export interface Caller {
@@ -22,7 +22,7 @@ const noteMilliseconds = 5000
 /** A deleted key that is used again and again is noted this often. */
 const lateUseMilliseconds = 60 * 60 * 1000
 
-export class Callers {
+export class ApiKeyAuthenticator {
   readonly #store: Store
   readonly #now: () => number
   readonly #uses = new Map<string, rows.Use>()
@@ -71,7 +71,7 @@ export class Callers {
   }
 
   async #lookUp(value: string, from: string | undefined): Promise<Caller | undefined> {
-    const hash = hashOf(value)
+    const hash = hashKeyValue(value)
     const key = await rows.findByHash(this.#store.read, hash)
     if (!key) {
       if (from !== undefined) await this.#lookAtDeleted(hash, from)
@@ -111,7 +111,7 @@ export class Callers {
       for (const [id, { accountId, name, use }] of lateUses) {
         const by = { kind: 'caller', id: null, name: use.by ?? 'somebody' } as const
         const entry = { action: 'apiKey.usedAfterDeletion', by, subject: { id, name }, at: use.at } as const
-        await record(tx, accountId, entry)
+        await recordAudit(tx, accountId, entry)
       }
     })
     await written.catch((error) => {

@@ -61,7 +61,7 @@ export interface AuditEntry {
 export type NewEntry = Pick<AuditEntry, 'action' | 'by'> & Partial<Pick<AuditEntry, 'subject' | 'details' | 'at'>>
 
 /** Writes an entry in the transaction of what it tells of. */
-export async function record({ query }: Transaction, accountId: string, entry: NewEntry): Promise<void> {
+export async function recordAudit({ query }: Transaction, accountId: string, entry: NewEntry): Promise<void> {
   const { action, by, subject = null, details = {}, at = Date.now() } = entry
   await query
     .insertInto('audit_log')

@@ -4,7 +4,7 @@ import type { components } from '../../../generated/browser-context.alpha/types.
 import { invalidRequest, notFound } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { BrowserContext, BrowserContexts } from './browser-contexts.ts'
-import type { ContextVersions, HeldBy } from './context-versions.ts'
+import type { ContextInUse, ContextVersions } from './context-versions.ts'
 
 type Wire = components['schemas']['BrowserContext']
 
@@ -68,7 +68,7 @@ export function browserContextOperations(parts: BrowserContextDependencies): Bro
   }
 }
 
-function inUse({ heldByRunId }: HeldBy) {
+function inUse({ heldByRunId }: ContextInUse) {
   const detail = `Run ${heldByRunId} holds the browser context. Wait for its end, or cancel it. Nothing was stored.`
   return { status: 409, problem: { kind: 'browser-context-in-use', detail } } as const
 }

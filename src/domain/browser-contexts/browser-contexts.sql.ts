@@ -6,7 +6,7 @@ import type { BrowserContextsRow } from '../../storage/tables.ts'
 /** A context with what is told of its current version. */
 export type ContextRow = BrowserContextsRow & { size_bytes: number | null; cookie_domains: string | null }
 
-export function contextsOf({ query }: Transaction, accountId: string) {
+export function selectContexts({ query }: Transaction, accountId: string) {
   return query
     .selectFrom('browser_contexts')
     .leftJoin('browser_context_versions', 'browser_context_versions.id', 'browser_contexts.version_id')
@@ -19,10 +19,10 @@ export function contextsOf({ query }: Transaction, accountId: string) {
 export async function findContext(tx: Transaction, accountId: string, id: string): Promise<ContextRow | undefined> {
   const known = parseId(id)
   if (known === undefined) return undefined
-  return contextsOf(tx, accountId).where('browser_contexts.id', '=', known).executeTakeFirst()
+  return selectContexts(tx, accountId).where('browser_contexts.id', '=', known).executeTakeFirst()
 }
 
-export async function isTaken({ query }: Transaction, accountId: string, name: string): Promise<boolean> {
+export async function isContextNameTaken({ query }: Transaction, accountId: string, name: string): Promise<boolean> {
   const row = query.selectFrom('browser_contexts').select('id').where('account_id', '=', accountId)
   return (await row.where('name', '=', name).executeTakeFirst()) !== undefined
 }

@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { v7 as uuid } from 'uuid'
 import type { Cursors } from '../../storage/cursors.ts'
 import { ignoreUnavailable, type Store } from '../../storage/store.ts'
-import { type Actor, record } from '../audit-log/audit-log.ts'
-import { type ContextRow, contextsOf, findContext, isTaken } from './browser-contexts.sql.ts'
-import { eraseSome } from './context-erasure.ts'
+import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
+import { type ContextRow, findContext, isContextNameTaken, selectContexts } from './browser-contexts.sql.ts'
+import { eraseBatch } from './context-erasure.ts'
 
 /** `inUse` while a run holds it, `empty` before its first version. */
 export type BrowserContextStatus = 'empty' | 'ready' | 'inUse'
@@ -47,9 +47,9 @@ export class BrowserContexts {
     const at = Date.now()
     const row = { id, account_id: accountId, name: name ?? `context-${id.slice(-12)}`, created_at: at, updated_at: at }
     const made = await this.#store.write(async (tx) => {
-      if (await isTaken(tx, accountId, row.name)) return false
+      if (await isContextNameTaken(tx, accountId, row.name)) return false
       await tx.query.insertInto('browser_contexts').values(row).execute()
-      if (actor) await record(tx, accountId, { action: 'browserContext.created', by: actor, subject: row })
+      if (actor) await recordAudit(tx, accountId, { action: 'browserContext.created', by: actor, subject: row })
       return true
     })
     return made ? this.get(accountId, id) : undefined
@@ -65,7 +65,7 @@ export class BrowserContexts {
     const list = JSON.stringify(['browser-contexts', accountId])
     const after = cursor === undefined ? undefined : this.#cursors.read(list, cursor)
     if (cursor !== undefined && after === undefined) return undefined
-    let rows = contextsOf(this.#store.read, accountId)
+    let rows = selectContexts(this.#store.read, accountId)
     if (after !== undefined) rows = rows.where('browser_contexts.id', '<', after)
     const found = await rows
       .orderBy('browser_contexts.id', 'desc')
@@ -85,13 +85,13 @@ export class BrowserContexts {
     return this.#store.write(async (tx) => {
       const row = await findContext(tx, accountId, id)
       if (!row) return 'noSuchContext'
-      if (row.name !== name && (await isTaken(tx, accountId, name))) return 'nameTaken'
+      if (row.name !== name && (await isContextNameTaken(tx, accountId, name))) return 'nameTaken'
       const change = { name, updated_at: Date.now() }
       await tx.query.updateTable('browser_contexts').set(change).where('id', '=', row.id).execute()
       if (actor && row.name !== name) {
         const details = { from: row.name, to: name }
         const subject = { id: row.id, name }
-        await record(tx, accountId, { action: 'browserContext.renamed', by: actor, subject, details })
+        await recordAudit(tx, accountId, { action: 'browserContext.renamed', by: actor, subject, details })
       }
       return contextOf({ ...row, ...change })
     })
@@ -102,8 +102,8 @@ export class BrowserContexts {
     const deleted = await this.#store.write(async (tx) => {
       const row = await findContext(tx, accountId, id)
       if (!row) return false
-      if (actor) await record(tx, accountId, { action: 'browserContext.deleted', by: actor, subject: row })
-      return { id: row.id, more: await eraseSome(tx, row.id, Date.now()) }
+      if (actor) await recordAudit(tx, accountId, { action: 'browserContext.deleted', by: actor, subject: row })
+      return { id: row.id, more: await eraseBatch(tx, row.id, Date.now()) }
     })
     // What cannot be done now is left to upkeep, and the store's files to the next deletion.
     if (deleted) await this.#eraseRest(deleted).catch(ignoreUnavailable)
@@ -113,7 +113,7 @@ export class BrowserContexts {
   async #eraseRest(deleted: { id: string; more: boolean }): Promise<void> {
     for (let { more } = deleted; more; ) {
       await delay(pauseMilliseconds)
-      more = await this.#store.write((tx) => eraseSome(tx, deleted.id, Date.now()))
+      more = await this.#store.write((tx) => eraseBatch(tx, deleted.id, Date.now()))
     }
     await this.#store.scrub()
   }

@@ -30,7 +30,7 @@ interface Erased {
 }
 
 /** Erases the newest versions of the context, and the context with the last of them. Returns whether there are more. */
-export async function eraseSome(tx: Transaction, contextId: string, at: number): Promise<boolean> {
+export async function eraseBatch(tx: Transaction, contextId: string, at: number): Promise<boolean> {
   await erase(tx, await tx.all<Erased>(versionsSql, [contextId]))
   const more = (await tx.all(moreSql, [contextId])).length > 0
   await tx.all(more ? markSql : forgetSql, more ? [at, `\n${contextId}`, contextId] : [contextId])
@@ -57,7 +57,7 @@ export function unfinishedErasures(now: () => number): PurgeTarget {
     },
     remove: async (tx) => {
       const contextId = await first(tx)
-      if (contextId !== undefined) await eraseSome(tx, contextId, now())
+      if (contextId !== undefined) await eraseBatch(tx, contextId, now())
     },
   }
 }

@@ -29,12 +29,12 @@ export async function acquireContextLease(
 }
 
 /** Notes that a run was started with the context, which only reads it. */
-export async function noteUse(tx: Transaction, contextId: string, at: number): Promise<void> {
+export async function recordContextUse(tx: Transaction, contextId: string, at: number): Promise<void> {
   await tx.all(useSql, [at, contextId])
 }
 
 /** Whether a run holds the context. */
-export async function isLeaseCurrent(tx: Transaction, contextId: string): Promise<boolean> {
+export async function isContextLeased(tx: Transaction, contextId: string): Promise<boolean> {
   const [row] = await tx.all<{ held_by_run_id: string | null }>(holderSql, [contextId])
   return (row?.held_by_run_id ?? null) !== null
 }

@@ -7,10 +7,10 @@ import type { Encryption } from '../../storage/encryption.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { BrowserContextVersionsTable } from '../../storage/tables.ts'
-import { type Actor, record } from '../audit-log/audit-log.ts'
-import { type ContextRow, contextsOf, findContext } from './browser-contexts.sql.ts'
+import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
+import { type ContextRow, findContext, selectContexts } from './browser-contexts.sql.ts'
 import type { ContextLease } from './context-lease.ts'
-import { emptyState, summaryOf } from './storage-state.ts'
+import { emptyState, summarizeState } from './storage-state.ts'
 
 /** Who writes a version. */
 export type Writer = { runId: string } | { apiKeyId: string } | { userId: string }
@@ -30,13 +30,13 @@ export interface Version {
 }
 
 /** A version that is written and does not count yet. */
-export interface Staged {
+export interface StagedVersion {
   id: string
   contextId: string
 }
 
 /** The context is the run's alone at the moment; nothing was stored. */
-export interface HeldBy {
+export interface ContextInUse {
   heldByRunId: string
 }
 
@@ -55,7 +55,7 @@ export class ContextVersions {
   /** The storage state that runs start with, as JSON text; `undefined` when the account has no such context. */
   async read(accountId: string, contextId: string): Promise<string | undefined> {
     // In one statement: the version may be replaced, and removed, between two.
-    const contexts = contextsOf(this.#store.read, accountId).select('browser_context_versions.state')
+    const contexts = selectContexts(this.#store.read, accountId).select('browser_context_versions.state')
     const id = parseId(contextId)
     const row = id && (await contexts.where('browser_contexts.id', '=', id).executeTakeFirst())
     if (!row) return undefined
@@ -89,7 +89,7 @@ export class ContextVersions {
     writer: Writer,
     restoredFrom: number | null = null,
     actor?: Actor,
-  ): Promise<Version | HeldBy | undefined> {
+  ): Promise<Version | ContextInUse | undefined> {
     const context = await findContext(this.#store.read, accountId, contextId)
     if (!context) return undefined
     // Again at the commit; but what is refused anyway need not be encrypted first.
@@ -125,9 +125,9 @@ export class ContextVersions {
     state: string,
     writer: Writer,
     restoredFrom: number | null = null,
-  ): Promise<Staged | undefined> {
+  ): Promise<StagedVersion | undefined> {
     const id = uuid()
-    const { sizeBytes, cookieDomains } = summaryOf(state)
+    const { sizeBytes, cookieDomains } = summarizeState(state)
     const row = {
       id,
       browser_context_id: contextId,
@@ -164,17 +164,21 @@ export class ContextVersions {
    * Gives the staged version its number, in the transaction of the run's end. False when it is the run's to write no
    * more: the context was deleted, or another has held it since.
    */
-  async countFor(tx: Transaction, staged: Staged, hold: ContextLease): Promise<boolean> {
+  async commitForRun(tx: Transaction, staged: StagedVersion, hold: ContextLease): Promise<boolean> {
     const counted = await this.#count(tx, staged, hold)
     return counted !== undefined && 'number' in counted
   }
 
   /** Gives a staged version up. */
-  async drop({ query }: Transaction, { id }: Staged): Promise<void> {
+  async discard({ query }: Transaction, { id }: StagedVersion): Promise<void> {
     await query.deleteFrom('browser_context_versions').where('id', '=', id).execute()
   }
 
-  async #count(tx: Transaction, staged: Staged, hold?: ContextLease): Promise<Version | HeldBy | undefined> {
+  async #count(
+    tx: Transaction,
+    staged: StagedVersion,
+    hold?: ContextLease,
+  ): Promise<Version | ContextInUse | undefined> {
     const { id, contextId } = staged
     const { query } = tx
     const contexts = query.selectFrom('browser_contexts').selectAll().where('id', '=', contextId)
@@ -182,7 +186,7 @@ export class ContextVersions {
     if (!context || context.deleted_at !== null) return undefined
     const isHeldAsExpected = context.held_by_run_id === (hold?.runId ?? null) && (!hold || context.fence === hold.fence)
     if (!isHeldAsExpected) {
-      await this.drop(tx, staged)
+      await this.discard(tx, staged)
       return { heldByRunId: context.held_by_run_id ?? '' }
     }
     const version = context.version + 1
@@ -217,7 +221,7 @@ async function recordVersion(tx: Transaction, { id, account_id, name }: ContextR
   const { number, restoredFrom } = version
   const details = { version: number, ...(restoredFrom !== null && { restoredFrom }) }
   const action = restoredFrom === null ? 'browserContext.stateReplaced' : 'browserContext.restored'
-  await record(tx, account_id, { action, by, subject: { id, name }, details })
+  await recordAudit(tx, account_id, { action, by, subject: { id, name }, details })
 }
 
 /** Not the state, which may be large. */

@@ -11,7 +11,7 @@ export const emptyState = JSON.stringify({ cookies: [], origins: [] })
 export const domainLengthMax = 253
 
 /** How many are told of a state, as the document has it. */
-const domainsToldMax = 100
+const cookieDomainsMax = 100
 
 /** As much of a storage state as the service looks at. */
 export interface StorageState {
@@ -26,14 +26,14 @@ export interface StateSummary {
   cookieDomains: string[]
 }
 
-export function summaryOf(text: string): StateSummary {
+export function summarizeState(text: string): StateSummary {
   const { cookies } = JSON.parse(text) as StorageState
   const domains = new Set(cookies.map(({ domain }) => domain))
-  return { sizeBytes: Buffer.byteLength(text), cookieDomains: [...domains].sort().slice(0, domainsToldMax) }
+  return { sizeBytes: Buffer.byteLength(text), cookieDomains: [...domains].sort().slice(0, cookieDomainsMax) }
 }
 
 /** How long the longest domain of its cookies is. @throws when one has none. */
-export function longestDomain(text: string): number {
+export function longestDomainLength(text: string): number {
   const { cookies } = JSON.parse(text) as StorageState
   return cookies.reduce((length, { domain }) => Math.max(length, [...domain].length), 0)
 }
@@ -67,7 +67,7 @@ function keyOf({ name, domain, path, origin }: Named): string {
 const maskedLengthMin = 8
 
 /** The values of its cookies that no log may show. */
-export function cookieValues(text: string): string[] {
+export function secretCookieValues(text: string): string[] {
   const { cookies } = JSON.parse(text) as StorageState
   return cookies.map(({ value }) => value).filter((value) => value.length >= maskedLengthMin)
 }

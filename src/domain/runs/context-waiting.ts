@@ -7,8 +7,8 @@ import type { Transaction } from '../../storage/store.ts'
 import {
   acquireContextLease,
   type ContextLease,
-  isLeaseCurrent,
-  noteUse,
+  isContextLeased,
+  recordContextUse,
   releaseContextLease,
 } from '../browser-contexts/context-lease.ts'
 import { type Dispatcher, type ReadyRun, readyColumns } from './dispatcher.ts'
@@ -53,13 +53,13 @@ export async function leaseContextFor(
 ): Promise<ContextLease | null | 'wait'> {
   if (run.browser_context_id === null) return null
   if (run.persist_context === 'never') {
-    await noteUse(tx, run.browser_context_id, at)
+    await recordContextUse(tx, run.browser_context_id, at)
     return null
   }
   const hold = await acquireContextLease(tx, run.browser_context_id, run.id, at)
   if (hold) return hold
   // One that was deleted cannot be waited for: the run is told so when it asks for its browser.
-  if (!(await isLeaseCurrent(tx, run.browser_context_id))) return null
+  if (!(await isContextLeased(tx, run.browser_context_id))) return null
   await tx.all(waitSql, [run.id])
   return 'wait'
 }

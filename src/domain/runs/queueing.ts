@@ -32,7 +32,7 @@ export type Queued =
   | { kind: 'noSuchWorkflow' }
   | { kind: 'noSuchBrowserContext' }
   | { kind: 'usesNoBrowser' }
-  | { kind: 'variablesMisfit'; misfits: VariableError[] }
+  | { kind: 'variablesInvalid'; errors: VariableError[] }
   | { kind: 'idempotencyConflict' }
   | { kind: 'tooManyQueuedRuns'; queuedMax: number }
 

@@ -48,9 +48,9 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
       if (queued.kind === 'usesNoBrowser') return usesNoBrowser
       if (queued.kind === 'idempotencyConflict') return idempotencyConflict
       if (queued.kind === 'tooManyQueuedRuns') return tooManyQueuedRuns(queued)
-      if (queued.kind === 'variablesMisfit') {
+      if (queued.kind === 'variablesInvalid') {
         const below = (pointer: string) => `/variableData${pointer}`
-        return invalidRequest(queued.misfits.map(({ pointer, detail }) => ({ pointer: below(pointer), detail })))
+        return invalidRequest(queued.errors.map(({ pointer, detail }) => ({ pointer: below(pointer), detail })))
       }
       const wait = preferredWait(header.Prefer)
       // The run is stored by now; if it cannot be waited for, the 202 is true all the same.

@@ -91,7 +91,7 @@ export class Runs {
     const identity = request.idempotencyKey === undefined ? undefined : identityOf(request)
     const earlierSecrets = await this.#earlierSecrets(by, request)
     const checked = this.#workflows.checkVariables(workflow.id, request.variables, earlierSecrets)
-    if ('misfits' in checked) return { kind: 'variablesMisfit', misfits: checked.misfits }
+    if ('errors' in checked) return { kind: 'variablesInvalid', errors: checked.errors }
 
     const id = uuid()
     const createdAt = momentOf(id)

@@ -7,7 +7,7 @@ import { registerHooks } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { WorkflowDefinition } from './define-workflow.ts'
-import { type Workflow, WorkflowError, workflowOf } from './workflow.ts'
+import { parseWorkflow, type Workflow, WorkflowError } from './workflow.ts'
 
 export interface LoadedWorkflow extends Workflow {
   run: WorkflowDefinition<object, object, true>['run']
@@ -23,7 +23,7 @@ export async function loadWorkflows(directory: string): Promise<Map<string, Load
   const paths = new Map<string, string>()
   for (const path of await modulesIn(directory)) {
     const definition = await load(path)
-    const workflow = workflowOf(path, definition)
+    const workflow = parseWorkflow(path, definition)
     const other = paths.get(workflow.id)
     if (other) throw new WorkflowError(`${other} and ${path} have the same id "${workflow.id}": rename one of them.`)
     paths.set(workflow.id, path)

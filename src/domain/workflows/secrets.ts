@@ -11,7 +11,7 @@ export type Secrets = Record<string, unknown>
 type Json = Record<string, unknown>
 
 /** A copy of `value` in which each member that `pointers` name is masked, and what stood there. */
-export function takeSecrets(value: Json, pointers: readonly string[]): { masked: Json; secrets: Secrets } {
+export function extractSecrets(value: Json, pointers: readonly string[]): { masked: Json; secrets: Secrets } {
   const masked = structuredClone(value)
   const secrets: Secrets = {}
   for (const pointer of [...new Set(pointers)].sort()) {
@@ -24,7 +24,7 @@ export function takeSecrets(value: Json, pointers: readonly string[]): { masked:
 }
 
 /** The inverse of takeSecrets. */
-export function putSecrets(masked: Json, secrets: Secrets): Json {
+export function insertSecrets(masked: Json, secrets: Secrets): Json {
   const value = structuredClone(masked)
   for (const [pointer, secret] of Object.entries(secrets)) {
     const place = placeOf(value, pointer)
@@ -35,14 +35,14 @@ export function putSecrets(masked: Json, secrets: Secrets): Json {
 
 /** A copy of `value` in which each secret stands where its mask did, and where that was; `value` itself where it was not. */
 export function restoreSecrets(value: Json, secrets: Secrets): { value: Json; restored: string[] } {
-  const restored = maskedAt(value, Object.keys(secrets))
+  const restored = findMasked(value, Object.keys(secrets))
   if (restored.length === 0) return { value, restored }
   const meant = Object.fromEntries(restored.map((pointer) => [pointer, secrets[pointer]]))
-  return { value: putSecrets(value, meant), restored }
+  return { value: insertSecrets(value, meant), restored }
 }
 
 /** Those of `pointers` at which the mask stands. */
-export function maskedAt(value: Json, pointers: readonly string[]): string[] {
+export function findMasked(value: Json, pointers: readonly string[]): string[] {
   return [...new Set(pointers)].filter((pointer) => {
     const place = placeOf(value, pointer)
     return place?.holder[place.key] === mask
@@ -50,7 +50,7 @@ export function maskedAt(value: Json, pointers: readonly string[]): string[] {
 }
 
 /** Whether anything but the mask can be seen at `pointer`. */
-export function shownAt(value: Json, pointer: string): boolean {
+export function isShownAt(value: Json, pointer: string): boolean {
   const place = placeOf(value, pointer)
   return place !== undefined && place.holder[place.key] !== mask
 }
@@ -75,7 +75,7 @@ const maskedLengthMin = wordLengthMin
 const fewWords = 16
 
 /** A function that masks every occurrence of a secret in the strings of a JSON value. */
-export function redactor(secrets: Secrets): <Value>(value: Value) => Value {
+export function createRedactor(secrets: Secrets): <Value>(value: Value) => Value {
   const values = Object.values(secrets)
     .flatMap(stringsOf)
     .filter((word) => word.length >= maskedLengthMin)

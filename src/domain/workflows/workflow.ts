@@ -26,21 +26,21 @@ const timeLimitSecondsMax = 7 * 24 * 60 * 60
 /** How long the modules of WORKFLOWS_DIR may take to load. */
 export const loadSecondsMax = 20
 
-export function refusedAsTooSlow(directory: string, seconds: number): WorkflowError {
+export function loadTimeoutError(directory: string, seconds: number): WorkflowError {
   return new WorkflowError(
     `The modules of WORKFLOWS_DIR (${directory}) have not loaded within ${seconds} seconds: look for a top-level await or a loop that does not end.`,
   )
 }
 
 /** @param how for example `exit code 1`. */
-export function refusedAsEnded(directory: string, how: string): WorkflowError {
+export function loadExitError(directory: string, how: string): WorkflowError {
   return new WorkflowError(`A module of WORKFLOWS_DIR (${directory}) ended its process while it was loaded (${how}).`)
 }
 
 const idPattern = /^[A-Za-z0-9._-]{1,128}$/
 
 /** Reads the default export of the module at `path`. */
-export function workflowOf(path: string, definition: unknown): Workflow {
+export function parseWorkflow(path: string, definition: unknown): Workflow {
   const refuse = (rule: string): never => {
     throw new WorkflowError(`${path} is not a workflow: ${rule}.`)
   }

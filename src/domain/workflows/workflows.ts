@@ -7,12 +7,12 @@ import addFormats from 'ajv-formats'
 import { environmentWithoutSecrets } from '../../config.ts'
 import { toPointer } from '../../openapi/json-pointer.ts'
 import type { Description } from './describe-workflows.ts'
-import { maskedAt, restoreSecrets, type Secrets, shownAt, takeSecrets } from './secrets.ts'
+import { extractSecrets, findMasked, isShownAt, restoreSecrets, type Secrets } from './secrets.ts'
 import {
   type JsonSchema,
+  loadExitError,
   loadSecondsMax,
-  refusedAsEnded,
-  refusedAsTooSlow,
+  loadTimeoutError,
   type Workflow,
   WorkflowError,
 } from './workflow.ts'
@@ -24,7 +24,7 @@ export interface VariableError {
 }
 
 export type CheckedVariables =
-  | { misfits: VariableError[] }
+  | { errors: VariableError[] }
   /** With the schema's defaults filled in, every secret masked, and what was masked. */
   | { masked: Record<string, unknown>; secrets: Secrets }
 
@@ -84,28 +84,28 @@ export class Workflows {
     const pointers = this.#secretPointers
     if (fits && pointers.length === 0 && restored.length === 0) return { masked: value, secrets: {} }
 
-    const masks = maskedAt(value, pointers)
+    const masks = findMasked(value, pointers)
     if (fits) {
-      const taken = takeSecrets(value, pointers)
+      const taken = extractSecrets(value, pointers)
       // What the schema no longer calls a secret would come to light.
-      masks.push(...restored.filter((pointer) => shownAt(taken.masked, pointer)))
+      masks.push(...restored.filter((pointer) => isShownAt(taken.masked, pointer)))
       if (masks.length === 0) return taken
     }
     const wrong = misfits(errors)
     // A secret that fits no more is not told of by its parts.
     masks.push(...restored.filter((pointer) => wrong.some((misfit) => isWithin(misfit.pointer, pointer))))
     const others = wrong.filter((misfit) => !masks.some((pointer) => isWithin(misfit.pointer, pointer)))
-    return { misfits: [...masks.map((pointer) => ({ pointer, detail: isMask })), ...others].slice(0, misfitsMax) }
+    return { errors: [...masks.map((pointer) => ({ pointer, detail: isMask })), ...others].slice(0, misfitsMax) }
   }
 
   /** Why the output does not fit, or the output with its secrets masked for good. */
-  checkOutput(id: string, output: unknown): { misfits: VariableError[] } | { masked: unknown } {
+  checkOutput(id: string, output: unknown): { errors: VariableError[] } | { masked: unknown } {
     const check = this.#of(id).output
     this.#secretPointers = []
     const errors: ErrorObject[] = []
-    if (!check(output, errors)) return { misfits: misfits(errors) }
+    if (!check(output, errors)) return { errors: misfits(errors) }
     if (this.#secretPointers.length === 0) return { masked: output }
-    const { masked } = takeSecrets(
+    const { masked } = extractSecrets(
       { output },
       this.#secretPointers.map((pointer) => `/output${pointer}`),
     )
@@ -198,10 +198,10 @@ export async function describeWorkflows(directory: string, secondsMax = loadSeco
     child.once('error', reject)
     // Not 'exit', which may come before the message.
     child.once('close', (code, signal) => {
-      reject(refusedAsEnded(directory, signal ? `signal ${signal}` : `exit code ${code}`))
+      reject(loadExitError(directory, signal ? `signal ${signal}` : `exit code ${code}`))
     })
     timer = setTimeout(() => {
-      reject(refusedAsTooSlow(directory, secondsMax))
+      reject(loadTimeoutError(directory, secondsMax))
       child.kill('SIGKILL')
     }, secondsMax * 1000)
   }).finally(() => clearTimeout(timer))

@@ -55,11 +55,11 @@ class SessionStore extends session.Store {
   /** Nothing changes a session once it has begun, so that one which has ended is not written again. */
   override set(id: string, data: session.SessionData, done: Callback = () => {}): void {
     const expiresAt = Date.now() + lifetimeMilliseconds
-    this.#sessions.begin(id, { userId: data.userId, data: JSON.stringify(data), expiresAt }).then(() => done(), done)
+    this.#sessions.create(id, { userId: data.userId, data: JSON.stringify(data), expiresAt }).then(() => done(), done)
   }
 
   override destroy(id: string, done: Callback = () => {}): void {
-    this.#sessions.end(id).then(() => done(), done)
+    this.#sessions.delete(id).then(() => done(), done)
   }
 }
 

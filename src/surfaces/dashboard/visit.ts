@@ -1,7 +1,7 @@
 /** What the handler of a page gets and gives. */
 import { v7 as uuid, validate } from 'uuid'
 import type { Account } from '../../domain/accounts/accounts.ts'
-import { actorOf, type User } from '../../domain/accounts/user.ts'
+import { toActor, type User } from '../../domain/accounts/user.ts'
 import type { Actor } from '../../domain/audit-log/audit-log.ts'
 import type { SentFile } from './forms.ts'
 import type { Html } from './html.ts'
@@ -40,7 +40,7 @@ export type Reply = Page | { location: string }
 export type Handler = (visit: Visit) => Promise<Reply>
 
 export function visitOf(parts: Omit<Visit, 'actor'>): Visit {
-  return { ...parts, actor: actorOf(parts.user) }
+  return { ...parts, actor: toActor(parts.user) }
 }
 
 /** There is no such thing in the visitor's account; whether it is in another's is not told. */

@@ -44,7 +44,7 @@ export class Metrics {
   }
 
   /** What each process with a management address tells, of itself and of the store: sums over processes mean nothing. */
-  ofAddress({ ready, build, ...queue }: AddressMetricsDependencies): void {
+  registerInstallationMetrics({ ready, build, ...queue }: AddressMetricsDependencies): void {
     const registers = [this.registry]
     queueMetrics(this.registry, queue)
     new Gauge({
@@ -65,7 +65,7 @@ export class Metrics {
   }
 
   /** What is told of requests. */
-  ofSurfaces(followers: () => { run: number; account: number }) {
+  registerRequestMetrics(followers: () => { run: number; account: number }) {
     const registers = [this.registry]
     const requests = new Histogram({
       name: 'execution_service_request_duration_seconds',
@@ -106,7 +106,7 @@ export class Metrics {
   }
 
   /** What a worker tells of its attempts. */
-  ofWorker(): WatchAttempt {
+  registerAttemptMetrics(): WatchAttempt {
     const attempts = new AttemptMetrics(this.registry)
     this.#attempts = attempts
     return (claim) => attempts.watch(claim)
@@ -116,10 +116,10 @@ export class Metrics {
    * Begins to count at 0. Prometheus tells how a counter grows from two values of it: of one that appears with what it
    * counts, the first scrape's share would be missing, and with it all of a workflow that seldom runs.
    */
-  ofWorkflows(workflows: readonly Pick<Workflow, 'id'>[]): void {
+  initializeWorkflows(workflows: readonly Pick<Workflow, 'id'>[]): void {
     for (const { id } of workflows) {
-      this.runs.ofWorkflow(id)
-      this.#attempts?.ofWorkflow(id)
+      this.runs.initializeWorkflow(id)
+      this.#attempts?.initializeWorkflow(id)
     }
   }
 }
@@ -130,7 +130,7 @@ export interface AddressMetricsDependencies extends QueueMetricsDependencies {
   build: typeof build
 }
 
-export type SurfaceMetrics = ReturnType<Metrics['ofSurfaces']>
+export type SurfaceMetrics = ReturnType<Metrics['registerRequestMetrics']>
 
 function commitMetrics(registry: Registry): (commit: Commit) => void {
   const registers = [registry]

@@ -55,7 +55,7 @@ export class RunMetrics implements RunObserver {
   }
 
   /** Tells 0 of what has not happened to runs of a workflow. */
-  ofWorkflow(workflow: string): void {
+  initializeWorkflow(workflow: string): void {
     for (const [reason, status] of Object.entries(endings)) this.#finished.inc({ workflow, status, reason }, 0)
   }
 
@@ -100,7 +100,7 @@ export class AttemptMetrics {
   }
 
   /** Tells 0 as long as no attempt of a workflow was started. */
-  ofWorkflow(workflow: string): void {
+  initializeWorkflow(workflow: string): void {
     this.#measures.started.inc({ workflow }, 0)
   }
 

@@ -44,7 +44,7 @@ export async function choosePorts(config: Config, environment: NodeJS.ProcessEnv
 
 /** What a person should know of a port that is not the usual one. */
 export function noteOf(name: PortName, port: string): string {
-  return `Port ${settings[name].fallback} is in use, so this is ${port}; ${name} chooses another.`
+  return `Port ${settings[name].default} is in use, so this is ${port}; ${name} chooses another.`
 }
 
 /** A server on the port, or nothing when somebody has it. */

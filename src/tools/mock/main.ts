@@ -31,10 +31,10 @@ function banner({ executionUrl, browserContextUrl }: Mock): string {
 
 await exitWithError(async () => {
   const log = openLog({
-    LOG_LEVEL: settings.LOG_LEVEL.read(process.env.LOG_LEVEL || settings.LOG_LEVEL.fallback, 'LOG_LEVEL'),
+    LOG_LEVEL: settings.LOG_LEVEL.read(process.env.LOG_LEVEL || settings.LOG_LEVEL.default, 'LOG_LEVEL'),
   })
   const starting = startMock({
-    host: process.env.HOST || settings.HOST.fallback,
+    host: process.env.HOST || settings.HOST.default,
     executionPort: port('MOCK_EXECUTION_PORT', mockPorts.execution),
     browserContextPort: port('MOCK_BROWSER_CONTEXT_PORT', mockPorts.browserContext),
     log,

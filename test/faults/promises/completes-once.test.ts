@@ -86,7 +86,7 @@ describe.concurrent.each(fleetStores)('on the store "$name"', (kind) => {
     expect(repeated).toBeGreaterThan(0)
   })
 
-  test.for([String(leaseSeconds), settings.LEASE_SECONDS.fallback ?? ''])(
+  test.for([String(leaseSeconds), settings.LEASE_SECONDS.default ?? ''])(
     'the runs of a killed worker are running again within 30 seconds, with a lease of %s s',
     async (lease, test) => {
       const fleet = await newFleet(test, kind, { settings: { LEASE_SECONDS: lease } })

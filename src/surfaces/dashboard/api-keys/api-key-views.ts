@@ -1,5 +1,10 @@
 /** What the pages of API keys look like. */
-import { type ApiKey, type ApiKeyError, activeInAccountMax, heldByUserMax } from '../../../domain/api-keys/api-key.ts'
+import {
+  type ApiKey,
+  type ApiKeyError,
+  activeKeysPerAccountMax,
+  keysPerUserMax,
+} from '../../../domain/api-keys/api-key.ts'
 import type { RevealedKey } from '../../../domain/api-keys/api-keys.ts'
 import {
   badge,
@@ -37,7 +42,7 @@ export function listView({ visit, keys, names, limit, done }: KeyList): Html {
   const active = keys.filter(({ expired }) => !expired).length
   const held = keys.filter(({ userId }) => userId === user.id).length
   const lead = html`They let your programs call the APIs of <strong>${account.name}</strong>.
-    You hold ${held} of ${heldByUserMax}; ${active} of ${activeInAccountMax} in the account are active.`
+    You hold ${held} of ${keysPerUserMax}; ${active} of ${activeKeysPerAccountMax} in the account are active.`
   const ending = endings.get(done)
   const action = limit ? nothing : html`<a class="button" href="/api-keys/new">Create API key</a>`
   return html`${heading('API Keys', { lead, actions: html`${action}` })}
@@ -88,9 +93,9 @@ function scopesOf({ scopes }: ApiKey): Html {
 function limitNotice(limit: ApiKeyError): Html {
   const advice =
     limit.about === 'userLimit'
-      ? html`<strong>Your limit is reached.</strong> You hold ${heldByUserMax} API keys, expired ones included. Delete one
+      ? html`<strong>Your limit is reached.</strong> You hold ${keysPerUserMax} API keys, expired ones included. Delete one
           that you no longer need, or rotate one to get a new value in its place.`
-      : html`<strong>The account's limit is reached.</strong> It has ${activeInAccountMax} active API keys. Delete one, or
+      : html`<strong>The account's limit is reached.</strong> It has ${activeKeysPerAccountMax} active API keys. Delete one, or
           ask whoever created it to; an owner may delete every key.`
   return notice('warning', advice)
 }

@@ -12,7 +12,7 @@ import { expiryOf } from './lifetimes.ts'
 export function list(parts: Parts): Handler {
   return async (visit) => {
     const [keys, names] = await Promise.all([parts.apiKeys.list(visit.account.id), parts.users.names(visit.account.id)])
-    const limit = await parts.apiKeys.refusal(visit.account.id, visit.user.id)
+    const limit = await parts.apiKeys.findLimitError(visit.account.id, visit.user.id)
     const done = visit.query.get('done') ?? ''
     return page('API Keys', views.listView({ visit, keys, names, limit, done }))
   }
@@ -102,7 +102,7 @@ export function submitDeletion(parts: Parts): Handler {
 }
 
 async function newPage(parts: Parts, visit: Visit, { id, refused }: { id: string; refused?: ApiKeyError }) {
-  const limit = await parts.apiKeys.refusal(visit.account.id, visit.user.id)
+  const limit = await parts.apiKeys.findLimitError(visit.account.id, visit.user.id)
   const { knownScopes } = parts.apiKeys
   const isLimit = refused?.about === 'userLimit' || refused?.about === 'accountLimit'
   const status = refused ? (isLimit ? 409 : 400) : 200
@@ -153,7 +153,7 @@ function commandWith({ value, scopes }: RevealedKey, { workflows, addresses }: P
   for (const { id, variables } of workflows.list()) {
     const example = exampleOf(variables)
     const checked = workflows.checkVariables(id, structuredClone(example))
-    if (!('misfits' in checked)) return queueCommand(addresses().executionUrl, id, example, { key: value })
+    if (!('errors' in checked)) return queueCommand(addresses().executionUrl, id, example, { key: value })
   }
   return undefined
 }

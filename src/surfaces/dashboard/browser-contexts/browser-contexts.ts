@@ -3,7 +3,7 @@
  * user of the account may do all of it.
  */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
-import type { HeldBy, Version } from '../../../domain/browser-contexts/context-versions.ts'
+import type { ContextInUse, Version } from '../../../domain/browser-contexts/context-versions.ts'
 import { nameError } from '../../../domain/display-names.ts'
 import type { Parts } from '../dependencies.ts'
 import type { Html } from '../html.ts'
@@ -131,7 +131,7 @@ async function contextPage(parts: Parts, visit: Visit, refusal?: { fault: Html |
   return page(context.name, body, refusal?.status)
 }
 
-async function restorePage(parts: Parts, visit: Visit, held?: HeldBy): Promise<Page> {
+async function restorePage(parts: Parts, visit: Visit, held?: ContextInUse): Promise<Page> {
   const [context, version, userOf] = await Promise.all([
     contextOf(parts, visit),
     olderVersion(parts, visit),
@@ -151,7 +151,7 @@ async function olderVersion({ contextVersions }: Parts, { account, params }: Vis
   return found(versions.find(({ number, isCurrent }) => String(number) === params.version && !isCurrent))
 }
 
-function isHeld(answer: Version | HeldBy): answer is HeldBy {
+function isHeld(answer: Version | ContextInUse): answer is ContextInUse {
   return 'heldByRunId' in answer
 }
 

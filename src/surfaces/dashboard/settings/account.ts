@@ -1,5 +1,5 @@
 /** Settings of the account: its name, and whether its keys may be limited to scopes. */
-import { checkedName, UserError } from '../../../domain/accounts/user.ts'
+import { parseName, UserError } from '../../../domain/accounts/user.ts'
 import type { Retention } from '../../../maintenance/retention.ts'
 import type { Parts } from '../dependencies.ts'
 import { facts, inputField, moment, notice } from '../elements.ts'
@@ -19,7 +19,7 @@ export function submit({ accounts, retention }: Parts): Handler {
   return async (visit) => {
     const to = { name: visit.form.get('name') ?? '', scopesEnabled: visit.form.get('scopesEnabled') === 'on' }
     try {
-      await accounts.change(visit.account.id, { ...to, name: checkedName(to.name) }, visit.actor)
+      await accounts.update(visit.account.id, { ...to, name: parseName(to.name) }, visit.actor)
       return { location: '/settings?done=saved' }
     } catch (error) {
       if (!(error instanceof UserError)) throw error

@@ -1,6 +1,6 @@
 /** The users of the account: who they are, inviting, their roles, and removing them. */
 import type { SignInLink } from '../../../domain/accounts/sign-in-links.ts'
-import { checkedName, type Role, roles, type User, UserError } from '../../../domain/accounts/user.ts'
+import { parseName, type Role, roles, type User, UserError } from '../../../domain/accounts/user.ts'
 import type { ApiKey } from '../../../domain/api-keys/api-key.ts'
 import type { Parts } from '../dependencies.ts'
 import { badge, copyable, heading, inputField, moment, notice, selectField, table, trail } from '../elements.ts'
@@ -25,7 +25,7 @@ export function list(parts: Parts): Handler {
 
 async function membersPage({ users, links }: Parts, visit: Visit, refused?: UserError): Promise<Page> {
   const { account, user, query } = visit
-  const [members, invitations] = await Promise.all([users.list(account.id), links.invitations(account.id)])
+  const [members, invitations] = await Promise.all([users.list(account.id), links.listInvitations(account.id)])
   const isOwner = user.role === 'owner'
   const done = endings.get(query.get('done') ?? '')
   const content = html`${done ? notice('good', done) : nothing} ${refused ? notice('bad', refused.message) : nothing}
@@ -111,7 +111,7 @@ export function submitInvitation(parts: Parts): Handler {
   return async (visit) => {
     const { account, actor, form } = visit
     try {
-      const label = checkedName(form.get('label') ?? '')
+      const label = parseName(form.get('label') ?? '')
       const token = await parts.links.invite(account.id, { id: formId(form), label, role: roleOf(form) }, actor)
       const lead = `It lets ${label} join ${account.name}. It works once, within 7 days.`
       return linkPage(parts, `Invitation for ${label}`, lead, token)
@@ -125,7 +125,7 @@ export function submitInvitation(parts: Parts): Handler {
 
 export function withdraw({ links }: Parts): Handler {
   return async ({ account, actor, params }) => {
-    found(await links.withdraw(account.id, params.id ?? '', actor))
+    found(await links.withdrawInvitation(account.id, params.id ?? '', actor))
     return { location: `${path}?done=withdrawn` }
   }
 }
@@ -147,7 +147,7 @@ export function submitRole(parts: Parts): Handler {
 export function makeSignInLink(parts: Parts): Handler {
   return async (visit) => {
     const member = await memberOf(parts, visit)
-    const token = await parts.links.signIn(member, visit.actor)
+    const token = await parts.links.createSignInLink(member, visit.actor)
     const lead = `It signs ${member.name} in, who may then choose a new password. It works once, within a day.`
     return linkPage(parts, `Sign-in link for ${member.name}`, lead, token)
   }

@@ -20,7 +20,7 @@ export function submit({ users }: Parts): Handler {
     const { form, user, byLink } = visit
     const current = byLink ? undefined : (form.get('passwordNow') ?? '')
     try {
-      await users.describe(user, { name: form.get('name') ?? '', email: form.get('email') ?? '' }, current)
+      await users.updateProfile(user, { name: form.get('name') ?? '', email: form.get('email') ?? '' }, current)
       return { location: '/profile?done=saved' }
     } catch (error) {
       if (!(error instanceof UserError)) throw error

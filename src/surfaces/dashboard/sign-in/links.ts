@@ -1,7 +1,7 @@
 /** Links that work once: choosing who you are, in a new account or as one who was invited; and signing in. */
 import type { Request, RequestHandler, Response } from 'express'
 import { passwordLengthMin } from '../../../domain/accounts/password.ts'
-import { LinkExpired, type SignInLink } from '../../../domain/accounts/sign-in-links.ts'
+import { LinkExpiredError, type SignInLink } from '../../../domain/accounts/sign-in-links.ts'
 import { UserError } from '../../../domain/accounts/user.ts'
 import type { Parts } from '../dependencies.ts'
 import { inputField, moment, notice } from '../elements.ts'
@@ -30,12 +30,12 @@ export function submit(parts: Parts): RequestHandler {
     try {
       const given = { name: field('name'), email: field('email'), password: field('password') }
       const byLink = link.kind === 'signIn'
-      const user = byLink ? await parts.links.use(token) : await parts.links.accept(token, given)
-      await parts.users.signedIn(user, 'link')
+      const user = byLink ? await parts.links.useSignInLink(token) : await parts.links.accept(token, given)
+      await parts.users.recordSignIn(user, 'link')
       await signIn(request, user, byLink)
       redirect(response, '/')
     } catch (error) {
-      if (error instanceof LinkExpired) return sendEnded(response)
+      if (error instanceof LinkExpiredError) return sendEnded(response)
       if (!(error instanceof UserError)) throw error
       await sendLink(parts, response, link, { status: 400, form, refused: error })
     }

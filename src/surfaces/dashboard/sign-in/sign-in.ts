@@ -39,12 +39,12 @@ export function submit({ users }: Parts): RequestHandler {
   return async (request, response) => {
     const form = formOf(response)
     const email = form.get('email') ?? ''
-    const user = await users.withPassword(email, form.get('password') ?? '')
+    const user = await users.authenticate(email, form.get('password') ?? '')
     if (!user) {
       const refusal = 'There is no user with this e-mail address and password.'
       return sendForm(response, 401, { email, next: form.get('next') ?? '', refusal })
     }
-    await users.signedIn(user, 'password')
+    await users.recordSignIn(user, 'password')
     await signIn(request, user, false)
     redirect(response, goalOf(form))
   }

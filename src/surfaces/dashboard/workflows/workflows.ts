@@ -33,8 +33,8 @@ export function queue(parts: Parts): Handler {
     switch (queued.kind) {
       case 'queued':
         return { location: `/runs/${queued.run.id}` }
-      case 'variablesMisfit':
-        return refused(parts, visit, misfitForm(form, from ? queued.misfits.map(toBePutInAgain) : queued.misfits))
+      case 'variablesInvalid':
+        return refused(parts, visit, misfitForm(form, from ? queued.errors.map(toBePutInAgain) : queued.errors))
       case 'idempotencyConflict':
         return repeated(parts, visit, form)
       case 'tooManyQueuedRuns':
