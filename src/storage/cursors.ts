@@ -1,4 +1,4 @@
-/** Cursors of pages: opaque to callers, and refused when they were changed or belong to another list. */
+/** Pagination cursors: opaque, signed, and valid only for the list that issued them. */
 import type { Encryption } from './encryption.ts'
 
 const signatureBytes = 16
@@ -10,28 +10,24 @@ export class Cursors {
     this.#encryption = encryption
   }
 
-  /** @param list names the list with its account and filters. */
+  /** @param list identifies the list, including its account and filters. */
   write(list: string, after: string): string {
-    return written(after, this.#encryption.sign('cursor', signed(list, after)))
+    return format(after, this.#encryption.sign('cursor', `${list}\0${after}`))
   }
 
-  /** What the page starts after; `undefined` for a cursor that was not written for this list. */
+  /** Returns the position of a cursor; `undefined` when it was altered or issued for another list. */
   read(list: string, cursor: string): string | undefined {
     const dot = cursor.lastIndexOf('.')
     if (dot <= 0) return undefined
     const after = cursor.slice(0, dot)
-    // The whole text is compared: decoding would ignore characters that do not belong into base64.
-    const fits = this.#encryption
-      .signatures('cursor', signed(list, after))
-      .some((signature) => cursor === written(after, signature))
-    return fits ? after : undefined
+    // Compares the text, since decoding base64 ignores invalid characters.
+    const isValid = this.#encryption
+      .signatures('cursor', `${list}\0${after}`)
+      .some((signature) => cursor === format(after, signature))
+    return isValid ? after : undefined
   }
 }
 
-function signed(list: string, after: string): string {
-  return `${list}\0${after}`
-}
-
-function written(after: string, signature: Buffer): string {
+function format(after: string, signature: Buffer): string {
   return `${after}.${signature.subarray(0, signatureBytes).toString('base64url')}`
 }

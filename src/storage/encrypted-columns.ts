@@ -1,21 +1,23 @@
-/** Which columns hold sealed values, as each folder of the domain describes its own, and how they are sealed anew. */
+/** Encrypted columns: re-encrypts their values after a key rotation, and checks that a process has the store's keys. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { DecryptionError, type Encryption } from './encryption.ts'
+import { takeBatch } from './purge-target.ts'
 import type { Store, Transaction, Value } from './store.ts'
 import type { Tables } from './tables.ts'
 
+/** A nullable column of encrypted values. */
 export interface EncryptedColumn {
   table: keyof Tables
-  /** The columns that identify a row. */
+  /** The primary key. */
   key: readonly string[]
-  /** Where the sealed value is, or NULL. */
   column: string
-  /** What `owner` is made from: for each name an SQL expression over the row, such as the name of a column. */
+  /** Inputs of `aad`: an SQL expression over the row for each name, such as a column. */
   aadColumns: Readonly<Record<string, string>>
+  /** Returns the associated data of a row's value. */
   aad(parts: Record<string, string>): string
 }
 
-/** A column that `owner` describes with the names in `aadColumns`, and no others. */
+/** Type-checks that `aad` uses exactly the names in `aadColumns`. */
 export function encryptedColumn<Name extends string>(
   column: Omit<EncryptedColumn, 'aadColumns' | 'aad'> & {
     aadColumns: Readonly<Record<Name, string>>
@@ -25,16 +27,16 @@ export function encryptedColumn<Name extends string>(
   return column
 }
 
-interface Sealed {
+interface EncryptedValue {
   key: Value[]
   bytes: Uint8Array
   aad: string
 }
 
 /**
- * Opens the last value of each column, in the order of its key.
+ * Decrypts the value with the highest key of each column.
  *
- * @throws {DecryptionError} when one does not open.
+ * @throws {DecryptionError} when any of them fails.
  */
 export async function decryptLatest(
   tx: Transaction,
@@ -42,12 +44,13 @@ export async function decryptLatest(
   columns: readonly EncryptedColumn[],
 ): Promise<void> {
   for (const column of columns) {
-    const [row] = await rowsOf(tx, column, `ORDER BY ${descending(column.key)} LIMIT 1`, [])
+    const order = column.key.map((name) => `${name} DESC`).join(', ')
+    const [row] = await selectValues(tx, column, `ORDER BY ${order} LIMIT 1`, [])
     if (row) encryption.decrypt(row.bytes, row.aad)
   }
 }
 
-/** Whether any of the columns holds a sealed value. */
+/** Whether any of the columns contains a value. */
 export async function hasEncryptedValues(tx: Transaction, columns: readonly EncryptedColumn[]): Promise<boolean> {
   for (const { table, column } of columns) {
     const rows = await tx.all(`SELECT 1 FROM ${table} WHERE ${column} IS NOT NULL LIMIT 1`, [])
@@ -57,14 +60,15 @@ export async function hasEncryptedValues(tx: Transaction, columns: readonly Encr
 }
 
 export interface Reencrypted {
+  /** Number of values that were re-encrypted. */
   values: number
-  /** Of the values that do not open, which are left as they are: where each is, and why. */
+  /** One message for each value that could not be decrypted and was left unchanged. */
   failures: string[]
 }
 
 /**
- * Seals anew, under the current key, whatever is under another, until nothing is. It may run beside everything else,
- * itself included: a value that was changed meanwhile is left to the next round.
+ * Re-encrypts every value that is not encrypted with the current key, until none is left. Safe to run concurrently with
+ * all other work, including itself: values that change in between are handled in the next round.
  */
 export async function reencrypt(
   store: Store,
@@ -73,16 +77,20 @@ export async function reencrypt(
 ): Promise<Reencrypted> {
   let values = 0
   for (;;) {
-    const round = { found: 0, resealed: 0, refused: [] as string[] }
-    for (const column of columns) await resealColumn(store, encryption, column, round)
-    values += round.resealed
-    if (round.found === round.refused.length) return { values, failures: round.refused }
+    const round: Round = { found: 0, reencrypted: 0, failures: [] }
+    for (const column of columns) await reencryptColumn(store, encryption, column, round)
+    values += round.reencrypted
+    if (round.found === round.failures.length) return { values, failures: round.failures }
   }
 }
 
-type Round = { found: number; resealed: number; refused: string[] }
+interface Round {
+  found: number
+  reencrypted: number
+  failures: string[]
+}
 
-async function resealColumn(
+async function reencryptColumn(
   store: Store,
   encryption: Encryption,
   column: EncryptedColumn,
@@ -90,120 +98,113 @@ async function resealColumn(
 ): Promise<void> {
   let after: Value[] | undefined
   for (;;) {
-    const rows = await batchAfter(store.read, encryption, column, after)
+    const rows = await selectOutdated(store.read, encryption, column, after)
     if (rows.length === 0) return
     round.found += rows.length
     after = rows.at(-1)?.key
     const startedAt = performance.now()
     const changes = rows.flatMap((row) => {
-      const sealed = sealedAnew(encryption, column, row, round.refused)
-      return sealed ? [{ ...row, sealed }] : []
+      try {
+        return [{ ...row, replacement: encryption.encrypt(encryption.decrypt(row.bytes, row.aad), row.aad) }]
+      } catch (error) {
+        if (!(error instanceof DecryptionError)) throw error
+        round.failures.push(`${column.table}.${column.column} of ${row.key.join(', ')}: ${error.message}`)
+        return []
+      }
     })
-    round.resealed += await replace(store, column, changes)
-    // Whoever else writes gets as much time as this has taken.
+    round.reencrypted += await replaceValues(store, column, changes)
+    // Leaves other writers as much time as this batch took.
     await delay(performance.now() - startedAt)
   }
 }
 
-function sealedAnew(
-  encryption: Encryption,
-  { table, column }: EncryptedColumn,
-  { key, bytes, aad }: Sealed,
-  refused: string[],
-): Uint8Array | undefined {
-  try {
-    return encryption.encrypt(encryption.decrypt(bytes, aad), aad)
-  } catch (error) {
-    if (!(error instanceof DecryptionError)) throw error
-    refused.push(`${table}.${column} of ${key.join(', ')}: ${error.message}`)
-    return undefined
-  }
-}
-
-/** Each only where the old bytes still stand: what another process has written meanwhile is not undone. */
-async function replace(
+/** Compares and swaps: a value that another process has changed in between stays. Returns the number of changed rows. */
+async function replaceValues(
   store: Store,
   { table, key, column }: EncryptedColumn,
-  changes: readonly (Sealed & { sealed: Uint8Array })[],
+  changes: readonly (EncryptedValue & { replacement: Uint8Array })[],
 ): Promise<number> {
   if (changes.length === 0) return 0
   const isRow = key.map((name) => `${name} = ?`).join(' AND ')
   const sql = `UPDATE ${table} SET ${column} = ? WHERE ${isRow} AND ${column} = ? RETURNING 1`
   return store.write(async (tx) => {
     let count = 0
-    for (const { key, bytes, sealed } of changes) count += (await tx.all(sql, [sealed, ...key, bytes])).length
+    for (const { key, bytes, replacement } of changes) {
+      count += (await tx.all(sql, [replacement, ...key, bytes])).length
+    }
     return count
   })
 }
 
-/** Bound what is read at once, and how long the write lock is held for it. */
+/** Limits of a batch, which bound memory and the time under the write lock. */
 const batchRowsMax = 64
 const batchBytesMax = 1024 * 1024
 
-/** The next rows whose value is not under the current key: sizes first, since a value may have megabytes. */
-async function batchAfter(
+/** Selects the next values that need the current key. Reads sizes first, since a value may have megabytes. */
+async function selectOutdated(
   tx: Transaction,
   encryption: Encryption,
   column: EncryptedColumn,
   after: readonly Value[] | undefined,
-): Promise<Sealed[]> {
+): Promise<EncryptedValue[]> {
   const header = encryption.currentHeader()
   const names = column.key.join(', ')
   const marks = column.key.map(() => '?').join(', ')
-  const older = `substr(${column.column}, 1, ${header.length}) <> ?`
-  const later = after ? `AND (${names}) > (${marks})` : ''
-  const listSql = `SELECT ${names}, length(${column.column}) AS bytes FROM ${column.table}
-    WHERE ${older} ${later} ORDER BY ${names} LIMIT ${batchRowsMax}`
-  const listed = await tx.all<Record<string, Value>>(listSql, [header, ...(after ?? [])])
-  let bytes = 0
-  const taken = listed.filter((row, index) => {
-    bytes += Number(row.bytes)
-    return index === 0 || bytes <= batchBytesMax
-  })
-  const last = taken.at(-1)
+  const isOutdated = `substr(${column.column}, 1, ${header.length}) <> ?`
+  const isAfter = after ? `AND (${names}) > (${marks})` : ''
+  const sizesSql = `SELECT ${names}, length(${column.column}) AS size_bytes FROM ${column.table}
+    WHERE ${isOutdated} ${isAfter} ORDER BY ${names} LIMIT ${batchRowsMax}`
+  const values = [header, ...(after ?? [])]
+  const sizes = await tx.all<{ size_bytes: number } & Record<string, Value>>(sizesSql, values)
+  const last = takeBatch(sizes, batchBytesMax).at(-1)
   if (!last) return []
   const until = column.key.map((name) => last[name] as Value)
-  const range = `AND ${older} ${later} AND (${names}) <= (${marks}) ORDER BY ${names}`
-  return rowsOf(tx, column, range, [header, ...(after ?? []), ...until])
+  const range = `AND ${isOutdated} ${isAfter} AND (${names}) <= (${marks}) ORDER BY ${names}`
+  return selectValues(tx, column, range, [...values, ...until])
 }
 
-async function rowsOf(tx: Transaction, of: EncryptedColumn, rest: string, values: readonly Value[]): Promise<Sealed[]> {
-  const parts = Object.entries(of.aadColumns)
+/** @param rest SQL after `WHERE column IS NOT NULL`. */
+async function selectValues(
+  tx: Transaction,
+  column: EncryptedColumn,
+  rest: string,
+  values: readonly Value[],
+): Promise<EncryptedValue[]> {
+  const inputs = Object.entries(column.aadColumns)
   const selected = [
-    ...of.key.map((name, index) => `${name} AS key_${index}`),
-    ...parts.map(([, expression], index) => `${expression} AS part_${index}`),
-    `${of.column} AS bytes`,
+    ...column.key.map((name, index) => `${name} AS key_${index}`),
+    ...inputs.map(([, expression], index) => `${expression} AS aad_${index}`),
+    `${column.column} AS bytes`,
   ]
-  const sql = `SELECT ${selected.join(', ')} FROM ${of.table} WHERE ${of.column} IS NOT NULL ${rest}`
+  const sql = `SELECT ${selected.join(', ')} FROM ${column.table} WHERE ${column.column} IS NOT NULL ${rest}`
   const rows = await tx.all<Record<string, Value>>(sql, values)
   return rows.map((row) => ({
-    key: of.key.map((_, index) => row[`key_${index}`] as Value),
+    key: column.key.map((_, index) => row[`key_${index}`] as Value),
     bytes: row.bytes as Uint8Array,
-    aad: of.aad(Object.fromEntries(parts.map(([name], index) => [name, String(row[`part_${index}`])]))),
+    aad: column.aad(Object.fromEntries(inputs.map(([name], index) => [name, String(row[`aad_${index}`])]))),
   }))
 }
 
-function descending(names: readonly string[]): string {
-  return names.map((name) => `${name} DESC`).join(', ')
-}
+const checkAad = 'encryption-check'
 
-const owner = 'encryption-check'
-const rowId = 1
-
+/**
+ * A known value that every process decrypts before it encrypts anything. It detects a lost key file before a new key
+ * replaces it.
+ */
 export const encryptionCheckColumn: EncryptedColumn = encryptedColumn({
   table: 'encryption_check',
   key: ['id'],
   column: 'value',
   aadColumns: {},
-  aad: () => owner,
+  aad: () => checkAad,
 })
 
-/** Whether anything was ever encrypted that is still there. */
+/** Whether the store contains any encrypted value, the check value included. */
 export function hasEncryptedData(store: Store, columns: readonly EncryptedColumn[]): Promise<boolean> {
   return hasEncryptedValues(store.read, [encryptionCheckColumn, ...columns])
 }
 
-/** Whether these are the store's keys; those of a store that has nothing encrypted become so. */
+/** Whether these are the store's keys. A store without encrypted values adopts them. */
 export async function verifyEncryptionKeys(
   store: Store,
   encryption: Encryption,
@@ -211,9 +212,17 @@ export async function verifyEncryptionKeys(
 ): Promise<boolean> {
   try {
     if (!(await hasEncryptedValues(store.read, [encryptionCheckColumn]))) {
-      // Of an earlier version, or new.
+      // A new store, or one written before check values existed.
       await decryptLatest(store.read, encryption, columns)
-      await remember(store, encryption)
+      const row = { id: 1, value: encryption.encrypt('', checkAad) }
+      // Another process may insert the row at the same time.
+      await store.write(({ query }) =>
+        query
+          .insertInto('encryption_check')
+          .values(row)
+          .onConflict((conflict) => conflict.doNothing())
+          .execute(),
+      )
     }
     await decryptLatest(store.read, encryption, [encryptionCheckColumn])
     return true
@@ -221,16 +230,4 @@ export async function verifyEncryptionKeys(
     if (error instanceof DecryptionError) return false
     throw error
   }
-}
-
-/** Another process that starts at the same time may be first. */
-async function remember(store: Store, encryption: Encryption): Promise<void> {
-  const row = { id: rowId, value: encryption.encrypt('', owner) }
-  await store.write(({ query }) =>
-    query
-      .insertInto('encryption_check')
-      .values(row)
-      .onConflict((it) => it.doNothing())
-      .execute(),
-  )
 }

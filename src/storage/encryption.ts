@@ -1,17 +1,17 @@
-/** What is stored encrypted, and what is signed: AES-256-GCM and HMAC-SHA-256 under the installation's keys. */
+/** Encrypts and signs with the installation's keys: AES-256-GCM and HMAC-SHA-256. */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
 import type { Key, KeyRing } from './encryption-keys.ts'
 
 /**
- * What was sealed: the format's number; from format 2 on, the id of the key; then a random nonce, the encrypted text and
- * the tag. Format 2 authenticates what stands before the nonce together with the owner, format 1 the owner alone.
+ * Layout of an encrypted value: format (1 byte), key id (4 bytes, absent in format 1), nonce, ciphertext, tag. The
+ * associated data is preceded by the header, which is all that comes before the nonce; format 1 omits it.
  */
 const format = 2
-const idBytesOf: Readonly<Record<number, number>> = { 1: 0, [format]: 4 }
+const keyIdBytes: Readonly<Record<number, number>> = { 1: 0, [format]: 4 }
 const nonceBytes = 12
 const tagBytes = 16
 
-/** A sealed value that is not opened: changed, cut short, of another row, or under a key that is missing. */
+/** The value was altered, truncated, copied from another row, or encrypted with a key that is missing. */
 export class DecryptionError extends Error {}
 
 export class Encryption {
@@ -21,83 +21,83 @@ export class Encryption {
     this.#ring = ring
   }
 
-  /** Encrypts `text` so that it opens only where `owner` is the same: a copy to another row is refused. */
-  encrypt(text: string, owner: string): Uint8Array {
-    const key = current(this.#ring.keys())
-    const header = headerOf(key)
+  /** Encrypts with the current key. `aad` (associated data) binds the value to its row: a copy elsewhere is rejected. */
+  encrypt(text: string, aad: string): Uint8Array {
+    const key = currentKey(this.#ring.keys())
+    const header = headerFor(key)
     const nonce = randomBytes(nonceBytes)
-    const cipher = createCipheriv('aes-256-gcm', key.encryption, nonce).setAAD(authenticated(header, owner))
-    const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
-    return Buffer.concat([header, nonce, sealed, cipher.getAuthTag()])
+    const cipher = createCipheriv('aes-256-gcm', key.encryption, nonce).setAAD(bindHeader(header, aad))
+    const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+    return Buffer.concat([header, nonce, ciphertext, cipher.getAuthTag()])
   }
 
-  /** @throws {DecryptionError} when the bytes were changed, cut short, sealed for another owner, or under a missing key. */
-  decrypt(bytes: Uint8Array, owner: string): string {
-    const sealed = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    const idBytes = idBytesOf[sealed[0] ?? 0]
-    if (idBytes === undefined || sealed.length < 1 + idBytes + nonceBytes + tagBytes) {
-      throw new DecryptionError('An encrypted value in the store is not whole.')
+  /** @throws {DecryptionError} */
+  decrypt(bytes: Uint8Array, aad: string): string {
+    const value = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const idBytes = keyIdBytes[value[0] ?? 0]
+    if (idBytes === undefined || value.length < 1 + idBytes + nonceBytes + tagBytes) {
+      throw new DecryptionError('An encrypted value in the store is truncated or has an unknown format.')
     }
-    const header = sealed.subarray(0, 1 + idBytes)
-    const aad = idBytes === 0 ? Buffer.from(owner) : authenticated(header, owner)
-    const fitting = (keys: readonly Key[]) => keys.filter(({ id }) => idBytes === 0 || id.equals(header.subarray(1)))
-    const openedBy = (keys: readonly Key[]) => openedByAny(fitting(keys), sealed.subarray(header.length), aad)
-    const text = openedBy(this.#ring.keys()) ?? openedBy(this.#ring.reload())
+    const header = value.subarray(0, 1 + idBytes)
+    const id = header.subarray(1)
+    const boundAad = idBytes === 0 ? Buffer.from(aad) : bindHeader(header, aad)
+    const candidates = (keys: readonly Key[]) => keys.filter((key) => idBytes === 0 || key.id.equals(id))
+    const attempt = (keys: readonly Key[]) => decryptWithAny(candidates(keys), value.subarray(header.length), boundAad)
+    const text = attempt(this.#ring.keys()) ?? attempt(this.#ring.reload())
     if (text !== undefined) return text
-    if (fitting(this.#ring.keys()).length > 0) {
+    if (candidates(this.#ring.keys()).length > 0) {
       throw new DecryptionError('An encrypted value in the store was changed, or belongs to another row or key.')
     }
-    const id = header.subarray(1).toString('hex')
     throw new DecryptionError(
-      `A value in the store is encrypted under a key that is missing (${id}): ${this.#ring.missingKeyAdvice}.`,
+      `A value in the store is encrypted with a key that is missing (${id.toString('hex')}): ${this.#ring.missingKeyAdvice}.`,
     )
   }
 
-  /** What everything begins with that is sealed under the current key. */
+  /** The prefix of every value that is encrypted with the current key. */
   currentHeader(): Uint8Array {
-    return headerOf(current(this.#ring.reload()))
+    return headerFor(currentKey(this.#ring.reload()))
   }
 
-  /** A keyed hash of `text`, which tells nothing of it to whoever lacks the key. `purpose` keeps uses apart. */
+  /** Returns a keyed hash of `text`. `purpose` separates domains of use. */
   sign(purpose: string, text: string): Buffer {
-    return signature(current(this.#ring.keys()), purpose, text)
+    return hmac(currentKey(this.#ring.keys()), purpose, text)
   }
 
-  /** What `sign` gives and has given under each key, the current one first: the earlier ones are as good. */
+  /** Returns the signature with each key of the ring, the current one first. All of them are valid. */
   signatures(purpose: string, text: string): Buffer[] {
-    return this.#ring.reload().map((key) => signature(key, purpose, text))
+    return this.#ring.reload().map((key) => hmac(key, purpose, text))
   }
 }
 
-function current([key]: readonly Key[]): Key {
-  if (!key) throw new Error('A ring of keys has at least one.')
+function currentKey([key]: readonly Key[]): Key {
+  if (!key) throw new Error('A key ring has at least one key.')
   return key
 }
 
-function headerOf({ id }: Key): Buffer {
+function headerFor({ id }: Key): Buffer {
   return Buffer.concat([Buffer.of(format), id])
 }
 
-/** The header has one length in each format, so that none of it can be taken for the owner. */
-function authenticated(header: Buffer, owner: string): Buffer {
-  return Buffer.concat([header, Buffer.from(owner)])
+/** Unambiguous, since the header has a fixed length in each format. */
+function bindHeader(header: Buffer, aad: string): Buffer {
+  return Buffer.concat([header, Buffer.from(aad)])
 }
 
-function openedByAny(keys: readonly Key[], sealed: Buffer, aad: Buffer): string | undefined {
-  const nonce = sealed.subarray(0, nonceBytes)
+function decryptWithAny(keys: readonly Key[], body: Buffer, aad: Buffer): string | undefined {
+  const nonce = body.subarray(0, nonceBytes)
   for (const { encryption } of keys) {
     const decipher = createDecipheriv('aes-256-gcm', encryption, nonce, { authTagLength: tagBytes })
-    decipher.setAAD(aad).setAuthTag(sealed.subarray(-tagBytes))
-    const text = decipher.update(sealed.subarray(nonceBytes, -tagBytes))
+    decipher.setAAD(aad).setAuthTag(body.subarray(-tagBytes))
+    const text = decipher.update(body.subarray(nonceBytes, -tagBytes))
     try {
       return Buffer.concat([text, decipher.final()]).toString('utf8')
     } catch {
-      // The tag does not fit: nothing of the text may be used.
+      // The tag does not match: the plaintext must not be used.
     }
   }
   return undefined
 }
 
-function signature(key: Key, purpose: string, text: string): Buffer {
+function hmac(key: Key, purpose: string, text: string): Buffer {
   return createHmac('sha256', key.signing).update(`${purpose}\0${text}`).digest()
 }

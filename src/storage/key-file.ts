@@ -1,4 +1,4 @@
-/** The keys in a file of the data directory: a line for each in base64, the current one first. */
+/** The key file in the data directory: one key per line in base64, the current one first. */
 import { randomBytes } from 'node:crypto'
 import {
   chownSync,
@@ -19,65 +19,65 @@ import { dirname, join } from 'node:path'
 import { deriveKey, type Key, type KeyRing, keyBytes, keyRefreshMilliseconds, parseKey } from './encryption-keys.ts'
 import type { Store } from './store.ts'
 
-/** A key file that nothing is to be encrypted with; the message says how to mend it. */
+/** The key file cannot be used; the message says how to fix it. */
 export class KeyFileError extends Error {}
 
 export function keyFilePath(dataDirectory: string): string {
   return join(dataDirectory, 'encryption.key')
 }
 
-/** The keys as the file has them; one that another process has changed is read again. */
+/** The keys of a key file, re-read when another process has changed the file. */
 export class KeyFile implements KeyRing {
   readonly #path: string
   #keys: readonly Key[]
   #version: string | undefined
-  #lookedAt: number
+  #checkedAt: number
 
-  /** @throws {KeyFileError} when others than its owner can read the file, or when it does not hold keys. */
+  /** @throws {KeyFileError} when other users can read the file, or when it contains anything but keys. */
   constructor(path: string) {
     this.#path = path
-    refuseReadableByOthers(path)
-    this.#version = versionOf(path)
-    this.#lookedAt = performance.now()
-    this.#keys = read(path).map(deriveKey)
+    rejectReadableByOthers(path)
+    this.#version = fileVersion(path)
+    this.#checkedAt = performance.now()
+    this.#keys = readKeys(path).map(deriveKey)
   }
 
   get missingKeyAdvice(): string {
     return `restore ${this.#path} from a backup, or set ENCRYPTION_KEY if the key was there`
   }
 
-  /** Looks at the file once a second; the clock goes on while a process is paused, so that it looks when it wakes up. */
+  /** The monotonic clock runs on while a process is paused, so a resumed process checks the file at once. */
   keys(): readonly Key[] {
-    return performance.now() - this.#lookedAt < keyRefreshMilliseconds ? this.#keys : this.reload()
+    return performance.now() - this.#checkedAt < keyRefreshMilliseconds ? this.#keys : this.reload()
   }
 
   reload(): readonly Key[] {
-    this.#lookedAt = performance.now()
-    const version = versionOf(this.#path)
+    this.#checkedAt = performance.now()
+    const version = fileVersion(this.#path)
     if (version === this.#version) return this.#keys
     try {
-      this.#keys = read(this.#path).map(deriveKey)
+      this.#keys = readKeys(this.#path).map(deriveKey)
       this.#version = version
     } catch {
-      // Missing, or being mended by hand: what runs goes on with the keys that it has, what starts says so.
+      // Missing, or being edited: running processes keep their keys, and the next start reports the error.
     }
     return this.#keys
   }
 }
 
 /**
- * Makes the file with its first key, unless it is there. It appears with its whole content, or not at all: another
- * process may be about to read it. Whoever returns from here may encrypt: the key survives a power cut.
+ * Creates the file with its first key unless it exists. It appears atomically with its whole content, since another
+ * process may be about to read it. On return, the key is durable.
  */
 export function createKeyFile(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   if (!existsSync(path)) {
     const draft = `${path}.${randomBytes(8).toString('hex')}`
-    write(draft, [randomBytes(keyBytes)])
+    writeKeys(draft, [randomBytes(keyBytes)])
     try {
       linkSync(draft, path)
     } catch (error) {
-      // Another process was first; its key is then the one that all read.
+      // Another process created the file first; all processes use that key.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     } finally {
       rmSync(draft)
@@ -87,29 +87,29 @@ export function createKeyFile(path: string): void {
 }
 
 /**
- * Makes a new key the current one; those before it stay. In a transaction of the store beside the file, which no other
- * process's overlaps: of two keys that are added at once, one would be lost, with what it has encrypted by then.
+ * Adds a key and makes it the current one, inside a write transaction, which serializes concurrent rotations: of two
+ * keys added at the same time, one would be lost together with the values encrypted with it.
  */
 export function addKeyInTransaction(store: Store, path: string): Promise<void> {
   return store.write(async () => addKey(path))
 }
 
 /**
- * Makes a new key the current one. The caller sees to it that nobody else does the same.
+ * Adds a key and makes it the current one. The caller prevents concurrent calls.
  *
- * It is written twice: at first behind the current one, since another process encrypts under a key as soon as it sees
- * it in front, and that key must survive a power cut by then.
+ * Writes the file twice. Other processes encrypt with a key as soon as it is first, and it must be durable by then;
+ * so it is stored in second place before it is promoted.
  */
 export function addKey(path: string): void {
   const file = realpathSync(path)
-  const keys = read(file)
-  const added = newKey(keys)
-  replace(file, [...keys, added])
-  replace(file, [added, ...keys])
+  const keys = readKeys(file)
+  const added = generateKey(keys)
+  replaceKeys(file, [...keys, added])
+  replaceKeys(file, [added, ...keys])
 }
 
-/** Ids have four bytes: one that is taken already would make two keys look alike. */
-function newKey(keys: readonly Buffer[]): Buffer {
+/** Retries until the id, which has only 4 bytes, differs from the ids of all other keys. */
+function generateKey(keys: readonly Buffer[]): Buffer {
   for (;;) {
     const bytes = randomBytes(keyBytes)
     const { id } = deriveKey(bytes)
@@ -117,13 +117,13 @@ function newKey(keys: readonly Buffer[]): Buffer {
   }
 }
 
-function replace(path: string, keys: readonly Buffer[]): void {
+function replaceKeys(path: string, keys: readonly Buffer[]): void {
   const draft = `${path}.new`
-  // A process that was killed may have left one.
+  // A killed process may have left one.
   rmSync(draft, { force: true })
-  write(draft, keys)
+  writeKeys(draft, keys)
   try {
-    keepOwner(path, draft)
+    copyOwner(path, draft)
   } catch (error) {
     rmSync(draft)
     throw error
@@ -132,27 +132,27 @@ function replace(path: string, keys: readonly Buffer[]): void {
   syncDirectory(path)
 }
 
-/** Who rotates may be another user than the service, root for instance; the service has to read the new file too. */
-function keepOwner(path: string, draft: string): void {
+/** Lets the service read the new file when another user, such as root, rotates the key. */
+function copyOwner(path: string, draft: string): void {
   const [before, after] = [statSync(path), statSync(draft)]
   if (before.uid === after.uid && before.gid === after.gid) return
   try {
     chownSync(draft, before.uid, before.gid)
   } catch {
-    // Its group may not read it anyway.
+    // The mode excludes the group.
     if (before.uid === after.uid) return
     throw new KeyFileError(
-      `${path} belongs to another user (${before.uid}): call this as that user, or as root. Nothing was changed.`,
+      `${path} belongs to another user (${before.uid}): run this command as that user or as root. Nothing was changed.`,
     )
   }
 }
 
-function write(path: string, keys: readonly Buffer[]): void {
+function writeKeys(path: string, keys: readonly Buffer[]): void {
   const text = keys.map((key) => `${key.toString('base64')}\n`).join('')
   writeFileSync(path, text, { flag: 'wx', mode: 0o600, flush: true })
 }
 
-/** A file's name is in its directory, which is to reach the disk as well. */
+/** Syncs the directory of `path`, which makes a created or renamed file durable. */
 export function syncDirectory(path: string): void {
   const directory = openSync(dirname(path), 'r')
   try {
@@ -162,25 +162,24 @@ export function syncDirectory(path: string): void {
   }
 }
 
-function read(path: string): Buffer[] {
+function readKeys(path: string): Buffer[] {
   const lines = readFileSync(path, 'utf8')
     .split('\n')
     .filter((line) => line.trim() !== '')
   const keys = lines.map(parseKey).filter((key) => key !== undefined)
   if (keys.length > 0 && keys.length === lines.length) return keys
-  throw new KeyFileError(
-    `${path} does not hold ${lines.length > 1 ? 'on each line ' : ''}a key of ${keyBytes} bytes: restore it from a backup.`,
-  )
+  const expected = lines.length > 1 ? `${keyBytes}-byte keys, one per line` : `a key of ${keyBytes} bytes`
+  throw new KeyFileError(`${path} does not contain ${expected}: restore it from a backup.`)
 }
 
-/** Tells the file's contents apart: every change is a new file. */
-function versionOf(path: string): string | undefined {
+/** Changes with every version of the file, since each is a new inode. */
+function fileVersion(path: string): string | undefined {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
   return found && [found.ino, found.size, found.mtimeNs, found.ctimeNs].join(':')
 }
 
-function refuseReadableByOthers(path: string): void {
-  // Windows has other means, which the mode does not tell of.
+function rejectReadableByOthers(path: string): void {
+  // On Windows, the mode does not reflect access rights.
   if (process.platform === 'win32' || (statSync(path).mode & 0o077) === 0) return
-  throw new KeyFileError(`${path} can be read by others than its owner: run \`chmod 600 ${path}\`.`)
+  throw new KeyFileError(`Other users can read ${path}: run \`chmod 600 ${path}\`.`)
 }

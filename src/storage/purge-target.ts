@@ -1,13 +1,22 @@
-/** How much of what is large or much is removed in one transaction. */
+/** Rows that are purged in batches, and the size of a batch. */
 import type { Transaction } from './store.ts'
 
-/**
- * Overwriting what is deleted took 12 to 20 ms for a megabyte, in which no process writes anything else. A single row
- * may be larger.
- */
+/** Rows that are due for deletion. */
+export interface PurgeTarget {
+  /** Whether other writes may run concurrently: safe where the rows no longer change. */
+  concurrent?: boolean
+  /** Returns the id of the next row to delete; `undefined` when there is none. */
+  next(tx: Transaction): Promise<string | undefined>
+  /** Deletes a batch that begins with the next row. */
+  remove(tx: Transaction): Promise<void>
+}
+
+export const dayMilliseconds = 24 * 60 * 60 * 1000
+
+/** With `secure_delete`, deleting 1 MB blocks other writers for 12 to 20 ms. A single row may be larger. */
 export const purgeBytesMax = 5 * 1024 * 1024
 
-/** The first of the rows: as many as have that much together, and one at least. */
+/** Returns the leading rows that fit into `bytesMax` together, and at least one. */
 export function takeBatch<Row extends { size_bytes: number }>(
   rows: readonly Row[],
   bytesMax: number = purgeBytesMax,
@@ -17,16 +26,4 @@ export function takeBatch<Row extends { size_bytes: number }>(
     bytes += size_bytes
     return index === 0 || bytes <= bytesMax
   })
-}
-
-export const dayMilliseconds = 24 * 60 * 60 * 1000
-
-/** What is no longer wanted and is removed by and by. */
-export interface PurgeTarget {
-  /** Whether others may write meanwhile: nobody changes any more what is removed. */
-  concurrent?: boolean
-  /** Names what is removed next; `undefined` when there is nothing. */
-  next(tx: Transaction): Promise<string | undefined>
-  /** Removes a portion, from what is next on. */
-  remove(tx: Transaction): Promise<void>
 }

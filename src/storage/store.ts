@@ -1,139 +1,90 @@
-/** What the service asks of a store. Every implementation passes the tests in test/storage. */
+/** The interface of a store. Each implementation passes the conformance tests in test/storage. */
 import type { Kysely } from 'kysely'
-
 import type { Tables } from './tables.ts'
 
 export type Value = string | number | null | Uint8Array
 
-/** Statements that see one consistent state. */
+/** Statements in one transaction. Those of `Store.read` each see the last committed state. */
 export interface Transaction {
-  /** For ordinary statements. */
+  /** Builds statements that are not performance-critical. */
   query: Kysely<Tables>
   /**
-   * For the few hot statements: constant SQL with `?` for each value, prepared once and kept.
-   * Returns the rows of a SELECT or a RETURNING clause.
+   * Runs constant SQL, with `?` for each value, as a prepared statement that is cached per connection. For frequent
+   * statements. Returns the rows of a SELECT or a RETURNING clause.
    */
   all<Row extends object>(sql: string, values: readonly Value[]): Promise<Row[]>
   /**
-   * What makes a SELECT, at its end, lock the rows that it finds until the transaction ends: for writes that may
-   * overlap. The embedded store, in which none does, has nothing to say.
+   * Locks the rows that a SELECT returns until the transaction ends, when appended to it. Required in concurrent
+   * writes. Empty for SQLite, which runs one write at a time.
    */
   forUpdate: 'FOR UPDATE' | ''
 }
 
-/** A transaction that has ended. */
+/** A transaction that has committed or failed. */
 export interface Commit {
-  /** How many callers' writes shared it. */
+  /** Number of callers' writes in the transaction. */
   writes: number
-  /** From its beginning, waiting for others' included, until it was durable or refused. */
+  /** Duration from BEGIN, including the wait for locks, to durability or failure. */
   seconds: number
-  /** Whether it was refused because the store was unavailable. */
+  /** Whether the transaction failed because the store was unavailable. */
   unavailable: boolean
 }
 
-/** Something happened that another process may be waiting for. Ringing says that, never what. */
-export type Topic = (typeof topics)[number]
-
+/** Subjects of notifications. A notification has no payload: the listener reads the store. */
 export const topics = ['queue', 'runs', 'cancellations'] as const
+export type Topic = (typeof topics)[number]
 
 export interface WriteOptions {
   /**
-   * The work may overlap with others that say so too, as far as the store lets it: it locks what it decides on, and
-   * always in the same order. For what is done again and again; everything else is better off alone.
+   * Lets the transaction run concurrently with other concurrent ones, where the store supports it. The work must lock
+   * the rows that it decides on, always in the same order. For frequent writes; all others keep the default.
    */
   concurrent?: boolean
-  /** Of the works with the same turn none overlaps another, all the same. */
+  /** Runs a concurrent transaction one at a time with those that name the same lock. */
   exclusive?: 'claim' | 'maintenance'
-  /** How many callers' writes the work holds, for whoever measures; 1 unless given. */
+  /** Number of callers' writes that the work contains, for metrics; default 1. */
   batchSize?: number
 }
 
 export interface Store {
-  /** Reads what has been committed. */
+  /** Reads committed data. */
   read: Transaction
   /**
-   * Runs `work` in a transaction that no other write overlaps, and resolves once its effects are durable (fsync). One
-   * that throws is undone alone, whatever shares its commit. `work` awaits nothing but its session. It may be run
-   * again when another was in its way, so that it changes nothing but through its session and what it returns.
+   * Runs `work` in a transaction that is isolated from every other write, and resolves once it is durable (fsync).
+   * Several calls may share one commit; a call whose work throws is rolled back alone. The work awaits only its own
+   * statements. It may be retried after a conflict, so its only effects are its statements and its result.
    *
-   * @throws {StoreUnavailable} when durability cannot be promised. Nothing of `work` was kept then, unless PostgreSQL
-   * was lost in the moment of its commit: whether it was kept cannot be known.
+   * @throws {StoreUnavailable} when durability cannot be guaranteed. The transaction is rolled back, except when the
+   * connection to PostgreSQL is lost during COMMIT: its outcome is unknown then.
    */
   write<Result>(work: (tx: Transaction) => Promise<Result>, options?: WriteOptions): Promise<Result>
-  /** For what processes count together, and what need not outlast a crash. */
   counters: Counters
-  /** Wakes whoever listens to `bell`, in this process and all others, after the write that is to be seen. */
-  notify(bell: Topic): void
-  /** Calls `listener` soon after each ring (rings may be merged); returns what ends it. */
-  listen(bell: Topic, listener: () => void): () => void
+  /** Wakes all listeners to `topic` in all processes. Call it after the write has committed. */
+  notify(topic: Topic): void
+  /** Calls `listener` after notifications, which may be coalesced. Returns a function that removes the listener. */
+  listen(topic: Topic, listener: () => void): () => void
   /**
-   * Resolves when what rows held that were deleted or changed before is in none of the store's files. The embedded store
-   * empties its write-ahead log, which has to wait for readers; PostgreSQL cannot do anything here: its vacuum, its log
-   * and its replicas take their time.
+   * Resolves when data that was deleted or overwritten is in none of the store's files. SQLite truncates its
+   * write-ahead log. On PostgreSQL this does nothing: vacuum, WAL and replicas have their own schedule.
    *
-   * @throws {StoreUnavailable} when readers were in the way for too long. What was deleted is deleted; the next call, or
-   * the last process to close the store, takes it out of the files.
+   * @throws {StoreUnavailable} when readers blocked it for too long. The data is deleted; the next call, or the last
+   * process that closes the store, removes it from the files.
    */
   scrub(): Promise<void>
   /** @throws {StoreUnavailable} when the store cannot serve. */
   check(): Promise<void>
-  /** Calls `observer` after each transaction of this process that became durable or was refused. It must not throw. */
+  /** Sets the callback for each transaction of this process that commits or fails; it must not throw. */
   observe(observer: (commit: Commit) => void): void
   close(): Promise<void>
-  /** Hands out jobs; `undefined` in the embedded store, where the rows of runs are the queue. */
+  /** The job queue; `undefined` in SQLite, where the rows of runs are the queue. */
   jobs?: Jobs
 }
 
-/** Something to be done, for whoever takes it first. */
-export interface Job {
-  /** A UUID. */
-  id: string
-  priority: number
-}
-
-/** A job that was taken; both members together name this one taking of it. */
-export interface ActiveJob {
-  id: string
-  /** How often it was taken before. */
-  retryCount: number
-}
-
-/**
- * Queues of jobs. What changes them does so in the transaction of the session. A job is given to one taker at a time;
- * whoever was given it earlier has no say any more.
- */
-export interface Jobs {
-  /** Makes sure that there are queues of these names; not within a transaction. */
-  open(queues: readonly string[]): Promise<void>
-  add(tx: Transaction, queue: string, jobs: readonly Job[]): Promise<void>
-  /** Takes up to `count` jobs, highest priority first, then oldest. None of a queue that was not opened. */
-  fetch(tx: Transaction, queue: string, count: number): Promise<ActiveJob[]>
-  /** Says that the jobs are still at work. */
-  touch(tx: Transaction, queue: string, jobs: readonly ActiveJob[]): Promise<void>
-  /** Nobody is given the jobs until they are unparked. */
-  suspend(tx: Transaction, queue: string, jobs: readonly (Job | ActiveJob)[]): Promise<void>
-  /** In the place that they had. */
-  resume(tx: Transaction, queue: string, jobs: readonly Job[]): Promise<void>
-  complete(tx: Transaction, queue: string, jobs: readonly ActiveJob[]): Promise<void>
-  /** The job was lost with its taker: another may take it, unless that was the last time; it is a dead letter then. */
-  fail(tx: Transaction, queue: string, job: Job & ActiveJob, isLast: boolean): Promise<void>
-  /** Removes jobs that nobody has taken. */
-  remove(queue: string, ids: readonly string[]): Promise<void>
-}
-
-/** The store cannot answer or cannot promise durability at this moment; the same call may succeed later. */
-export class StoreUnavailable extends Error {}
-
-/** For what may as well be done later: `scrub().catch(unlessUnavailable)`. */
-export function ignoreUnavailable(error: unknown): void {
-  if (!(error instanceof StoreUnavailable)) throw error
-}
+/** Counts shared by all processes of an installation. They are not durable: a crash may reset them to 0. */
 export interface Counters {
   /**
-   * Adds to the count of `name` over all processes, and tells what it is now. A count is 0 at first, never less, and 0
-   * again when its window has ended, which begins with the first addition.
-   *
-   * Waits for no disk: a power cut, or a crash of the store, may set counts back to 0.
+   * Atomically adds `amount` to a counter and returns the result, which is never below 0. The first addition starts the
+   * counter's window; when the window ends, the counter is 0 again.
    *
    * @throws {StoreUnavailable}
    */
@@ -142,9 +93,54 @@ export interface Counters {
 
 export interface Count {
   count: number
-  /** Until the window ends, by a clock that all processes share: more than 0, and at most the window. */
+  /** Time to the end of the window, by a clock that all processes share: more than 0, and at most the window. */
   millisecondsLeft: number
 }
 
-/** Counts whose window has ended are removed this often, by each process that adds to any. */
+/** How often each process that uses counters deletes those whose window has ended. */
 export const expiryIntervalMilliseconds = 60_000
+
+/** A job to add to a queue. */
+export interface Job {
+  /** A UUID. */
+  id: string
+  priority: number
+}
+
+/** A job that was fetched. `id` and `retryCount` together identify this fetch: the fencing token. */
+export interface ActiveJob {
+  id: string
+  /** How many times the job was fetched before. */
+  retryCount: number
+}
+
+/**
+ * Job queues. Changes are part of the given transaction. A job is active for one consumer at a time; calls with the
+ * `retryCount` of an earlier fetch have no effect.
+ */
+export interface Jobs {
+  /** Creates missing queues. Must run outside a transaction. */
+  open(queues: readonly string[]): Promise<void>
+  add(tx: Transaction, queue: string, jobs: readonly Job[]): Promise<void>
+  /** Fetches up to `count` jobs by priority, then age. Returns none for a queue that was not opened. */
+  fetch(tx: Transaction, queue: string, count: number): Promise<ActiveJob[]>
+  /** Sends a heartbeat for active jobs. */
+  touch(tx: Transaction, queue: string, jobs: readonly ActiveJob[]): Promise<void>
+  /** Excludes jobs from `fetch` until they are resumed. */
+  suspend(tx: Transaction, queue: string, jobs: readonly (Job | ActiveJob)[]): Promise<void>
+  /** Makes suspended jobs available in their former position. */
+  resume(tx: Transaction, queue: string, jobs: readonly Job[]): Promise<void>
+  complete(tx: Transaction, queue: string, jobs: readonly ActiveJob[]): Promise<void>
+  /** Makes a job whose consumer was lost available again or, with `isLast`, moves it to the dead letter queue. */
+  fail(tx: Transaction, queue: string, job: Job & ActiveJob, isLast: boolean): Promise<void>
+  /** Deletes jobs that are not active. */
+  remove(queue: string, ids: readonly string[]): Promise<void>
+}
+
+/** The store cannot respond, or cannot guarantee durability. The same call may succeed later. */
+export class StoreUnavailable extends Error {}
+
+/** Ignores StoreUnavailable and rethrows anything else: `scrub().catch(ignoreUnavailable)`. */
+export function ignoreUnavailable(error: unknown): void {
+  if (!(error instanceof StoreUnavailable)) throw error
+}

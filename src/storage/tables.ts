@@ -1,6 +1,6 @@
 /**
- * The tables, as both stores have them. Moments are milliseconds since 1970 in UTC, booleans 0 or 1, and `Json`
- * columns hold JSON text.
+ * Row types of all tables, which are the same in both stores. Times are milliseconds since 1970 in UTC, booleans are 0 or
+ * 1, and `Json` columns contain JSON text.
  */
 import type { Generated, Selectable } from 'kysely'
 
@@ -29,7 +29,7 @@ export interface Tables {
 export interface AccountsTable {
   id: string
   name: string
-  /** Whether keys of this account may be limited to scopes. */
+  /** Whether API keys of this account can be restricted to scopes. */
   scopes_enabled: Flag
   created_at: Milliseconds
 }
@@ -39,9 +39,9 @@ export interface UsersTable {
   account_id: string
   name: string
   created_at: Milliseconds
-  /** In lower case; `null` until the user has chosen one. Only one user who is not removed has it. */
+  /** In lower case, and unique among users that are not removed; `null` until the user has chosen one. */
   email: string | null
-  /** In the PHC string format, which names the function and its parameters. */
+  /** In the PHC string format, which includes the algorithm and its parameters. */
   password_hash: string | null
   role: Generated<string>
   last_signed_in_at: Milliseconds | null
@@ -51,21 +51,21 @@ export interface UsersTable {
 export interface ApiKeysTable {
   id: string
   account_id: string
-  /** The user who created the key and holds it. */
+  /** The user who created the key. */
   user_id: string
   name: string
-  /** SHA-256 of the value. The value itself is stored nowhere. */
+  /** SHA-256 of the key's value, which is not stored. */
   hash: Uint8Array
-  /** The value's first 8 characters, to tell keys apart. */
+  /** The value's first 8 characters, which identify the key to people. */
   prefix: string
-  /** A JSON array, or `null` for a key that may do everything. */
+  /** A JSON array, or `null` for a key with full access. */
   scopes: Json | null
   created_at: Milliseconds
   last_used_at: Milliseconds | null
-  /** The address and the program of the last caller. */
+  /** Address and user agent of the last caller. */
   last_used_by: string | null
   expires_at: Milliseconds | null
-  /** When the expiry was first seen: from then on the key is dead, whatever the clock says. */
+  /** When the expiry was first observed. The key stays expired even if the clock is set back. */
   expired_at: Milliseconds | null
   deleted_at: Milliseconds | null
 }
@@ -73,7 +73,7 @@ export interface ApiKeysTable {
 export interface RunsTable {
   id: string
   account_id: string
-  /** The key that queued the run; `null` when a user did so in the dashboard. */
+  /** The key that queued the run; `null` when a user queued it in the dashboard. */
   api_key_id: string | null
   /** The user who queued the run in the dashboard. */
   user_id: string | null
@@ -82,22 +82,22 @@ export interface RunsTable {
   status: string
   reason: string | null
   priority: number
-  /** How many attempts have started; the latest one's number is also its fencing token. */
+  /** Number of attempts that have started. The latest attempt's number is its fencing token. */
   attempts: number
-  /** Attempts that the workflow's retry policy counts: those that failed by themselves. */
+  /** Number of failed attempts, which the workflow's retry policy limits. */
   failures: number
-  /** Attempts that ended because their worker was lost. */
+  /** Number of attempts that ended because their worker was lost. */
   losses: number
-  /** The variables with every secret masked. */
+  /** The variables, with every secret masked. */
   variables: Json
-  /** The secrets by JSON pointer, encrypted. */
+  /** The secrets by JSON Pointer, encrypted. */
   secrets: Uint8Array | null
   output: Json | null
   error: Json | null
   progress: Json | null
   cancel_requested: Flag
   created_at: Milliseconds
-  /** 1 while the run is queued and `available_at` has not come, so that the queue's index holds ready runs alone. */
+  /** 1 while the run is queued and `available_at` is in the future. Keeps such runs out of the queue's partial index. */
   delayed: Flag
   available_at: Milliseconds | null
   expires_at: Milliseconds | null
@@ -108,21 +108,21 @@ export interface RunsTable {
   browser_context_id: string | null
   /** `null` for a run without a browser context. */
   persist_context: string | null
-  /** 1 while the run is queued and its browser context is held by another, so that the queue passes it over. */
+  /** 1 while the run is queued and another run has leased its browser context; the queue skips it. */
   waits_for_context: Flag
-  /** The job by which a queue engine hands the run out, once it can be started; `null` where the row is all there is. */
+  /** The run's job in the queue engine; `null` in the embedded store, where this row is the queue. */
   job_id: string | null
-  /** Which taking of that job the running attempt is. */
+  /** The job's retry count when the running attempt fetched it: part of its fencing token. */
   job_retry_count: number | null
-  /** The `traceparent` (W3C Trace Context) of whoever queued the run; `null` where nobody traces. */
+  /** The caller's `traceparent` (W3C Trace Context); `null` without tracing. */
   trace_context: string | null
 }
 
 export interface RunEventsTable {
-  /** Grows with every event of every run, in the order in which they were written, if not committed. */
+  /** Increases across all runs in the order of writing, which may differ from the order of commits. */
   id: Generated<number>
   run_id: string
-  /** Counts from 1 within the run. */
+  /** Position within the run, from 1. */
   sequence: number
   at: Milliseconds
   type: string
@@ -132,14 +132,14 @@ export interface RunEventsTable {
 export interface RunStepsTable {
   run_id: string
   name: string
-  /** What the step returned, encrypted: it may derive from a secret. */
+  /** The step's result, encrypted because it may derive from a secret. */
   value: Uint8Array
 }
 
 export interface IdempotencyKeysTable {
   account_id: string
   key: string
-  /** A keyed hash of the request that the key was first used with. */
+  /** Keyed hash of the first request with this key. */
   fingerprint: Uint8Array
   run_id: string
   expires_at: Milliseconds
@@ -150,7 +150,7 @@ export interface ArtifactsTable {
   name: string
   media_type: string
   size_bytes: number
-  /** The attempt that made it. */
+  /** The attempt that created it. */
   attempt: number
   created_at: Milliseconds
   content: Uint8Array
@@ -162,15 +162,15 @@ export interface BrowserContextsTable {
   name: string
   created_at: Milliseconds
   updated_at: Milliseconds
-  /** The number of the version that counts; 0 when there is none. */
+  /** Number of the current version; 0 when there is none. */
   version: Generated<number>
   version_id: string | null
-  /** The run that may write its next version. */
+  /** The run with the lease, which may write the next version. */
   held_by_run_id: string | null
-  /** Grows each time a run takes hold of it: the token without which a run's version does not count. */
+  /** Fencing token: increases with each lease. A version written with an older one is rejected. */
   fence: Generated<number>
   last_used_at: Milliseconds | null
-  /** Set while its versions are being erased; it is gone for everyone then. */
+  /** Set while its versions are being erased. The context is already invisible. */
   deleted_at: Milliseconds | null
 }
 
@@ -179,24 +179,24 @@ export type BrowserContextsRow = Selectable<BrowserContextsTable>
 export interface BrowserContextVersionsTable {
   id: string
   browser_context_id: string
-  /** `null` until the version counts: until it was read again, and its writer has ended as it should. */
+  /** `null` until the version is published: after it was read back and its writer has finished properly. */
   version: number | null
-  /** Of the storage state as JSON. */
+  /** Size of the storage state as JSON. */
   size_bytes: number
   cookie_domains: Json
   created_at: Milliseconds
-  /** Who wrote it: one of these three. */
+  /** The author: exactly one of these three. */
   run_id: string | null
   api_key_id: string | null
   user_id: string | null
-  /** The number of the version that this one repeats. */
+  /** Number of the version that this one restores. */
   restored_from: number | null
   /** The storage state, encrypted. */
   state: Uint8Array
 }
 
 export interface SessionsTable {
-  /** SHA-256 of the session's id, which only the browser has. */
+  /** SHA-256 of the session's id, which only the browser stores. */
   hash: Uint8Array
   user_id: string
   data: Json
@@ -205,21 +205,21 @@ export interface SessionsTable {
 
 export interface SignInLinksTable {
   id: string
-  /** SHA-256 of the token in the link, which is stored nowhere. */
+  /** SHA-256 of the token in the link, which is not stored. */
   hash: Uint8Array
   kind: string
   account_id: string
-  /** The user whom the link signs in; `null` where it makes one. */
+  /** The user to sign in; `null` for an invitation, which creates one. */
   user_id: string | null
-  /** The role of the user whom the link makes. */
+  /** Role of the user to create. */
   role: string | null
-  /** Who the link is for, in the words of whoever made it. */
+  /** The creator's description of the recipient. */
   label: string | null
-  /** The user who made it; `null` for whoever has the machine. */
+  /** The user who created the link; `null` when it was created on the command line. */
   created_by: string | null
   created_at: Milliseconds
   expires_at: Milliseconds
-  /** When it was used or withdrawn. */
+  /** When it was used or revoked. */
   ended_at: Milliseconds | null
 }
 
@@ -230,7 +230,7 @@ export interface AuditLogTable {
   action: string
   actor_kind: string
   actor_id: string | null
-  /** Names as they were at that time. */
+  /** Names at the time of the action. */
   actor_name: string
   subject_id: string | null
   subject_name: string | null
@@ -239,17 +239,17 @@ export interface AuditLogTable {
 
 export interface WorkersTable {
   id: string
-  /** The machine's name. */
+  /** Host name of the machine. */
   host: string
   slots: number
   started_at: Milliseconds
-  /** When it is taken for dead unless it says otherwise before. */
+  /** When the worker counts as lost, unless a heartbeat extends it. */
   alive_until: Milliseconds
 }
 
 export interface EncryptionCheckTable {
-  /** There is one row, 1. */
+  /** Always 1: the table has one row. */
   id: number
-  /** Encrypted, so that whoever opens it has the installation's keys. */
+  /** A known value, encrypted: decrypting it proves possession of the installation's keys. */
   value: Uint8Array
 }

@@ -13,6 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import type { Kysely } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { describe, expect, test } from 'vitest'
 import { checkDisk, checkDurability, diskSpeed, durability } from '../../src/commands/doctor/durability.ts'
@@ -22,7 +23,7 @@ import { readStore } from '../../src/commands/doctor/subject.ts'
 import { readConfig } from '../../src/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import * as initial from '../../src/storage/migrations/0001-initial.ts'
-import { connect } from '../../src/storage/sqlite/sqlite-connection.ts'
+import { connect, sqliteColumnTypes } from '../../src/storage/sqlite/sqlite-connection.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { newAccount, newPlace, openDomain, queueRun, type Test, workflow } from '../support/store.ts'
 
@@ -73,7 +74,11 @@ describe('the store', () => {
   test('is told to be of an earlier version, whose clock is still examined', async (test) => {
     const place = await newPlace(test)
     const { database, tx } = connect(join(place, 'service.db'), { readOnly: false })
-    const provider = { getMigrations: async () => ({ '0001-initial': initial }) }
+    const provider = {
+      getMigrations: async () => ({
+        '0001-initial': { up: (db: Kysely<unknown>) => initial.up(db, sqliteColumnTypes) },
+      }),
+    }
     await new Migrator({ db: tx.query, provider }).migrateToLatest()
     const at = Date.now()
     database.exec(`INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', 'Default', 0, ${at})`)

@@ -1,4 +1,4 @@
-/** What `backup` writes and `restore` accepts, and the one sentence with which either refuses. */
+/** The contents of backups, and the errors of `backup` and `restore`. */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ type Settings = { DATA_DIR: string; ENCRYPTION_KEY?: string; DATABASE_URL?: stri
 
 const newKey = () => randomBytes(32).toString('base64')
 
-/** Makes what a start makes, and the account; returns the names of all. */
+/** Initializes the store and its key, adds an account, and returns the names of all accounts. */
 async function accountsIn(settings: Settings, name?: string): Promise<string[]> {
   const config = readConfig(settings)
   const store = await openStore(config)
@@ -32,7 +32,7 @@ async function accountsIn(settings: Settings, name?: string): Promise<string[]> 
   }
 }
 
-/** An installation with an account, and a place for backups of it. */
+/** Creates an installation with an account, and a directory for backups. */
 async function openInstallation(context: TestContext, changes: Partial<Settings> = {}) {
   const print = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
   context.onTestFinished(() => print.mockRestore())
@@ -47,18 +47,18 @@ async function openInstallation(context: TestContext, changes: Partial<Settings>
 
 const emptySettings = (context: TestContext): Settings => ({ DATA_DIR: emptyDirectory(context) })
 
-/** The sentence with which `file` is refused; nothing but what was there is left. */
-async function refusal(file: string, settings: Settings, replace = false): Promise<string> {
+/** Returns the error of restoring `file`, and checks that no files are left behind. */
+async function restoreError(file: string, settings: Settings, replace = false): Promise<string> {
   const before = readdirSync(settings.DATA_DIR)
-  const sentence = await restore(file, { replace }, settings).then(
+  const message = await restore(file, { replace }, settings).then(
     () => 'accepted',
     (error: Error) => error.message,
   )
   expect(readdirSync(settings.DATA_DIR)).toEqual(before)
-  return sentence.replaceAll(file, 'FILE').replaceAll(settings.DATA_DIR, 'DATA_DIR')
+  return message.replaceAll(file, 'FILE').replaceAll(settings.DATA_DIR, 'DATA_DIR')
 }
 
-test('a backup is one file for its owner alone, with nothing beside it, that makes a data directory', async (context) => {
+test('a backup is a single file, readable by its owner only, that restores a data directory', async (context) => {
   const { file, place, backUp, printed } = await openInstallation(context)
   await backUp()
   expect(statSync(file).mode & 0o777).toBe(0o600)
@@ -74,7 +74,7 @@ test('a backup is one file for its owner alone, with nothing beside it, that mak
   expect(await accountsIn({ DATA_DIR })).toEqual(['Backed up'])
 })
 
-test('a backup beside processes that write has all that was durable before it began, and keeps nobody from writing', async (context) => {
+test('a backup of a busy store contains every earlier commit, and does not block writers', async (context) => {
   const { settings, file } = await openInstallation(context)
   const store = await openStore(readConfig(settings))
   context.onTestFinished(() => store.close())
@@ -85,7 +85,7 @@ test('a backup beside processes that write has all that was durable before it be
     while (writing) durable.push((await accounts.create({ name: 'Durable', scopesEnabled: false })).id)
   }
   const writers = [write(), write()]
-  await until('some are durable', () => durable.length > 50)
+  await until('some accounts are durable', () => durable.length > 50)
   const before = [...durable]
   const { code, stderr } = await command(['backup', file], settings)
   writing = false
@@ -97,41 +97,41 @@ test('a backup beside processes that write has all that was durable before it be
   const database = new DatabaseSync(join(target.DATA_DIR, 'service.db'))
   const found = database.prepare("SELECT id FROM accounts WHERE name = 'Durable' ORDER BY id").all()
   database.close()
-  // One moment's: no later one without those before it.
+  // A consistent snapshot: every account before the last one is there, too.
   expect(found.map(({ id }) => id)).toEqual(durable.toSorted().slice(0, found.length))
   expect(found.length).toBeGreaterThanOrEqual(before.length)
 })
 
-test('a backup is not put in the place of a file unless told', async (context) => {
+test('a backup overwrites a file only with --overwrite', async (context) => {
   const { file, backUp } = await openInstallation(context)
   await backUp()
   const first = readFileSync(file)
-  await expect(backUp()).rejects.toThrow(`${file} exists: name another file, or call this with --overwrite.`)
+  await expect(backUp()).rejects.toThrow(`${file} exists: name another file, or pass --overwrite.`)
   expect(readFileSync(file)).toEqual(first)
   await backUp({ overwrite: true })
   expect(readFileSync(file)).not.toEqual(first)
 })
 
-test('a backup without the key opens where the key is', async (context) => {
+test('a backup without the key is restored where the key is', async (context) => {
   const { settings, file, backUp, printed } = await openInstallation(context)
   await backUp({ withoutKey: true })
   expect(printed()).toContain('is not in it; without it, secrets and browser contexts are lost.')
   const key = readFileSync(join(settings.DATA_DIR, 'encryption.key'), 'utf8')
   expect(readFileSync(file).includes(key.trim())).toBe(false)
   const target = emptySettings(context)
-  expect(await refusal(file, target)).toBe(
+  expect(await restoreError(file, target)).toBe(
     'FILE was made without the encryption key: put the key file at DATA_DIR/encryption.key, or set ENCRYPTION_KEY, and call this again.',
   )
   const wrong = 'does not open what FILE holds: put the key there that the store had when it was backed up.'
-  expect(await refusal(file, { ...target, ENCRYPTION_KEY: newKey() })).toBe(`ENCRYPTION_KEY ${wrong}`)
+  expect(await restoreError(file, { ...target, ENCRYPTION_KEY: newKey() })).toBe(`ENCRYPTION_KEY ${wrong}`)
   writeFileSync(join(target.DATA_DIR, 'encryption.key'), newKey(), { mode: 0o600 })
-  expect(await refusal(file, target)).toBe(`DATA_DIR/encryption.key ${wrong}`)
+  expect(await restoreError(file, target)).toBe(`DATA_DIR/encryption.key ${wrong}`)
   writeFileSync(join(target.DATA_DIR, 'encryption.key'), key)
   await restore(file, {}, target)
   expect(await accountsIn(target)).toEqual(['Backed up'])
 })
 
-test('a key of the environment is never in a backup', async (context) => {
+test('a key from the environment is never part of a backup', async (context) => {
   const ENCRYPTION_KEY = newKey()
   const { file, backUp, printed } = await openInstallation(context, { ENCRYPTION_KEY })
   await backUp()
@@ -143,10 +143,10 @@ test('a key of the environment is never in a backup', async (context) => {
   expect(await accountsIn(target)).toEqual(['Backed up'])
 })
 
-test('a backup that cannot be made says why, and leaves nothing', async (context) => {
+test('a failed backup reports the reason and leaves no file', async (context) => {
   const { settings, place, file, backUp } = await openInstallation(context)
   await expect(backUp({}, join(place, 'none', 'backup.db'))).rejects.toThrow(
-    `${join(place, 'none')} does not exist: make it`,
+    `${join(place, 'none')} does not exist: create it`,
   )
   await expect(backUp({ overwrite: true }, place)).rejects.toThrow(`${place} is a directory: name a file in it.`)
   const empty = emptySettings(context)
@@ -160,43 +160,45 @@ test('a backup that cannot be made says why, and leaves nothing', async (context
   expect(readdirSync(place)).toEqual([])
 })
 
-test('what is no backup is refused, and one that was cut short or is of a newer version', async (context) => {
+test('a file that is not a backup, is damaged, or is of a newer version is rejected', async (context) => {
   const { file, place, backUp } = await openInstallation(context)
   const target = emptySettings(context)
-  const noBackup = 'FILE is no backup: name a file that `backup` has made.'
+  const notABackup = 'FILE is not a backup: name a file that `backup` has written.'
   writeFileSync(join(place, 'text'), 'SQLite, but not really')
   mkdirSync(join(place, 'directory'))
   new DatabaseSync(join(place, 'other.db')).exec('CREATE TABLE backups (name TEXT)')
   for (const name of ['none', 'text', 'directory', 'other.db']) {
-    expect(await refusal(join(place, name), target)).toBe(noBackup)
+    expect(await restoreError(join(place, name), target)).toBe(notABackup)
   }
   await backUp()
   const whole = readFileSync(file)
   for (const bytes of [whole.length - 1, whole.length - 4096, 4096, 100, 99]) {
     truncateSync(file, bytes)
-    expect(await refusal(file, target)).toMatch(/^FILE is not whole \(it has \d+ of \d+ bytes\): use another backup\.$/)
+    expect(await restoreError(file, target)).toMatch(
+      /^FILE is damaged \(it has \d+ of \d+ bytes\): use another backup\.$/,
+    )
   }
   writeFileSync(file, Buffer.concat([whole.subarray(0, 8192), Buffer.alloc(whole.length - 8192, 7)]))
-  expect(await refusal(file, target)).toMatch(/^FILE is not whole \(.+\): use another backup\.$/)
+  expect(await restoreError(file, target)).toMatch(/^FILE is damaged \(.+\): use another backup\.$/)
   writeFileSync(file, whole)
   const newer = new DatabaseSync(file)
   newer.exec("INSERT INTO kysely_migration VALUES ('9999-newer', '')")
   newer.close()
   const sentence = 'FILE was made by a newer version of this service: restore it with that version.'
-  expect(await refusal(file, target)).toBe(sentence)
+  expect(await restoreError(file, target)).toBe(sentence)
 })
 
-test('a store that is there is replaced when told, and when nobody has it open; the old one is kept', async (context) => {
+test('an existing store is replaced only with --replace and while it is closed, and is kept', async (context) => {
   const { file, backUp } = await openInstallation(context)
   await backUp()
   const target = emptySettings(context)
   await accountsIn(target, 'Old')
-  expect(await refusal(file, target)).toBe(
-    'There is a store in DATA_DIR: set DATA_DIR to another directory, or call this with --replace, which keeps the old store beside the new one.',
+  expect(await restoreError(file, target)).toBe(
+    'DATA_DIR already contains a store: set DATA_DIR to another directory, or pass --replace, which keeps the old store in a subdirectory.',
   )
   const other = await openStore(readConfig(target))
-  const inUse = 'DATA_DIR/service.db is in use: stop the service, its workers and commands, and call this again.'
-  expect(await refusal(file, target, true)).toBe(inUse)
+  const inUse = 'DATA_DIR/service.db is in use: stop the service, its workers and commands, and try again.'
+  expect(await restoreError(file, target, true)).toBe(inUse)
   await other.close()
   await restore(file, { replace: true }, target)
   expect(await accountsIn(target)).toEqual(['Backed up'])
@@ -205,7 +207,7 @@ test('a store that is there is replaced when told, and when nobody has it open; 
   expect(await accountsIn({ DATA_DIR: join(target.DATA_DIR, kept[0] ?? '') })).toEqual(['Old'])
 })
 
-test('a damaged store is replaced, and its log is not taken for that of the new one', async (context) => {
+test('a damaged store is replaced together with its log', async (context) => {
   const { file, backUp } = await openInstallation(context)
   await backUp()
   const target = emptySettings(context)

@@ -1,4 +1,4 @@
-/** Connections to PostgreSQL that have become useless, and waiting for whoever migrates: none of it needs help. */
+/** The PostgreSQL store replaces unusable connections by itself, and waits for migrations. */
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
 import { migrationLockId } from '../../src/storage/postgres/postgres-schema.ts'
@@ -8,14 +8,14 @@ import { postgres } from '../support/postgres.ts'
 import { newPlace, type Test } from '../support/store.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
-async function clientOf(test: Test, place: string): Promise<pg.Client> {
+async function connectClient(test: Test, place: string): Promise<pg.Client> {
   const client = new pg.Client(place)
   await client.connect()
   test.onTestFinished(() => client.end())
   return client
 }
 
-test('a connection that was lost without a word is used once more, and not again', async (test) => {
+test('a silently lost connection fails one call and is then replaced', async (test) => {
   const place = new URL(await newPlace(test, postgres))
   const proxy = await startTcpProxy(test, Number(place.port))
   place.port = String(proxy.port)
@@ -36,26 +36,26 @@ test('a connection that was lost without a word is used once more, and not again
   }
 })
 
-test('statements that were prepared before a newer version has changed the tables are prepared anew', async (test) => {
+test('statements are prepared again after a newer version has migrated the tables', async (test) => {
   const place = await newPlace(test, postgres)
   const store = await openPostgresStore(place)
   test.onTestFinished(() => store.close())
-  const newer = await clientOf(test, place)
+  const newer = await connectClient(test, place)
   const sql = 'SELECT * FROM workers'
   const read = () => store.read.all(sql, [])
   const acts = [read, () => store.write(({ all }) => all(sql, []))]
   for (const [index, act] of acts.entries()) {
-    // Each on a connection of its own.
+    // Uses every connection of the pool.
     await Promise.all(Array.from({ length: 10 }, read))
     await newer.query(`ALTER TABLE execution_service.workers ADD COLUMN newer_${index} text`)
     expect(await act()).toEqual([])
   }
 })
 
-test('a process waits longer for another to migrate than it does for any other answer', async (test) => {
+test('waiting for another process's migration is exempt from the query timeout', async (test) => {
   const place = await newPlace(test, postgres)
-  const migrating = await clientOf(test, place)
-  const looking = await clientOf(test, place)
+  const migrating = await connectClient(test, place)
+  const observing = await connectClient(test, place)
   await migrating.query('SELECT pg_advisory_lock($1)', [migrationLockId])
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   test.onTestFinished(() => void vi.useRealTimers())
@@ -63,7 +63,7 @@ test('a process waits longer for another to migrate than it does for any other a
   opened.catch(() => {})
   const waiting = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
-  while ((await looking.query(waiting)).rows.length === 0);
+  while ((await observing.query(waiting)).rows.length === 0);
   vi.advanceTimersByTime(40_000)
   await migrating.query('SELECT pg_advisory_unlock($1)', [migrationLockId])
   await (await opened).close()

@@ -1,4 +1,4 @@
-/** Sealing anew under another key: everything that is sealed, in whatever state it is, and nothing that was changed meanwhile. */
+/** Re-encryption covers every encrypted value, and does not undo concurrent changes. */
 import { hash, randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
@@ -17,7 +17,7 @@ const withSecret = workflow({
 
 const emptyState = JSON.stringify({ cookies: [], origins: [] })
 
-/** A domain with an account, and its encryption after another key has become the current one. */
+/** Opens a domain with an account, and its encryption after a rotation of the key. */
 async function openRotated(test: Test, kind: StoreKind) {
   const domain = await openDomain(test, { kind, workflows: [withSecret] })
   const newer = randomBytes(keyBytes)
@@ -27,7 +27,7 @@ async function openRotated(test: Test, kind: StoreKind) {
     ...domain,
     principal,
     rotated: new Encryption(new FixedKeys(keys)),
-    newerAlone: new Encryption(new FixedKeys([newer])),
+    newKeyOnly: new Encryption(new FixedKeys([newer])),
   }
 }
 
@@ -36,51 +36,51 @@ async function queueMany(domain: Domain, principal: { accountId: string; apiKeyI
   return Promise.all(Array.from({ length: count }, queue))
 }
 
-/** The passwords, as far as they open with these keys. */
-async function passwordsOf({ read }: Store, encryption: Encryption): Promise<string[]> {
+/** Returns the passwords, decrypted with these keys. */
+async function readPasswords({ read }: Store, encryption: Encryption): Promise<string[]> {
   const rows = await read.query.selectFrom('runs').select(['id', 'account_id', 'secrets']).orderBy('id').execute()
   return rows.flatMap(({ id, account_id, secrets }) =>
     secrets ? [JSON.parse(encryption.decrypt(secrets, secretsAad(account_id, id)))['/password']] : [],
   )
 }
 
-describe.each(stores)('sealing anew ($name)', (kind) => {
-  test('covers every column that holds sealed bytes: none is left under the older key', async (test) => {
+describe.each(stores)('re-encryption ($name)', (kind) => {
+  test('covers every encrypted column: the older key is not needed afterwards', async (test) => {
     const domain = await openRotated(test, kind)
-    const { store, principal, rotated, newerAlone } = domain
+    const { store, principal, rotated, newKeyOnly } = domain
     await queueMany(domain, principal, 150)
     await queueRun(domain, principal)
     const [claim] = await domain.queue.claim('worker', [withSecret], 1, 15)
-    if (!claim) throw new Error('Nothing was claimed.')
+    if (!claim) throw new Error('No run was claimed.')
     for (const name of ['first', 'second']) {
       await domain.queue.finishStep(claim, name, () => domain.encryption.encrypt(name, stepAad(claim.runId, name)), [])
     }
     const context = await domain.browserContexts.create(principal.accountId, 'Test')
-    if (!context) throw new Error('The context was not made.')
+    if (!context) throw new Error('No context was created.')
     for (const name of ['a', 'b']) {
       const state = JSON.stringify({ cookies: [], origins: [{ origin: `https://${name}.example`, localStorage: [] }] })
       await domain.contextVersions.replace(principal.accountId, context.id, state, { apiKeyId: principal.apiKeyId })
     }
-    expect(await reencrypt(store, rotated, encryptedColumns)).toEqual({ values: 154, refused: [] })
-    expect((await passwordsOf(store, newerAlone)).sort()).toEqual(
+    expect(await reencrypt(store, rotated, encryptedColumns)).toEqual({ values: 154, failures: [] })
+    expect((await readPasswords(store, newKeyOnly)).sort()).toEqual(
       Array.from({ length: 150 }, (_, index) => `p-${index}`).sort(),
     )
     const steps = await store.read.query.selectFrom('run_steps').selectAll().execute()
-    expect(steps.map(({ run_id, name, value }) => newerAlone.decrypt(value, stepAad(run_id, name)))).toEqual([
+    expect(steps.map(({ run_id, name, value }) => newKeyOnly.decrypt(value, stepAad(run_id, name)))).toEqual([
       'first',
       'second',
     ])
-    const versions = new ContextVersions(store, newerAlone, 5)
+    const versions = new ContextVersions(store, newKeyOnly, 5)
     expect(await versions.read(principal.accountId, context.id)).toContain('https://b.example')
-    expect(await reencrypt(store, rotated, encryptedColumns)).toEqual({ values: 0, refused: [] })
+    expect(await reencrypt(store, rotated, encryptedColumns)).toEqual({ values: 0, failures: [] })
     await expectDescribed(store)
   })
 
-  test('is not undone by what waited for the store since before: everything is sealed as it is written', async (test) => {
+  test('cannot be undone by a pending write, since values are encrypted inside the transaction', async (test) => {
     const domain = await openDomain(test, { kind, workflows: [withSecret] })
     const { principal } = await newAccount(domain)
     const context = await domain.browserContexts.create(principal.accountId, 'Test')
-    if (!context) throw new Error('The context was not made.')
+    if (!context) throw new Error('No context was created.')
     let writing = 0
     const write = domain.store.write
     vi.spyOn(domain.store, 'write').mockImplementation((work, options) => {
@@ -92,18 +92,18 @@ describe.each(stores)('sealing anew ($name)', (kind) => {
       }
       return write(counted, options)
     })
-    const sealedIn: boolean[] = []
-    const seal = domain.encryption.encrypt.bind(domain.encryption)
-    vi.spyOn(domain.encryption, 'encrypt').mockImplementation((text, owner) => {
-      sealedIn.push(writing > 0)
-      return seal(text, owner)
+    const encryptedInTransaction: boolean[] = []
+    const encrypt = domain.encryption.encrypt.bind(domain.encryption)
+    vi.spyOn(domain.encryption, 'encrypt').mockImplementation((text, aad) => {
+      encryptedInTransaction.push(writing > 0)
+      return encrypt(text, aad)
     })
     await queueRun(domain, principal, { variables: { password: 'hunter2' } })
     await domain.contextVersions.replace(principal.accountId, context.id, emptyState, { apiKeyId: principal.apiKeyId })
-    expect(sealedIn).toEqual([true, true])
+    expect(encryptedInTransaction).toEqual([true, true])
   })
 
-  test('takes values of megabytes one at a time, and misses none', async (test) => {
+  test('processes values of megabytes one at a time, and misses none', async (test) => {
     const domain = await openRotated(test, kind)
     const passwords = Array.from({ length: 5 }, (_, index) => String(index).repeat(900_000))
     for (const password of passwords) await queueRun(domain, domain.principal, { variables: { password } })
@@ -117,44 +117,44 @@ describe.each(stores)('sealing anew ($name)', (kind) => {
     }
     expect(await reencrypt(counting, domain.rotated, encryptedColumns)).toMatchObject({ values: 5 })
     expect(sizes).toHaveLength(5)
-    expect(await passwordsOf(domain.store, domain.newerAlone)).toEqual(passwords)
+    expect(await readPasswords(domain.store, domain.newKeyOnly)).toEqual(passwords)
   })
 
-  test('leaves a value that another process has changed or erased meanwhile', async (test) => {
+  test('keeps a value that another process changes or erases concurrently', async (test) => {
     const domain = await openRotated(test, kind)
     const { store, principal, rotated } = domain
     const [changed, erased] = await queueMany(domain, principal, 3)
-    if (!changed || !erased) throw new Error('Nothing was queued.')
+    if (!changed || !erased) throw new Error('No run was queued.')
     const change = (id: string, secrets: Uint8Array | null) =>
       store.write(({ query }) => query.updateTable('runs').set({ secrets }).where('id', '=', id).execute())
-    const owner = secretsAad(principal.accountId, changed.id)
-    // Between the reading of a batch and its writing.
+    const aad = secretsAad(principal.accountId, changed.id)
+    // Between reading and writing a batch.
     const interrupted: Store = {
       ...store,
       async write(work) {
-        await change(changed.id, domain.encryption.encrypt('{"/password":"changed"}', owner))
+        await change(changed.id, domain.encryption.encrypt('{"/password":"changed"}', aad))
         await change(erased.id, null)
         interrupted.write = store.write
         return store.write(work)
       },
     }
-    expect(await reencrypt(interrupted, rotated, encryptedColumns)).toEqual({ values: 2, refused: [] })
-    expect((await passwordsOf(store, domain.newerAlone)).sort()).toEqual(['changed', 'p-2'])
+    expect(await reencrypt(interrupted, rotated, encryptedColumns)).toEqual({ values: 2, failures: [] })
+    expect((await readPasswords(store, domain.newKeyOnly)).sort()).toEqual(['changed', 'p-2'])
   })
 
-  test('by two at the same time does each value once, and all of them', async (test) => {
+  test('by two processes at once handles each value exactly once', async (test) => {
     const domain = await openRotated(test, kind)
     await queueMany(domain, domain.principal, 200)
     const done = await Promise.all([1, 2].map(() => reencrypt(domain.store, domain.rotated, encryptedColumns)))
     expect((done[0]?.values ?? 0) + (done[1]?.values ?? 0)).toBe(200)
-    expect(await passwordsOf(domain.store, domain.newerAlone)).toHaveLength(200)
+    expect(await readPasswords(domain.store, domain.newKeyOnly)).toHaveLength(200)
   })
 
-  test('goes on past values that do not open, and says where they are', async (test) => {
+  test('skips values that cannot be decrypted, and reports where they are', async (test) => {
     const domain = await openRotated(test, kind)
     const { store, principal, rotated } = domain
     const [first, second] = await queueMany(domain, principal, 3)
-    const secrets = new Encryption(new FixedKeys([randomBytes(keyBytes)])).encrypt('{}', 'whatever')
+    const secrets = new Encryption(new FixedKeys([randomBytes(keyBytes)])).encrypt('{}', 'aad')
     await store.write(({ query }) =>
       query
         .updateTable('runs')
@@ -162,17 +162,17 @@ describe.each(stores)('sealing anew ($name)', (kind) => {
         .where('id', 'in', [first?.id ?? ''])
         .execute(),
     )
-    const { values, failures: refused } = await reencrypt(store, rotated, encryptedColumns)
+    const { values, failures } = await reencrypt(store, rotated, encryptedColumns)
     expect(values).toBe(2)
-    expect(refused).toEqual([
+    expect(failures).toEqual([
       expect.stringContaining(`runs.secrets of ${first?.id}: A value in the store is encrypted`),
     ])
     expect(second).toBeDefined()
   })
 })
 
-/** Bytes that are not encrypted. */
-const open = [
+/** Binary columns that are not encrypted. */
+const unencrypted = [
   'api_keys.hash',
   'artifacts.content',
   'idempotency_keys.fingerprint',
@@ -186,5 +186,5 @@ async function expectDescribed({ read }: Store): Promise<void> {
     columns.filter(({ dataType }) => /^(blob|bytea)$/i.test(dataType)).map((column) => `${name}.${column.name}`),
   )
   const described = encryptedColumns.map(({ table, column }) => `${table}.${column}`)
-  expect(blobs.sort()).toEqual([...open, ...described].sort())
+  expect(blobs.sort()).toEqual([...unencrypted, ...described].sort())
 }

@@ -1,5 +1,4 @@
-/** Whoever opens a store's encryption has the store's key, or is told in one sentence which one is to be restored. */
-
+/** Opening a store's encryption requires the store's key; otherwise the error says which key to restore. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, renameSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
@@ -18,8 +17,8 @@ function open(store: Store, DATA_DIR: string, environment: Record<string, string
   return openEncryption(readConfig({ DATA_DIR, ...environment }), store, encryptedColumns)
 }
 
-/** As an earlier version has left it: with a secret, and without a value that tells the right key. */
-async function forgetCheck(store: Store, encryption: Encryption): Promise<void> {
+/** Makes the store look like one of an earlier version: with an encrypted value, but without the check value. */
+async function removeCheckValue(store: Store, encryption: Encryption): Promise<void> {
   const value = encryption.encrypt('1', 'runs/r/steps/s')
   await store.write(async (tx) => {
     await tx.query.deleteFrom('encryption_check').execute()
@@ -36,18 +35,18 @@ async function forgetCheck(store: Store, encryption: Encryption): Promise<void> 
 const checks = (store: Store) => store.read.query.selectFrom('encryption_check').selectAll().execute()
 
 describe.each(stores)('the encryption of a store ($name)', (kind) => {
-  test('begins with one key for all processes that start at once, and stays', async (test) => {
+  test('uses one key for all processes that start together, and for later ones', async (test) => {
     const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
     const four = await Promise.all(Array.from({ length: 4 }, () => openStore(test, place, kind)))
     const opened = await Promise.all(four.map((store) => open(store, directory)))
-    const sealed = opened[0]?.encrypt('text', 'owner') ?? new Uint8Array()
-    for (const encryption of opened) expect(encryption.decrypt(sealed, 'owner')).toBe('text')
+    const encrypted = opened[0]?.encrypt('text', 'aad') ?? new Uint8Array()
+    for (const encryption of opened) expect(encryption.decrypt(encrypted, 'aad')).toBe('text')
     const [store] = four as [Store]
-    expect((await open(store, directory)).decrypt(sealed, 'owner')).toBe('text')
+    expect((await open(store, directory)).decrypt(encrypted, 'aad')).toBe('text')
     expect(await checks(store)).toHaveLength(1)
   })
 
-  test('is opened with no key but its own: a lost file stops the start before a new one is made', async (test) => {
+  test('requires the original key file: a lost one fails the start instead of being replaced', async (test) => {
     const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
     const store = await openStore(test, place, kind)
     await open(store, directory)
@@ -63,7 +62,7 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
     await open(store, directory)
   })
 
-  test('is opened with an ENCRYPTION_KEY of its own alone, also when that was set anew', async (test) => {
+  test('requires the original ENCRYPTION_KEY as the current or a previous key', async (test) => {
     const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
     const store = await openStore(test, place, kind)
     const [key, other] = [newKey(), newKey()]
@@ -78,7 +77,7 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
     await expect(open(store, directory)).rejects.toThrow(/is missing, and the store is encrypted/)
   })
 
-  test('is that of one key, when processes start at once with different ones', async (test) => {
+  test('accepts one key when processes start together with different ones', async (test) => {
     const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
     const [one, two] = [await openStore(test, place, kind), await openStore(test, place, kind)]
     const opened = await Promise.allSettled(
@@ -87,11 +86,11 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
     expect(opened.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
   })
 
-  test('of an earlier version is taken over when what is sealed opens, and refused otherwise', async (test) => {
+  test('of an earlier version is adopted by the key that decrypts its values, and by no other', async (test) => {
     const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
     const store = await openStore(test, place, kind)
     const path = keyFilePath(directory)
-    await forgetCheck(store, await open(store, directory))
+    await removeCheckValue(store, await open(store, directory))
     renameSync(path, `${path}.lost`)
     await expect(open(store, directory)).rejects.toThrow(/is missing, and the store is encrypted/)
     createKeyFile(path)

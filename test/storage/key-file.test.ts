@@ -1,4 +1,4 @@
-/** The file of the keys: made once for its owner alone, the same for every process, and read again when it changes. */
+/** The key file is created once with private permissions, is shared by all processes, and is re-read when it changes. */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import {
@@ -20,7 +20,7 @@ import { startProcess, startStoreProcess } from '../support/processes.ts'
 import { newPlace, type Test } from '../support/store.ts'
 import { sqlite } from '../support/stores.ts'
 
-/** A key file with one key, in a directory of its own. */
+/** Creates a key file with one key in a new directory. */
 async function newKeyFile(test: Test): Promise<string> {
   const path = keyFilePath(join(await newPlace(test), 'data'))
   createKeyFile(path)
@@ -31,7 +31,7 @@ const bytesIn = (path: string) => new KeyFile(path).keys().map(({ bytes }) => by
 const linesOf = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n')
 const modeOf = (path: string) => statSync(path).mode & 0o777
 
-test('is made at the first start, for its owner alone, and is the same from then on', async (test) => {
+test('a key file is created once, readable by its owner only', async (test) => {
   const path = await newKeyFile(test)
   const directory = join(path, '..')
   const keys = bytesIn(path)
@@ -44,46 +44,46 @@ test('is made at the first start, for its owner alone, and is the same from then
 })
 
 test.for(['', 'bm90IGEgd2hvbGUga2V5\n', '\n\n'])(
-  'that is not whole (%j) is refused, and left as it is',
+  'a truncated key file (%j) is rejected and not overwritten',
   async (content, test) => {
     const path = keyFilePath(await newPlace(test))
     writeFileSync(path, content, { mode: 0o600 })
     createKeyFile(path)
-    expect(() => new KeyFile(path)).toThrow(`${path} does not hold a key of 32 bytes: restore it from a backup.`)
+    expect(() => new KeyFile(path)).toThrow(`${path} does not contain a key of 32 bytes: restore it from a backup.`)
     expect(readFileSync(path, 'utf8')).toBe(content)
   },
 )
 
-test('of which one line is no key is refused', async (test) => {
+test('a key file with an invalid line is rejected', async (test) => {
   const path = await newKeyFile(test)
   appendFileSync(path, 'bm90IGEgd2hvbGUga2V5\n')
   expect(() => new KeyFile(path)).toThrow(
-    `${path} does not hold on each line a key of 32 bytes: restore it from a backup.`,
+    `${path} does not contain 32-byte keys, one per line: restore it from a backup.`,
   )
 })
 
-test.for(['640', '604', '660'])('that others can read (mode %s) is refused in one sentence', async (mode, test) => {
+test.for(['640', '604', '660'])('a key file that other users can read (mode %s) is rejected', async (mode, test) => {
   const path = await newKeyFile(test)
   chmodSync(path, Number.parseInt(mode, 8))
-  expect(() => new KeyFile(path)).toThrow(`${path} can be read by others than its owner: run \`chmod 600 ${path}\`.`)
+  expect(() => new KeyFile(path)).toThrow(`Other users can read ${path}: run \`chmod 600 ${path}\`.`)
   chmodSync(path, 0o400)
   expect(bytesIn(path)).toHaveLength(1)
 })
 
-test('is one, for all processes that start at the same time', async (test) => {
+test('processes that start together create one key file', async (test) => {
   const place = await newPlace(test)
   const directories = Array.from({ length: 100 }, (_, index) => join(place, String(index)))
   const start = () => startProcess(test, new URL('../support/key-process.ts', import.meta.url), directories)
   const processes = await Promise.all([start(), start(), start()])
-  const answers = processes.map((each) => once(each, 'message'))
+  const messages = processes.map((each) => once(each, 'message'))
   for (const each of processes) each.send('go')
-  const [first, ...others] = (await Promise.all(answers)).map(([keys]) => keys)
+  const [first, ...others] = (await Promise.all(messages)).map(([keys]) => keys)
   expect(first).toHaveLength(directories.length)
   for (const keys of others) expect(keys).toEqual(first)
   expect(readdirSync(directories[0] ?? '')).toEqual(['encryption.key'])
 })
 
-test('gets a new key in front of those before it, is whole at any moment, and leaves no draft', async (test) => {
+test('adding a key puts it first, keeps the older ones, and leaves no temporary file', async (test) => {
   const path = await newKeyFile(test)
   const [first] = linesOf(path)
   writeFileSync(`${path}.new`, 'half a fi')
@@ -95,18 +95,18 @@ test('gets a new key in front of those before it, is whole at any moment, and le
   expect(modeOf(path)).toBe(0o600)
 })
 
-describe.skipIf(process.getuid?.() !== 0)('of another user', () => {
-  const nobody = 65_534
+describe.skipIf(process.getuid?.() !== 0)('a key file of another user', () => {
+  const otherUser = 65_534
 
-  test('stays theirs when root adds a key, and is one that they can read', async (test) => {
+  test('keeps its owner when root adds a key', async (test) => {
     const path = await newKeyFile(test)
-    chownSync(path, nobody, nobody)
+    chownSync(path, otherUser, otherUser)
     addKey(path)
     const { uid, gid } = statSync(path)
-    expect([uid, gid, modeOf(path), linesOf(path).length]).toEqual([nobody, nobody, 0o600, 2])
+    expect([uid, gid, modeOf(path), linesOf(path).length]).toEqual([otherUser, otherUser, 0o600, 2])
   })
 
-  test('is refused in one sentence, and left as it is, by who could not give it back', async (test) => {
+  test('stays unchanged when the process cannot restore its owner', async (test) => {
     const path = await newKeyFile(test)
     const directory = join(path, '..')
     const before = readFileSync(path, 'utf8')
@@ -115,18 +115,18 @@ describe.skipIf(process.getuid?.() !== 0)('of another user', () => {
     chmodSync(path, 0o644)
     const module = new URL('../../src/storage/key-file.ts', import.meta.url)
     const program = `import { addKey } from '${module}'; try { addKey('${path}') } catch (error) { console.log(error.message) }`
-    const as = { uid: nobody, gid: nobody, cwd: '/', encoding: 'utf8' } as const
+    const as = { uid: otherUser, gid: otherUser, cwd: '/', encoding: 'utf8' } as const
     const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], as)
     expect(stderr).toBe('')
     expect(stdout.trim()).toBe(
-      `${path} belongs to another user (0): call this as that user, or as root. Nothing was changed.`,
+      `${path} belongs to another user (0): run this command as that user or as root. Nothing was changed.`,
     )
     expect(readFileSync(path, 'utf8')).toBe(before)
     expect(readdirSync(directory)).toEqual(['encryption.key'])
   })
 })
 
-test('gets every key that processes add at the same time', async (test) => {
+test('keys that processes add concurrently are all kept', async (test) => {
   const place = await newPlace(test)
   const path = keyFilePath(place)
   createKeyFile(path)
@@ -138,7 +138,7 @@ test('gets every key that processes add at the same time', async (test) => {
   expect(linesOf(path)).toHaveLength(31)
 })
 
-test('that has changed is noticed at once by whoever meets a value under the new key, or checks a signature', async (test) => {
+test('decrypting and verifying use a new key at once', async (test) => {
   const path = await newKeyFile(test)
   const [running, other] = [new Encryption(new KeyFile(path)), new Encryption(new KeyFile(path))]
   const before = running.encrypt('before', 'owner')
@@ -149,7 +149,7 @@ test('that has changed is noticed at once by whoever meets a value under the new
   expect(running.decrypt(before, 'owner')).toBe('before')
 })
 
-test('that has changed is noticed by whoever seals, within a second', async (test) => {
+test('encrypting uses a new key within a second', async (test) => {
   const path = await newKeyFile(test)
   const running = new Encryption(new KeyFile(path))
   const header = Buffer.from(running.encrypt('', '')).subarray(0, 5)
@@ -158,7 +158,7 @@ test('that has changed is noticed by whoever seals, within a second', async (tes
   await vi.waitFor(() => expect(Buffer.from(running.encrypt('', '')).subarray(0, 5)).not.toEqual(header), waiting)
 })
 
-test('that is lost or damaged while a process runs leaves it the keys that it has', async (test) => {
+test('a running process keeps its keys when the file is lost or damaged', async (test) => {
   const path = await newKeyFile(test)
   const ring = new KeyFile(path)
   const keys = ring.keys()

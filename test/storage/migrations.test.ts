@@ -1,4 +1,4 @@
-/** Opening a store: made and migrated by whoever comes first, and never by a version that is older than it. */
+/** Opening a store creates and migrates it; an older version refuses a newer store. */
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
@@ -7,16 +7,16 @@ import { startStoreProcess } from '../support/processes.ts'
 import { newPlace, openStore } from '../support/store.ts'
 import { stores } from '../support/stores.ts'
 
-test('compares all text byte by byte in PostgreSQL, so that an index of one column serves every other', async (test) => {
+test('every text column in PostgreSQL has bytewise collation, so that all indexes can serve all comparisons', async (test) => {
   const store = await openStore(test, await newPlace(test, postgres), postgres)
-  // What counts requests is compared with nothing.
+  // The table of counters is exempt: its text is compared with parameters only.
   const sql = `SELECT table_name, column_name FROM information_schema.columns
     WHERE table_schema = 'execution_service' AND table_name <> 'counters' AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C'`
   expect(await store.read.all(sql, [])).toEqual([])
 })
 
 describe.each(stores)('opening a store ($name)', (kind) => {
-  test('succeeds in four processes that start at once on an empty place, and one makes the first account', async (test) => {
+  test('succeeds in four processes that start together in an empty directory, and one creates the first account', async (test) => {
     const places = await Promise.all(Array.from({ length: 5 }, () => newPlace(test, kind, { empty: true })))
     const start = () => startStoreProcess(test, { kind, command: 'start', places })
     const children = await Promise.all([start(), start(), start(), start()])
@@ -28,7 +28,7 @@ describe.each(stores)('opening a store ($name)', (kind) => {
     }
   })
 
-  test('changes nothing in a store that this version has written', async (test) => {
+  test('changes nothing in a store of this version', async (test) => {
     const place = await newPlace(test, kind)
     const first = await kind.open(place)
     const account = await new Accounts(first).create({ name: 'Kept', scopesEnabled: true })
@@ -36,7 +36,7 @@ describe.each(stores)('opening a store ($name)', (kind) => {
     expect(await new Accounts(await openStore(test, place, kind)).list()).toEqual([account])
   })
 
-  test('is refused with one sentence when a newer version has written it', async (test) => {
+  test('fails with an explanation when a newer version has migrated the store', async (test) => {
     const place = await newPlace(test, kind)
     const store = await openStore(test, place, kind)
     const migration = "INSERT INTO kysely_migration (name, timestamp) VALUES ('9999-newer', '2999-01-01T00:00:00.000Z')"

@@ -1,5 +1,6 @@
-/** A store that the version before the dashboard has written: its keys work on, and its account gets an owner who signs in. */
+/** A store written before the dashboard existed: its API keys stay valid, and its account gets an owner who can sign in. */
 import { join } from 'node:path'
+import type { Kysely } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { expect, test } from 'vitest'
 import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
@@ -7,16 +8,18 @@ import { Users } from '../../src/domain/accounts/users.ts'
 import { hashKeyValue } from '../../src/domain/api-keys/api-key.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import * as initial from '../../src/storage/migrations/0001-initial.ts'
-import { connect } from '../../src/storage/sqlite/sqlite-connection.ts'
+import { connect, sqliteColumnTypes } from '../../src/storage/sqlite/sqlite-connection.ts'
 import { newPlace, openDomain, queueRun } from '../support/store.ts'
 
 const runId = '018bcfe5-6800-7000-8000-000000000001'
 const values = { good: crypto.randomUUID(), deleted: crypto.randomUUID(), expired: crypto.randomUUID() }
 
-/** A file as that version left it: an account, the user who came with it, three keys and a run. */
+/** Writes a store of that version: an account with its user, three keys and a run. */
 async function writeOldStore(place: string): Promise<void> {
   const { database, tx } = connect(join(place, 'service.db'), { readOnly: false })
-  const provider = { getMigrations: async () => ({ '0001-initial': initial }) }
+  const provider = {
+    getMigrations: async () => ({ '0001-initial': { up: (db: Kysely<unknown>) => initial.up(db, sqliteColumnTypes) } }),
+  }
   const { error } = await new Migrator({ db: tx.query, provider }).migrateToLatest()
   if (error) throw error
   database.exec(`
@@ -35,7 +38,7 @@ async function writeOldStore(place: string): Promise<void> {
   database.close()
 }
 
-test('keys of a store from before the dashboard work on, and are listed, rotated and deleted like new ones', async (context) => {
+test('API keys from before the dashboard authenticate, and can be listed, rotated and deleted', async (context) => {
   const place = await newPlace(context)
   await writeOldStore(place)
   const domain = await openDomain(context, { place })
@@ -56,7 +59,7 @@ test('keys of a store from before the dashboard work on, and are listed, rotated
   await queueRun(domain, principal)
 })
 
-test('the user of a store from before the dashboard becomes its owner by a welcome link', async (context) => {
+test('the user from before the dashboard becomes the owner through a welcome link', async (context) => {
   const place = await newPlace(context)
   await writeOldStore(place)
   const { store, accounts } = await openDomain(context, { place })

@@ -1,4 +1,4 @@
-/** The PostgreSQL that tests run on: it takes nothing but `npm ci`, loses nothing that it is not told to, and goes away. */
+/** The PostgreSQL server for tests needs only `npm ci`, survives SIGKILL, and does not outlive the process that started it. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -17,7 +17,7 @@ async function query(url: string, sql: string): Promise<Record<string, unknown>[
     .finally(() => client.end())
 }
 
-test('the server is gone with the process that started it, however that ended, and so is all that it has kept', async (test) => {
+test('the server and its data disappear with the process that started it, even after SIGKILL', async (test) => {
   const child = fork(new URL('../support/postgres-process.ts', import.meta.url), { execArgv: [] })
   test.onTestFinished(() => void child.kill('SIGKILL'))
   const [{ pid, dataDirectory }] = await once(child, 'message')
@@ -26,7 +26,7 @@ test('the server is gone with the process that started it, however that ended, a
   await vi.waitUntil(() => !existsSync(dataDirectory), patience)
 })
 
-test('the server that npm brings starts, is killed, and goes on with its data', async (test) => {
+test('the server from npm recovers its data after SIGKILL', async (test) => {
   const server = await startPostgres({ fromNpm: true, durable: true })
   test.onTestFinished(() => server.remove())
   expect(await query(server.url(), 'SHOW fsync')).toEqual([{ fsync: 'on' }])
@@ -40,7 +40,7 @@ test('the server that npm brings starts, is killed, and goes on with its data', 
   expect(await query(server.url(), 'SELECT one FROM kept')).toEqual([{ one: 1 }])
 })
 
-test('a server that does not start says why', async () => {
+test('a server that fails to start reports the reason', async () => {
   await expect(startPostgres({ settings: { max_connections: 'many' } })).rejects.toThrow(
     /^PostgreSQL did not start:\n.*max_connections/s,
   )

@@ -1,4 +1,4 @@
-/** What is PostgreSQL's own: what stands in the way of opening it, and how it goes on after it was lost. */
+/** PostgreSQL only: errors on opening the store, and recovery from outages and migrations. */
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
@@ -7,7 +7,7 @@ import { postgres, whileRefused } from '../support/postgres.ts'
 import { newAccount, newPlace, openDomain, openStore, queueRun, type Test } from '../support/store.ts'
 import { startTransactionPooler } from '../support/transaction-pooler.ts'
 
-async function refusal(url: string): Promise<string> {
+async function openingError(url: string): Promise<string> {
   const opened = openPostgresStore(url, { connectionsMax: 2 })
   return opened.then(
     async (store) => {
@@ -18,8 +18,8 @@ async function refusal(url: string): Promise<string> {
   )
 }
 
-/** The place's URL with another user, and with what else is changed of it. */
-function changed(place: string, changes: Partial<URL>): string {
+/** Returns the URL with some of its parts replaced. */
+function withChanges(place: string, changes: Partial<URL>): string {
   return Object.assign(new URL(place), changes).href
 }
 
@@ -29,7 +29,7 @@ async function administer(place: string, sql: string): Promise<void> {
   await client.query(sql).finally(() => client.end())
 }
 
-/** A role that may sign in, and nothing else; gone when the test ends. */
+/** Creates a role that can connect and has no privileges. */
 async function newRole(test: Test, place: string): Promise<string> {
   const name = `role_${crypto.randomUUID().replaceAll('-', '')}`
   await administer(place, `CREATE ROLE ${name} LOGIN`)
@@ -37,52 +37,52 @@ async function newRole(test: Test, place: string): Promise<string> {
   return name
 }
 
-test('says in a sentence what is in the way of opening it, and nothing of the password', async (test) => {
+test('explains why the database cannot be opened, without revealing the password', async (test) => {
   const place = await newPlace(test, postgres)
   const password = 'a-secret'
-  expect(await refusal(changed(place, { port: '1', password }))).toMatch(
+  expect(await openingError(withChanges(place, { port: '1', password }))).toMatch(
     /^PostgreSQL at 127\.0\.0\.1:1\/\w+ cannot be reached \(.*ECONNREFUSED.*\): start it, or correct DATABASE_URL\.$/,
   )
-  const nowhere = await refusal(changed(place, { pathname: '/nowhere', password }))
+  const nowhere = await openingError(withChanges(place, { pathname: '/nowhere', password }))
   expect(nowhere).toMatch(
     /has no such database: database "nowhere" does not exist\. Create it, or correct DATABASE_URL\.$/,
   )
   expect(nowhere).not.toContain(password)
 })
 
-test('says that it and the server do not agree on TLS', async (test) => {
+test('explains that the TLS settings do not match', async (test) => {
   const place = await newPlace(test, postgres)
-  expect(await refusal(`${place}?sslmode=require`)).toMatch(
-    /do not agree on TLS \(.*\): set up TLS there, or correct sslmode/,
+  expect(await openingError(`${place}?sslmode=require`)).toMatch(
+    /^The TLS settings of .* do not match \(.*\): set up TLS on the server, or correct sslmode/,
   )
 })
 
-test('is not opened through a pooler that gives each transaction another connection', async (test) => {
+test('is not opened through a pooler in transaction mode', async (test) => {
   const place = await newPlace(test, postgres)
-  expect(await refusal(place)).toBe('opened')
+  expect(await openingError(place)).toBe('opened')
   const pooled = await startTransactionPooler(test, place)
-  expect(await refusal(pooled)).toMatch(
-    /^The pooler at 127\.0\.0\.1:\d+\/\w+ gives each transaction another connection, .* session mode\.$/,
+  expect(await openingError(pooled)).toMatch(
+    /^The pooler at 127\.0\.0\.1:\d+\/\w+ assigns a connection per transaction, .* session mode\.$/,
   )
 })
 
-test('asks for the rights that it lacks', async (test) => {
+test('names the missing privileges', async (test) => {
   const place = await postgres.prepare({ empty: true })
   test.onTestFinished(() => postgres.remove(place))
   const username = await newRole(test, place)
-  expect(await refusal(changed(place, { username }))).toMatch(
-    /lacks rights in the database .* Grant it CREATE on the database/,
+  expect(await openingError(withChanges(place, { username }))).toMatch(
+    /lacks privileges in the database .* Grant it CREATE on the database/,
   )
 })
 
-test('is not opened by a version that is older than it', async (test) => {
+test('is not opened by an older version of the service', async (test) => {
   const place = await newPlace(test, postgres)
   const insert = 'INSERT INTO execution_service.kysely_migration'
   await administer(place, `${insert} (name, timestamp) VALUES ('9999-later', '2027-01-01')`)
-  expect(await refusal(place)).toMatch(/^The store was written by a newer version of this service/)
+  expect(await openingError(place)).toMatch(/^The store was written by a newer version of this service/)
 })
 
-test('is unavailable while connections are refused, and goes on by itself afterwards', async (test) => {
+test('is unavailable while connections are refused, and recovers by itself', async (test) => {
   const domain = await openDomain(test, { kind: postgres })
   const { principal } = await newAccount(domain)
   await queueRun(domain, principal)
@@ -96,12 +96,12 @@ test('is unavailable while connections are refused, and goes on by itself afterw
   expect((await domain.runs.list(principal.accountId, { limit: 10 }))?.runs).toHaveLength(2)
 })
 
-test('goes on when a newer version changes the tables that its statements were prepared for', async (test) => {
+test('keeps working when a newer version migrates tables with prepared statements', async (test) => {
   const domain = await openDomain(test, { kind: postgres })
   const { principal } = await newAccount(domain)
   const { id } = await queueRun(domain, principal)
   const claim = () => domain.queue.claim('worker', domain.workflows.list(), 1, 15)
-  // Each connection has prepared what it does by now.
+  // Prepares the statements on each connection.
   for (let count = 0; count < 10; count += 1) await domain.runs.get(principal.accountId, id)
   const [first] = await claim()
   if (first)
@@ -115,7 +115,7 @@ test('goes on when a newer version changes the tables that its statements were p
   expect(await claim()).toMatchObject([{ runId: id, attempt: 2 }])
 })
 
-test('acknowledges no write before it is durable, whatever the server has as its default', async (test) => {
+test('commits synchronously even if the server's default is asynchronous', async (test) => {
   const place = await newPlace(test, postgres)
   const name = new URL(place).pathname.slice(1)
   await administer(place, `ALTER DATABASE ${name} SET synchronous_commit TO off`)

@@ -1,10 +1,10 @@
-/** What a connection to PostgreSQL keeps prepared is bounded by the service's statements, not by who uses it. */
+/** The number of prepared statements per PostgreSQL connection does not grow with accounts and workflows. */
 import { expect, test } from 'vitest'
 import { claimAll } from '../support/claims.ts'
 import { postgres } from '../support/postgres.ts'
 import { newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
 
-test('accounts and workflows share the statements by which their runs are queued and claimed', async (test) => {
+test('all accounts and workflows share the prepared statements that queue and claim runs', async (test) => {
   const workflows = Array.from({ length: 20 }, (_, index) => workflow({ id: `workflow-${index}` }))
   const domain = await openDomain(test, { kind: postgres, workflows })
   const { principal } = await newAccount(domain)

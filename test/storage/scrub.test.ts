@@ -1,4 +1,4 @@
-/** Erasure: what was deleted is in no file of the store any more, once it was scrubbed. */
+/** Scrubbing removes deleted data from all files of the store. */
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -13,7 +13,7 @@ import { stores } from '../support/stores.ts'
 const canary = `canary-${crypto.randomUUID()}`
 const bytesOfRows = [50, 700, 3000, 6000, 1_500_000]
 
-/** Runs whose output is the canary over and over, some shorter than a page of the file and some longer, among others. */
+/** Inserts runs with and without the canary in their output, which is shorter or longer than a page. */
 async function insertRuns(store: Store): Promise<void> {
   await store.write(async (tx) => {
     await tx.all("INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', '', 0, 0)", [])
@@ -31,7 +31,7 @@ async function insertRuns(store: Store): Promise<void> {
 const deleteRuns = (store: Store) => store.write((tx) => tx.all("DELETE FROM runs WHERE id LIKE 'deleted-%'", []))
 
 describe.each(stores)('scrubbing ($name)', (kind) => {
-  test('leaves nothing of deleted rows in any file, while another process reads all the time', async (test) => {
+  test('removes deleted rows from all files while another process keeps reading', async (test) => {
     const place = await newPlace(test, kind)
     const store = await openStore(test, place, kind)
     const reader = await startStoreProcess(test, { kind, command: 'readOn', places: [place] })
@@ -46,7 +46,7 @@ describe.each(stores)('scrubbing ($name)', (kind) => {
     expect((await store.read.all("SELECT 1 FROM runs WHERE output LIKE 'x%'", [])).length).toBe(161)
   })
 
-  test('goes on beside writes, also when it begins in the middle of one, and loses none of them', async (test) => {
+  test('loses no concurrent writes, even when it starts during one', async (test) => {
     const place = await newPlace(test, kind)
     const store = await openStore(test, place, kind)
     const scrubs: Promise<void>[] = []
@@ -64,8 +64,8 @@ describe.each(stores)('scrubbing ($name)', (kind) => {
   })
 })
 
-/** A store, and a program that reads from it until it is told to stop. */
-async function openBesideReader(
+/** Opens a store with deleted rows, and a reader with an open transaction. */
+async function openWithReader(
   test: { onTestFinished(act: () => void): void },
   place: string,
   scrubWaitMillisecondsMax: number,
@@ -80,19 +80,19 @@ async function openBesideReader(
   return { store, reader }
 }
 
-test('a reader in the way is waited for while the event loop goes on', async (test) => {
-  const { store, reader } = await openBesideReader(test, await newPlace(test), 15_000)
+test('scrubbing waits for a reader without blocking the event loop', async (test) => {
+  const { store, reader } = await openWithReader(test, await newPlace(test), 15_000)
   const settled = vi.fn()
   const scrubbing = store.scrub().then(settled)
-  // Were the process asleep in SQLite, none of this would run.
-  for (let turn = 0; turn < 20; turn += 1) await delay(1)
+  // Would not run if SQLite blocked the process.
+  for (let tick = 0; tick < 20; tick += 1) await delay(1)
   expect(settled).not.toHaveBeenCalled()
   reader.exec('COMMIT')
   await scrubbing
 })
 
-test('a reader that stays too long is given up on in an error', async (test) => {
-  const { store } = await openBesideReader(test, await newPlace(test), 30)
+test('scrubbing fails when a reader blocks it for too long', async (test) => {
+  const { store } = await openWithReader(test, await newPlace(test), 30)
   await expect(store.scrub()).rejects.toThrow(StoreUnavailable)
   await store.write((tx) => tx.all('DELETE FROM runs', []))
 })

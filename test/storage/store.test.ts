@@ -1,4 +1,4 @@
-/** What every store promises (src/storage/store.ts): durability, isolation, and bells between processes. */
+/** Conformance tests for stores (src/storage/store.ts): durability, isolation, and notifications between processes. */
 import { once } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
@@ -22,7 +22,7 @@ async function ids(tx: Transaction): Promise<string[]> {
 }
 
 describe.each(stores)('a store ($name)', (kind) => {
-  test('keeps what was written from the moment the write resolves, for whoever opens it then', async (test) => {
+  test('makes a write visible to other processes once it resolves', async (test) => {
     const place = await newPlace(test, kind)
     const first = await openStore(test, place, kind)
     expect(await first.write((tx) => insert(tx, 'a'))).toBe('a')
@@ -33,7 +33,7 @@ describe.each(stores)('a store ($name)', (kind) => {
     expect(await ids(first.read)).toEqual(['a', 'b'])
   })
 
-  test('keeps what was written when the process dies in the moment the write resolves', async (test) => {
+  test('keeps a write when the process is killed right after it resolves', async (test) => {
     const place = await newPlace(test, kind)
     const child = await startStoreProcess(test, { kind, command: 'writeAndDie', places: [place] })
     child.send('go')
@@ -42,7 +42,7 @@ describe.each(stores)('a store ($name)', (kind) => {
     expect(accounts.map(({ name }) => name)).toEqual(['Written last'])
   })
 
-  test('gives every kind of value back as it was written', async (test) => {
+  test('returns every type of value unchanged', async (test) => {
     const store = await openStore(test, await newPlace(test, kind), kind)
     await store.write((tx) => insert(tx, 'a'))
     const { query } = store.read
@@ -68,47 +68,47 @@ describe.each(stores)('a store ($name)', (kind) => {
     expect(rows).toEqual([{ id: 'a', name: 'renamed' }])
   })
 
-  test('shows a read nothing of a write that has not been committed, not even in the same process', async (test) => {
+  test('hides uncommitted writes from reads, even in the same process', async (test) => {
     const place = await newPlace(test, kind)
     const [store, other] = [await openStore(test, place, kind), await openStore(test, place, kind)]
     const seen = await store.write(async (tx) => {
       await insert(tx, 'a')
-      return { within: await ids(tx), beside: await ids(store.read), elsewhere: await ids(other.read) }
+      return { transaction: await ids(tx), process: await ids(store.read), otherProcess: await ids(other.read) }
     })
-    expect(seen).toEqual({ within: ['a'], beside: [], elsewhere: [] })
+    expect(seen).toEqual({ transaction: ['a'], process: [], otherProcess: [] })
     expect(await ids(other.read)).toEqual(['a'])
   })
 
-  test('undoes a work that throws, alone and whole, among those that arrived with it', async (test) => {
+  test('rolls back a write that throws, and no other that arrives with it', async (test) => {
     const store = await openStore(test, await newPlace(test, kind), kind)
     const failing = async (tx: Transaction) => {
       await insert(tx, 'b')
-      throw new Error('thought better of it')
+      throw new Error('rolled back')
     }
     const results = await Promise.allSettled([
       store.write((tx) => insert(tx, 'a')),
       store.write(failing),
-      store.write((tx) => insert(tx, 'a')), // Breaks the primary key.
+      store.write((tx) => insert(tx, 'a')), // Violates the primary key.
       store.write((tx) => insert(tx, 'c')),
     ])
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled'])
-    expect(results[1]).toHaveProperty('reason.message', 'thought better of it')
+    expect(results[1]).toHaveProperty('reason.message', 'rolled back')
     expect(results[2]).not.toHaveProperty('reason', expect.any(StoreUnavailable))
     expect(await ids(store.read)).toEqual(['a', 'c'])
   })
 
-  test('undoes a work that throws when it arrived by itself, and takes the next one', async (test) => {
+  test('rolls back a single write that throws, and accepts the next one', async (test) => {
     const store = await openStore(test, await newPlace(test, kind), kind)
     const failing = store.write(async (tx) => {
       await insert(tx, 'a')
-      throw new Error('thought better of it')
+      throw new Error('rolled back')
     })
-    await expect(failing).rejects.toThrow('thought better of it')
+    await expect(failing).rejects.toThrow('rolled back')
     await store.write((tx) => insert(tx, 'b'))
     expect(await ids(store.read)).toEqual(['b'])
   })
 
-  test('runs no write while another is under way, whichever process it is in', async (test) => {
+  test('runs one write at a time across processes', async (test) => {
     const place = await newPlace(test, kind)
     const both = [await openStore(test, place, kind), await openStore(test, place, kind)] as const
     await both[0].write((tx) => insert(tx, 'counter'))
@@ -125,7 +125,7 @@ describe.each(stores)('a store ($name)', (kind) => {
     expect(await both[0].read.all('SELECT name FROM accounts', [])).toEqual([{ name: '100' }])
   })
 
-  test('is unavailable once it is closed, after finishing what had begun', async (test) => {
+  test('finishes pending writes on close, and is unavailable afterwards', async (test) => {
     const place = await newPlace(test, kind)
     const store = await kind.open(place)
     await store.check()
@@ -142,48 +142,48 @@ describe.each(stores)('a store ($name)', (kind) => {
     expect(await ids((await openStore(test, place, kind)).read)).toEqual(['a'])
   })
 
-  test('refuses a row that refers to one that does not exist', async (test) => {
+  test('enforces foreign keys', async (test) => {
     const store = await openStore(test, await newPlace(test, kind), kind)
-    const orphan = { id: 'u', account_id: 'nobody', name: 'Orphan', created_at: 0 }
+    const orphan = { id: 'u', account_id: 'missing', name: 'Orphan', created_at: 0 }
     const write = store.write(({ query }) => query.insertInto('users').values(orphan).execute())
     await expect(write).rejects.not.toThrow(StoreUnavailable)
   })
 
-  describe('bells', () => {
-    test('wake who listens to them in this process and in others, and nobody else', async (test) => {
+  describe('notifications', () => {
+    test('call the topic's listeners in all processes, and no others', async (test) => {
       const place = await newPlace(test, kind)
       const [store, other] = [await openStore(test, place, kind), await openStore(test, place, kind)]
-      /** Rings of one process arrive in their order: whatever was to be heard before has been heard then. */
-      const settled = async () => {
-        const heard = [vi.fn(), vi.fn()] as const
-        const leave = [store.listen('runs', heard[0]), other.listen('runs', heard[1])]
+      /** Notifications of a process arrive in order, so all earlier ones have been delivered. */
+      const drain = async () => {
+        const listeners = [vi.fn(), vi.fn()] as const
+        const remove = [store.listen('runs', listeners[0]), other.listen('runs', listeners[1])]
         store.notify('runs')
         await vi.waitFor(() => {
-          for (const each of heard) expect(each).toHaveBeenCalled()
+          for (const listener of listeners) expect(listener).toHaveBeenCalled()
         }, patience)
-        for (const each of leave) each()
+        for (const each of remove) each()
       }
-      // Opening may ring too; what it rang is heard in the next turns of the event loop.
-      for (let turn = 0; turn < 3; turn += 1) await setImmediate()
-      const [here, there, anotherBell, gone] = [vi.fn(), vi.fn(), vi.fn(), vi.fn()]
+      // Opening a store creates its files, which may notify in the next iterations of the event loop.
+      for (let tick = 0; tick < 3; tick += 1) await setImmediate()
+      const [here, there, otherTopic, removed] = [vi.fn(), vi.fn(), vi.fn(), vi.fn()]
       store.listen('queue', here)
       other.listen('queue', there)
-      other.listen('cancellations', anotherBell)
-      other.listen('queue', gone)()
+      other.listen('cancellations', otherTopic)
+      other.listen('queue', removed)()
       store.notify('queue')
       await vi.waitFor(() => {
         expect(here).toHaveBeenCalled()
         expect(there).toHaveBeenCalled()
       }, patience)
-      await settled()
-      expect(anotherBell).not.toHaveBeenCalled()
-      expect(gone).not.toHaveBeenCalled()
+      await drain()
+      expect(otherTopic).not.toHaveBeenCalled()
+      expect(removed).not.toHaveBeenCalled()
     })
 
-    test('ring between two processes, there and back', async (test) => {
+    test('travel between two processes in both directions', async (test) => {
       const place = await newPlace(test, kind)
       const store = await openStore(test, place, kind)
-      const child = await startStoreProcess(test, { kind, command: 'answerBell', places: [place] })
+      const child = await startStoreProcess(test, { kind, command: 'answerNotification', places: [place] })
       child.send('go')
       await once(child, 'message')
       const answered = vi.fn()

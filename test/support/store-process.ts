@@ -34,7 +34,7 @@ const commands: Record<string, (store: Store) => Promise<void>> = {
     process.disconnect()
   },
   /** Rings a bell back for each one that it hears. */
-  async answerBell(store) {
+  async answerNotification(store) {
     store.listen('queue', () => store.notify('runs'))
     process.send?.('listening')
   },

@@ -72,7 +72,7 @@ test('what an older key has sealed opens, of this format and the first; the curr
 test('bytes sealed under a key that is missing do not open, and the sentence says which setting mends it', () => {
   const id = deriveKey(newer).id.toString('hex')
   expect(() => encryption.decrypt(rotated.encrypt('text', 'owner'), 'owner')).toThrow(
-    `A value in the store is encrypted under a key that is missing (${id}): ` +
+    `A value in the store is encrypted with a key that is missing (${id}): ` +
       'set ENCRYPTION_KEY to that key, or add it to ENCRYPTION_KEY_PREVIOUS.',
   )
   expect(() => encryption.decrypt(oldSealed, 'owner')).toThrow(changed)

@@ -1,7 +1,7 @@
 /** Whether what the service acknowledges is on the disk: SQLite's settings, and a disk that does what it says. */
 
-import { measureFsyncMicroseconds, probeSettings, type Settings } from '../../storage/sqlite/probe.ts'
 import type { Inspection } from '../../storage/sqlite/sqlite-inspection.ts'
+import { measureFsyncMicroseconds, probeSettings, type Settings } from '../../storage/sqlite/sqlite-inspection.ts'
 import { existingPlace, inProbe } from './data-directory.ts'
 import { type Finding, fail, ok, reasonOf, unchecked, warn } from './finding.ts'
 

@@ -3,6 +3,7 @@
 import type { Inspection } from '../../storage/sqlite/sqlite-inspection.ts'
 import type { StoreInspection } from '../../storage/store-inspection.ts'
 import { countOf, type Finding, fail, ok, reasonOf, sizeOf, unchecked, warn } from './finding.ts'
+import { findLastWrite } from './last-write.ts'
 
 /** What reading the store came to: it is there, or not yet, or cannot be read. */
 export type Read<Of extends StoreInspection = StoreInspection> = { inspection: Of | undefined } | { refused: string }
@@ -65,7 +66,7 @@ export async function checkClock(read: Read, now: number): Promise<Finding> {
   const advice = "Set the machine's clock, and keep it right with NTP."
   if (now < released) return fail(`it is ${shown}, before this version was written`, advice)
   if ('refused' in read) return unchecked('the store does not open', 'the store')
-  const newest = await read.inspection?.findLastWriteAt()
+  const newest = read.inspection && (await findLastWrite(read.inspection.store.read))
   const behind = (newest ?? 0) - now
   if (behind <= behindMillisecondsMax) return ok(`it is ${shown}`)
   return fail(

@@ -1,10 +1,10 @@
-/** A value that opens under the installation's keys alone, by which a process knows that it has them. */
+/** A known encrypted value, with which a process verifies its keys. */
 import type { Kysely } from 'kysely'
 
 export async function up(db: Kysely<unknown>): Promise<void> {
   await db.schema
     .createTable('encryption_check')
-    .addColumn('id', 'integer', (it) => it.primaryKey())
-    .addColumn('value', 'blob', (it) => it.notNull())
+    .addColumn('id', 'integer', (col) => col.primaryKey())
+    .addColumn('value', 'blob', (col) => col.notNull())
     .execute()
 }

@@ -1,29 +1,30 @@
-/** Connections to PostgreSQL: their settings, prepared statements, values as the embedded store gives them, and Kysely. */
-import { Kysely, PostgresAdapter, PostgresDialect, PostgresQueryCompiler } from 'kysely'
+/** Connections to PostgreSQL: settings, the pool, prepared statements, type conversion, and Kysely. */
+import { Kysely, PostgresDialect, PostgresQueryCompiler, sql } from 'kysely'
 import { Client, type ClientConfig, Pool, type PoolClient, types } from 'pg'
+import type { ColumnTypes } from '../migrations/migrations.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
 import type { Tables } from '../tables.ts'
 import { isConnectionUnusable, isStalePlan, toStoreError } from './postgres-errors.ts'
 
-/** Where the tables are; what else is in the database is not touched. */
+/** The schema of the service's tables. Nothing else in the database is touched. */
 export const schema = 'execution_service'
 
 const applicationName = 'execution-service'
 const connectMillisecondsMax = 5000
-/** Whoever has stopped in the middle of a transaction does not keep others from their rows for longer. */
+/** Ends transactions of paused processes, which would keep their row locks. */
 const idleMillisecondsMax = 5000
 const lockMillisecondsMax = 5000
-/** Beyond what the server is told: for one that does not answer at all. */
+/** Client-side limit, for a server that does not respond. */
 const queryMillisecondsMax = 30_000
 
-/** `int8` and `numeric` are read as numbers: moments, counts and sums are far below 2^53. */
-const numbers: readonly number[] = [types.builtins.INT8, types.builtins.NUMERIC]
+/** Reads `int8` and `numeric` as numbers: times, counts and sums stay far below 2^53. */
+const numberTypes: readonly number[] = [types.builtins.INT8, types.builtins.NUMERIC]
 const parsers = {
   getTypeParser: ((id: number, format?: 'text' | 'binary') =>
-    numbers.includes(id) ? Number : types.getTypeParser(id, format as 'text')) as typeof types.getTypeParser,
+    numberTypes.includes(id) ? Number : types.getTypeParser(id, format as 'text')) as typeof types.getTypeParser,
 }
 
-function configOf(url: string): ClientConfig {
+function clientConfig(url: string): ClientConfig {
   return {
     connectionString: url,
     application_name: applicationName,
@@ -35,124 +36,117 @@ function configOf(url: string): ClientConfig {
 }
 
 /**
- * Every statement has an index that it is written for, however few rows the server takes a table to have. A bitmap of
- * them would be read past what was finished long ago at each use; an index scan leaves out what it has found dead once.
+ * Planner settings that force index scans. Every statement has an index, whatever the statistics say about the table. An
+ * index scan remembers dead entries; a bitmap scan reads entries of finished runs again each time.
  */
-const planner = ['jit', 'enable_seqscan', 'enable_bitmapscan']
+const disabledPlans = ['jit', 'enable_seqscan', 'enable_bitmapscan']
 
-/** Said on each connection, since a URL may have options of its own, which would replace those of the configuration. */
+/**
+ * Runs on each new connection, since options in the URL would replace those of the client configuration. A write is
+ * acknowledged once it is durable, even if the server defaults to asynchronous commits.
+ */
 const settings = `SET search_path TO ${schema}; SET lock_timeout TO ${lockMillisecondsMax};
   SET idle_in_transaction_session_timeout TO ${idleMillisecondsMax};
-  ${planner.map((name) => `SET ${name} TO off;`).join(' ')}
+  ${disabledPlans.map((name) => `SET ${name} TO off;`).join(' ')}
   SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`
 
 export function openPool(url: string, connectionsMax: number): Pool {
   const pool = new Pool({
-    ...configOf(url),
+    ...clientConfig(url),
     max: connectionsMax,
-    // Acknowledged means durable, whatever the server's default is.
     onConnect: async (client) => void (await client.query(settings)),
   })
-  // Connections are lost while nobody uses them, too; the pool opens others.
+  // Idle connections may be lost; the pool replaces them.
   pool.on('error', () => {})
   return pool
 }
 
-/** A connection of its own, for what holds it: migrating, which may take long, and listening. */
+/** Opens a connection outside the pool, for migrations and LISTEN. */
 export async function connect(url: string, queryMilliseconds = queryMillisecondsMax): Promise<Client> {
-  const client = new Client({ ...configOf(url), query_timeout: queryMilliseconds })
+  const client = new Client({ ...clientConfig(url), query_timeout: queryMilliseconds })
   client.on('error', () => {})
   await client.connect()
   return client
 }
 
-type Runner = Pick<PoolClient, 'query'>
+/** Runs statements on one connection, or on any of a pool. */
+export type Runner = Pick<PoolClient, 'query'>
 
-/** Whatever the reason for which there is no connection, the next one may be had. @throws {StoreUnavailable} */
-async function connectionOf(pool: Pool): Promise<PoolClient> {
-  try {
-    return await pool.connect()
-  } catch (error) {
-    throw new StoreUnavailable((error as Error).message, { cause: error })
-  }
-}
-
-/** Each statement on whichever connection is free. */
+/** Runs each statement on any free connection. Repeats statements whose prepared plan is stale. */
 export function runnerOnPool(pool: Pool): Runner {
   const query = async (...statement: unknown[]) => {
-    // Each connection may be outdated, and is given up then.
-    for (let outdated = 0; ; outdated += 1) {
+    const run = (client: PoolClient) => (client.query as (...statement: unknown[]) => Promise<unknown>)(...statement)
+    // Each connection of the pool may be stale, and is discarded then.
+    for (let stale = 0; ; stale += 1) {
       try {
-        return await onAnyOf(pool, statement)
+        return await withConnection(pool, run)
       } catch (error) {
-        if (!isStalePlan(error) || outdated === pool.options.max) throw error
+        if (!isStalePlan(error) || stale === pool.options.max) throw error
       }
     }
   }
   return { query: query as Runner['query'] }
 }
 
-function onAnyOf(pool: Pool, statement: unknown[]): Promise<unknown> {
-  return withConnection(pool, (client) => (client.query as (...statement: unknown[]) => Promise<unknown>)(...statement))
-}
-
 /**
- * Lends `act` a connection of the pool, which gives it up afterwards where it was lost or is of no use any more.
+ * Calls `act` with a connection of the pool. Discards the connection afterwards if it was lost or is unusable.
  *
- * @param undo what is done on the connection when `act` has failed; where that fails too, it is given up.
+ * @param undo runs on the connection after `act` has failed; if it fails too, the connection is discarded.
+ * @throws {StoreUnavailable} when there is no connection.
  */
 export async function withConnection<Result>(
   pool: Pool,
   act: (client: PoolClient) => Promise<Result>,
   undo: (client: PoolClient) => Promise<unknown> = async () => {},
 ): Promise<Result> {
-  const client = await connectionOf(pool)
-  let broken = false
-  // While it is lent out, nobody else hears that it was lost.
+  const client = await pool.connect().catch((error: Error) => {
+    throw new StoreUnavailable(error.message, { cause: error })
+  })
+  let isBroken = false
+  // The pool does not observe a connection that is checked out.
   const onError = () => {
-    broken = true
+    isBroken = true
   }
   client.on('error', onError)
   try {
-    await forgetOldPlans(client)
+    await discardOldPlans(client)
     return await act(client)
   } catch (error) {
-    broken ||= isConnectionUnusable(error)
-    broken ||= await undo(client).then(
+    isBroken ||= isConnectionUnusable(error)
+    isBroken ||= await undo(client).then(
       () => false,
       () => true,
     )
     throw error
   } finally {
     client.off('error', onError)
-    client.release(broken)
+    client.release(isBroken)
   }
 }
 
-const plansMillisecondsMax = 1000
+const planMillisecondsMax = 1000
 const plannedAt = new WeakMap<PoolClient, number>()
 
 /**
- * A statement is planned by how large its tables are at that moment. A plan that was made while they were nearly empty
- * reads all of them at each use, and would be kept until the server counts their rows anew: a minute, in which thousands
- * of runs may come.
+ * Discards cached plans after a second. PostgreSQL plans by the size of a table at that moment: a plan made while the
+ * table was nearly empty reads all rows, and stays cached until the statistics are updated. That takes a minute, in which
+ * thousands of runs may arrive.
  */
-async function forgetOldPlans(client: PoolClient): Promise<void> {
+async function discardOldPlans(client: PoolClient): Promise<void> {
   const now = performance.now()
   const before = plannedAt.get(client)
-  if (before !== undefined && now - before < plansMillisecondsMax) return
+  if (before !== undefined && now - before < planMillisecondsMax) return
   plannedAt.set(client, now)
   if (before !== undefined) await client.query('DISCARD PLANS')
 }
 
-/** Statements on one connection, or on whichever of the pool is free. */
 export function createTransaction(runner: Runner): Transaction {
   return {
     query: createKysely(runner),
     forUpdate: 'FOR UPDATE',
-    all: async <Row extends object>(sql: string, values: readonly Value[]): Promise<Row[]> => {
+    all: async <Row extends object>(text: string, values: readonly Value[]): Promise<Row[]> => {
       try {
-        return (await runner.query<Row>({ ...prepared(withNumbers(sql)), values: [...values] })).rows
+        return (await runner.query<Row>({ ...prepared(numberPlaceholders(text)), values: [...values] })).rows
       } catch (error) {
         throw toStoreError(error)
       }
@@ -160,35 +154,40 @@ export function createTransaction(runner: Runner): Transaction {
   }
 }
 
-/** So many different statements a connection keeps prepared; those of all callers are fewer by far. */
+/** Maximum number of prepared statements per connection; the service has far fewer. */
 const preparedMax = 500
-const names = new Map<string, string>()
+const preparedNames = new Map<string, string>()
 
-/** A statement under a name by which each connection prepares it once: planning took longer than most statements. */
+/** Names a statement, so that each connection prepares it once: planning takes longer than executing most of them. */
 export function prepared(text: string): { name?: string; text: string } {
-  let name = names.get(text)
+  let name = preparedNames.get(text)
   if (name === undefined) {
-    if (names.size >= preparedMax) return { text }
-    name = `s${names.size}`
-    names.set(text, name)
+    if (preparedNames.size >= preparedMax) return { text }
+    name = `s${preparedNames.size}`
+    preparedNames.set(text, name)
   }
   return { name, text }
 }
 
-const numbered = new Map<string, string>()
+const numberedTexts = new Map<string, string>()
 
-/** `?` becomes PostgreSQL's `$1`. */
-function withNumbers(sql: string): string {
-  let text = numbered.get(sql)
-  if (text === undefined) {
+/** Replaces `?` with `$1`, `$2`, … */
+function numberPlaceholders(text: string): string {
+  let numbered = numberedTexts.get(text)
+  if (numbered === undefined) {
     let count = 0
-    text = sql.replaceAll('?', () => `$${++count}`)
-    numbered.set(sql, text)
+    numbered = text.replaceAll('?', () => `$${++count}`)
+    numberedTexts.set(text, numbered)
   }
-  return text
+  return numbered
 }
 
-/** Text is compared byte by byte, as in the embedded store, and what that calls `blob` is `bytea`. */
+export const postgresColumnTypes: ColumnTypes = {
+  autoIncrementKey: sql`BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY`,
+  text: sql`TEXT COLLATE "C"`,
+}
+
+/** Compares text bytewise, as SQLite does, and maps SQLite's type `blob` to `bytea`. */
 class QueryCompiler extends PostgresQueryCompiler {
   protected override visitDataType(node: Parameters<PostgresQueryCompiler['visitDataType']>[0]): void {
     if (node.dataType === 'text') this.append('text collate "C"')
@@ -201,24 +200,20 @@ class Dialect extends PostgresDialect {
   override createQueryCompiler(): QueryCompiler {
     return new QueryCompiler()
   }
-
-  override createAdapter(): PostgresAdapter {
-    return new PostgresAdapter()
-  }
 }
 
 export function createKysely(runner: Runner): Kysely<Tables> {
-  const query = async (sql: string, values?: readonly unknown[]) => {
+  const query = async (text: string, values?: readonly unknown[]) => {
     try {
-      // A statement without values may be one that cannot be prepared, or several.
-      if (!values || values.length === 0) return await runner.query(sql)
-      return await runner.query({ ...prepared(sql), values: [...values] })
+      // Statements without values may not be preparable, such as DDL, or may be several.
+      if (!values || values.length === 0) return await runner.query(text)
+      return await runner.query({ ...prepared(text), values: [...values] })
     } catch (error) {
       throw toStoreError(error)
     }
   }
   const connection = { query, release: () => {} }
   const pool = { connect: async () => connection, end: async () => {} }
-  // Kysely asks for more of a connection than it uses of one that streams nothing.
+  // Kysely's type requires cursors, which it uses for streaming only.
   return new Kysely<Tables>({ dialect: new Dialect({ pool: pool as never }) })
 }

@@ -1,37 +1,35 @@
-/** Reads what a database is like for the service, beside the processes that use it, and changes nothing in it. */
+/** Diagnoses a PostgreSQL database while the service uses it, without changing it. */
 import type { Client } from 'pg'
 import { schemaDifference } from '../migrations/migrations.ts'
-import { newestMoment, readOnlyStore, type StoreInspection } from '../store-inspection.ts'
+import { readOnlyStore, type StoreInspection } from '../store-inspection.ts'
 import { connect, createTransaction, schema } from './postgres-connections.ts'
 import { errorCode } from './postgres-errors.ts'
 import { describeDatabase, rejectTransactionPooler, toDatabaseError } from './postgres-schema.ts'
 
 export interface DatabaseInspection extends StoreInspection {
-  /** Whether the service's tables are there. */
+  /** Whether the service's tables exist. */
   isInitialized: boolean
   facts: DatabaseFacts
-  /** How long a commit takes that waits for the disk: the middle of some. */
+  /** Returns the median duration of a commit that waits for the disk. */
   commitMicroseconds(): Promise<number>
 }
 
 export interface DatabaseFacts {
-  /** Of PostgreSQL, such as 18. */
+  /** Major version of PostgreSQL, such as 18. */
   version: number
-  /** As a standby does. */
   isReadOnly: boolean
-  /** Settings of the server's that make a commit durable. */
+  /** Server settings that make a commit durable. */
   fsync: boolean
   fullPageWrites: boolean
   role: string
-  /** Whether the role may make schemas. */
   canCreateSchema: boolean
-  /** Those of the service's schemas that exist. */
+  /** The service's schemas that exist. */
   schemas: string[]
-  /** Schemas and tables of the service that belong to another role, which upgrades cannot change. */
+  /** The service's schemas and tables that another role owns, which upgrades cannot change. */
   foreignOwned: string[]
   connectionsMax: number
   connectionsUsed: number
-  /** Kept for superusers and the like. */
+  /** Connections reserved for superusers and privileged roles. */
   connectionsReserved: number
   sizeBytes: number
 }
@@ -39,11 +37,11 @@ export interface DatabaseFacts {
 const ours = `('${schema}', '${schema}_jobs')`
 
 const factsSql = `SELECT current_setting('server_version_num')::int / 10000 AS version,
-  pg_is_in_recovery() AS "readsOnly",
+  pg_is_in_recovery() AS "isReadOnly",
   current_setting('fsync')::bool AS fsync,
   current_setting('full_page_writes')::bool AS "fullPageWrites",
   current_user::text AS role,
-  has_database_privilege(current_database(), 'CREATE') AS "mayCreate",
+  has_database_privilege(current_database(), 'CREATE') AS "canCreateSchema",
   ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname IN ${ours} ORDER BY 1) AS schemas,
   ARRAY(
     SELECT nspname::text FROM pg_namespace WHERE nspname IN ${ours} AND NOT pg_has_role(nspowner, 'USAGE')
@@ -51,22 +49,22 @@ const factsSql = `SELECT current_setting('server_version_num')::int / 10000 AS v
     SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname IN ${ours} AND c.relkind IN ('r', 'p') AND NOT pg_has_role(c.relowner, 'USAGE')
     ORDER BY 1
-  ) AS foreign,
+  ) AS "foreignOwned",
   current_setting('max_connections')::int AS "connectionsMax",
   (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend') AS "connectionsUsed",
   current_setting('superuser_reserved_connections')::int
     + coalesce(current_setting('reserved_connections', true)::int, 0) AS "connectionsReserved",
   pg_database_size(current_database()) AS "sizeBytes"`
 
-/** Of a server, a database or a role (PostgreSQL, appendix A). */
+/** SQLSTATE too_many_connections, for the server, a database or a role. */
 const tooManyConnections = '53300'
 
-/** @throws {DatabaseError} when it cannot be reached. */
+/** @throws {DatabaseError} when the database cannot be reached. */
 export async function inspectDatabase(url: string): Promise<DatabaseInspection> {
   let client: Client | undefined
   try {
     client = await connect(url)
-    // Where there is no room for a second connection, the count of those that are left says so.
+    // If the server has no second connection, `facts` reports that.
     await rejectTransactionPooler(client, url).catch((error: unknown) => {
       if (errorCode(error) !== tooManyConnections) throw error
     })
@@ -74,17 +72,16 @@ export async function inspectDatabase(url: string): Promise<DatabaseInspection> 
     const tx = createTransaction(client)
     const { rows } = await client.query<DatabaseFacts>(factsSql)
     const [facts] = rows as [DatabaseFacts]
-    const isMade = facts.schemas.includes(schema)
+    const isInitialized = facts.schemas.includes(schema)
     const opened = client
     const close = () => opened.end()
     return {
       path: describeDatabase(url),
-      isInitialized: isMade,
+      isInitialized,
       facts,
       store: readOnlyStore(tx, close),
-      schema: isMade ? await schemaDifference(tx.query) : { pending: [], newer: [] },
-      findLastWriteAt: () => newestMoment(tx),
-      commitMicroseconds: () => commitMicroseconds(opened),
+      schema: isInitialized ? await schemaDifference(tx.query) : { pending: [], newer: [] },
+      commitMicroseconds: () => measureCommitMicroseconds(opened),
       close,
     }
   } catch (error) {
@@ -95,13 +92,13 @@ export async function inspectDatabase(url: string): Promise<DatabaseInspection> 
 
 const commits = 7
 
-/** A message to the write-ahead log makes a commit wait for the disk, and leaves nothing in the database. */
-async function commitMicroseconds(client: Client): Promise<number> {
+/** A transactional message to the write-ahead log forces a durable commit, and stores nothing in the database. */
+async function measureCommitMicroseconds(client: Client): Promise<number> {
   const times: number[] = []
   for (let commit = 0; commit < commits; commit += 1) {
-    const begun = performance.now()
+    const startedAt = performance.now()
     await client.query("SELECT pg_logical_emit_message(true, 'execution-service', '')")
-    times.push((performance.now() - begun) * 1000)
+    times.push((performance.now() - startedAt) * 1000)
   }
-  return times.sort((a, b) => a - b)[Math.floor(commits / 2)] ?? 0
+  return times.toSorted((a, b) => a - b)[Math.floor(commits / 2)] ?? 0
 }

@@ -1,42 +1,45 @@
-/** Bells between processes by LISTEN and NOTIFY, on a connection of its own that is opened anew whenever it is lost. */
+/** Notifications between processes by LISTEN and NOTIFY, on a dedicated connection that reconnects when it is lost. */
 import { randomUUID } from 'node:crypto'
+import { EventEmitter } from 'node:events'
 import type { Client, Pool } from 'pg'
 import { type Topic, topics } from '../store.ts'
 import { connect } from './postgres-connections.ts'
 
 const channel = 'execution_service'
-const retryMilliseconds = { first: 100, most: 5000 }
-/** A connection that is lost without a word is noticed by then. */
+const retryMilliseconds = { min: 100, max: 5000 }
+/** Interval of the queries that detect a lost connection. */
 const probeMilliseconds = 10_000
+
+const notifySql = 'SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload'
 
 export class PostgresNotifications {
   readonly #url: string
   readonly #pool: Pool
-  /** Told with each ring, so that a process does not hear its own twice. */
-  readonly #self = randomUUID()
-  readonly #listeners = new Map<Topic, Set<() => void>>(topics.map((bell) => [bell, new Set()]))
-  readonly #rung = new Set<Topic>()
+  /** Identifies this process in payloads, which it ignores when they return. */
+  readonly #sender = randomUUID()
+  readonly #listeners = new EventEmitter<Record<Topic, []>>().setMaxListeners(0)
+  readonly #pending = new Set<Topic>()
   readonly #fallback: NodeJS.Timeout
-  #ringing: Promise<void> | undefined
+  #flushing: Promise<void> | undefined
   #client: Client | undefined
   #retry: NodeJS.Timeout | undefined
   #probe: NodeJS.Timeout | undefined
   #closed = false
 
-  /** @param fallbackMilliseconds rings this often without being rung, for what was lost with a connection. */
+  /** @param fallbackMilliseconds interval of a notification on every topic, for those lost with a connection. */
   constructor(url: string, pool: Pool, fallbackMilliseconds: number) {
     this.#url = url
     this.#pool = pool
-    this.#fallback = setInterval(() => this.#tellAll(), fallbackMilliseconds).unref()
+    this.#fallback = setInterval(() => this.#notifyListeners(topics), fallbackMilliseconds).unref()
   }
 
-  /** Resolves when it listens. @throws when the database cannot be reached. */
+  /** Resolves once it listens. @throws when the database cannot be reached. */
   async open(): Promise<void> {
     const client = await connect(this.#url)
     try {
       client.on('notification', ({ payload = '' }) => {
-        const [bell, sender] = payload.split(' ')
-        if (sender !== this.#self) this.#tell(bell as Topic)
+        const [topic, sender] = payload.split(' ')
+        if (sender !== this.#sender) this.#notifyListeners([topic as Topic])
       })
       await client.query(`LISTEN ${channel}`)
     } catch (error) {
@@ -51,16 +54,15 @@ export class PostgresNotifications {
     }, probeMilliseconds).unref()
   }
 
-  /** Once for all calls of this turn of the event loop, and for those that come while the last ring is on its way. */
-  notify(bell: Topic): void {
-    this.#rung.add(bell)
-    this.#ringing ??= this.#flush()
+  /** Coalesces all calls in one iteration of the event loop, and those made while a NOTIFY is in progress. */
+  notify(topic: Topic): void {
+    this.#pending.add(topic)
+    this.#flushing ??= this.#flush()
   }
 
-  listen(bell: Topic, listener: () => void): () => void {
-    const listeners = this.#listeners.get(bell)
-    listeners?.add(listener)
-    return () => listeners?.delete(listener)
+  listen(topic: Topic, listener: () => void): () => void {
+    this.#listeners.on(topic, listener)
+    return () => void this.#listeners.off(topic, listener)
   }
 
   async close(): Promise<void> {
@@ -68,24 +70,23 @@ export class PostgresNotifications {
     clearInterval(this.#fallback)
     clearInterval(this.#probe)
     clearTimeout(this.#retry)
-    await this.#ringing
+    await this.#flushing
     await this.#client?.end().catch(() => {})
   }
 
-  /** Not in the transaction that is told of: whoever notifies commits one after the other in all of the server. */
+  /** Runs outside the caller's transaction, since PostgreSQL serializes the commits of transactions that notify. */
   async #flush(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve))
-    while (this.#rung.size > 0) {
-      const rung = [...this.#rung]
-      this.#rung.clear()
-      for (const bell of rung) this.#tell(bell)
-      const told = rung.map((bell) => `${bell} ${this.#self}`)
-      const sql = 'SELECT pg_notify($1, told) FROM unnest($2::text[]) AS told'
-      // Whoever is not told looks by itself after a while.
-      if (!this.#pool.ended)
-        await this.#pool.query({ name: 'ring', text: sql, values: [channel, told] }).catch(() => {})
+    while (this.#pending.size > 0) {
+      const pending = [...this.#pending]
+      this.#pending.clear()
+      this.#notifyListeners(pending)
+      const payloads = pending.map((topic) => `${topic} ${this.#sender}`)
+      const query = { name: 'notify', text: notifySql, values: [channel, payloads] }
+      // Best effort: the listeners' fallback replaces a lost notification.
+      if (!this.#pool.ended) await this.#pool.query(query).catch(() => {})
     }
-    this.#ringing = undefined
+    this.#flushing = undefined
   }
 
   #reopen(lost: Client): void {
@@ -93,24 +94,20 @@ export class PostgresNotifications {
     this.#client = undefined
     clearInterval(this.#probe)
     void lost.end().catch(() => {})
-    const again = (wait: number) => {
+    const retryAfter = (milliseconds: number) => {
       if (this.#closed) return
       this.#retry = setTimeout(() => {
         this.open().then(
-          // What was rung meanwhile was not heard.
-          () => this.#tellAll(),
-          () => again(Math.min(wait * 2, retryMilliseconds.most)),
+          // Notifications were lost in the meantime.
+          () => this.#notifyListeners(topics),
+          () => retryAfter(Math.min(milliseconds * 2, retryMilliseconds.max)),
         )
-      }, wait).unref()
+      }, milliseconds).unref()
     }
-    again(retryMilliseconds.first)
+    retryAfter(retryMilliseconds.min)
   }
 
-  #tellAll(): void {
-    for (const bell of topics) this.#tell(bell)
-  }
-
-  #tell(bell: Topic): void {
-    for (const listener of this.#listeners.get(bell) ?? []) listener()
+  #notifyListeners(topics: readonly Topic[]): void {
+    for (const topic of topics) this.#listeners.emit(topic)
   }
 }

@@ -1,4 +1,4 @@
-/** The store beyond one machine: a PostgreSQL database that any number of processes share. */
+/** The store for several machines: a PostgreSQL database that any number of processes share. */
 import type { Pool, PoolClient } from 'pg'
 import { type Commit, type Store, StoreUnavailable, type Transaction, type WriteOptions } from '../store.ts'
 import { jobRunners, PostgresJobs } from './pg-boss-jobs.ts'
@@ -11,85 +11,89 @@ import { prepareDatabase, toDatabaseError } from './postgres-schema.ts'
 export { DatabaseError } from './postgres-schema.ts'
 
 export interface PostgresOptions {
-  /** Of this process; one more listens. */
+  /** Size of this process's pool. One more connection listens for notifications. */
   connectionsMax: number
-  /** Bells ring this often by themselves, for what was lost with a connection. */
+  /** Interval of a notification on every topic, for those lost with a connection. */
   fallbackNotifyMilliseconds: number
 }
 
 const defaults: PostgresOptions = { connectionsMax: 10, fallbackNotifyMilliseconds: 1000 }
 
-/** Of a work that others were in the way of. */
-const runsMax = 10
+/** Attempts of a transaction that conflicts with others. */
+const attemptsMax = 10
 
 /**
- * Opens the store in the database of `url`, making and migrating it first where needed.
+ * Opens the store in the database of `url`, and creates or migrates it where needed.
  *
  * @throws {DatabaseError} naming DATABASE_URL, when the database cannot be used.
  */
 export async function openPostgresStore(url: string, options: Partial<PostgresOptions> = {}): Promise<Store> {
-  const { connectionsMax, fallbackNotifyMilliseconds: fallbackRingMilliseconds } = { ...defaults, ...options }
+  const { connectionsMax, fallbackNotifyMilliseconds } = { ...defaults, ...options }
   const pool = openPool(url, connectionsMax)
   const jobs = new PostgresJobs(pool)
   const counters = new PostgresCounters(pool)
-  const bells = new PostgresNotifications(url, pool, fallbackRingMilliseconds)
+  const notifications = new PostgresNotifications(url, pool, fallbackNotifyMilliseconds)
   try {
     await prepareDatabase(url, async () => {
       await jobs.prepare()
       await counters.prepare()
     })
-    await bells.open()
-    return storeOn(pool, bells, jobs, counters)
+    await notifications.open()
+    return createStore(pool, notifications, jobs, counters)
   } catch (error) {
-    await bells.close()
+    await notifications.close()
     await jobs.stop()
     await pool.end()
     throw toDatabaseError(error, url)
   }
 }
 
-function storeOn(pool: Pool, bells: PostgresNotifications, jobs: PostgresJobs, counters: PostgresCounters): Store {
-  /** Those under way, for whoever closes the store. */
-  const writing = new Set<Promise<unknown>>()
-  let closed = false
+function createStore(
+  pool: Pool,
+  notifications: PostgresNotifications,
+  jobs: PostgresJobs,
+  counters: PostgresCounters,
+): Store {
+  /** Writes in progress, which `close` waits for. */
+  const writes = new Set<Promise<unknown>>()
+  let isClosed = false
   let observer: (commit: Commit) => void = () => {}
+  const runner = runnerOnPool(pool)
   return {
-    read: createTransaction(runnerOnPool(pool)),
+    read: createTransaction(runner),
     counters,
     write(work, options) {
-      if (closed) return Promise.reject(new StoreUnavailable('The store is closed.'))
-      const written = inTransaction(pool, work, options)
-      writing.add(written)
-      const begun = performance.now()
-      const ended = (unavailable: boolean) => {
-        writing.delete(written)
-        observer({ writes: options?.batchSize ?? 1, seconds: (performance.now() - begun) / 1000, unavailable })
-      }
-      written.then(
-        () => ended(false),
-        (error) => (error instanceof StoreUnavailable ? ended(true) : writing.delete(written)),
-      )
-      return written
+      if (isClosed) return Promise.reject(new StoreUnavailable('The store is closed.'))
+      const startedAt = performance.now()
+      const observe = (unavailable: boolean) =>
+        observer({ writes: options?.batchSize ?? 1, seconds: (performance.now() - startedAt) / 1000, unavailable })
+      const write = runTransaction(pool, work, options)
+      writes.add(write)
+      write
+        .then(
+          () => observe(false),
+          (error) => error instanceof StoreUnavailable && observe(true),
+        )
+        .finally(() => writes.delete(write))
+      return write
     },
-    notify: (bell) => bells.notify(bell),
-    listen: (bell, listener) => bells.listen(bell, listener),
-    // Nothing that PostgreSQL could be told: its vacuum, its log and its replicas take their time.
+    notify: (topic) => notifications.notify(topic),
+    listen: (topic, listener) => notifications.listen(topic, listener),
+    // Clients cannot control when vacuum, WAL and replicas discard old data.
     scrub: async () => {},
     check: async () => {
-      const { rows } = await runnerOnPool(pool)
-        .query('SELECT pg_is_in_recovery() AS reads_only')
-        .catch((error: unknown) => {
-          throw toStoreError(error)
-        })
-      if (rows[0]?.reads_only) throw new StoreUnavailable('The database only reads.')
+      const { rows } = await runner.query('SELECT pg_is_in_recovery() AS is_read_only').catch((error: unknown) => {
+        throw toStoreError(error)
+      })
+      if (rows[0]?.is_read_only) throw new StoreUnavailable('The database is read-only.')
     },
-    observe: (told) => {
-      observer = told
+    observe: (callback) => {
+      observer = callback
     },
     close: async () => {
-      closed = true
-      await Promise.allSettled(writing)
-      await bells.close()
+      isClosed = true
+      await Promise.allSettled(writes)
+      await notifications.close()
       await jobs.stop()
       await pool.end()
     },
@@ -99,49 +103,49 @@ function storeOn(pool: Pool, bells: PostgresNotifications, jobs: PostgresJobs, c
 
 type Work<Result> = (tx: Transaction) => Promise<Result>
 
-/** Of no meaning but that every write takes the first: alone, or beside others that share it. */
+/** Ids of advisory locks. Every write takes `write`: exclusively, or shared if it is concurrent. */
 const locks = { write: 7_361_024_519, claim: 7_361_024_520, maintenance: 7_361_024_521 }
 
-function beginOf({ concurrent: overlapping = false, exclusive: turn }: WriteOptions): string {
-  if (!overlapping) return `BEGIN; SELECT pg_advisory_xact_lock(${locks.write})`
+function beginSql({ concurrent = false, exclusive }: WriteOptions): string {
+  if (!concurrent) return `BEGIN; SELECT pg_advisory_xact_lock(${locks.write})`
   const shared = `BEGIN; SELECT pg_advisory_xact_lock_shared(${locks.write})`
-  return turn ? `${shared}; SELECT pg_advisory_xact_lock(${locks[turn]})` : shared
+  return exclusive ? `${shared}; SELECT pg_advisory_xact_lock(${locks[exclusive]})` : shared
 }
 
-async function inTransaction<Result>(pool: Pool, work: Work<Result>, options: WriteOptions = {}): Promise<Result> {
-  const begin = beginOf(options)
-  let outdated = 0
-  for (let run = 1; ; run += 1) {
+async function runTransaction<Result>(pool: Pool, work: Work<Result>, options: WriteOptions = {}): Promise<Result> {
+  const begin = beginSql(options)
+  let stale = 0
+  for (let attempt = 1; ; attempt += 1) {
     try {
-      return await once(pool, work, begin)
+      return await attemptTransaction(pool, work, begin)
     } catch (error) {
-      // Each connection may be, and is given up then: it was in nobody's way.
-      if (isStalePlan(error) && outdated++ < pool.options.max) run -= 1
-      else if (!isRetryable(error) || run === runsMax) throw toStoreError(error)
+      // Each connection of the pool may be stale, and is discarded then. That is not a conflict.
+      if (isStalePlan(error) && stale++ < pool.options.max) attempt -= 1
+      else if (!isRetryable(error) || attempt === attemptsMax) throw toStoreError(error)
     }
   }
 }
 
-function once<Result>(pool: Pool, work: Work<Result>, begin: string): Promise<Result> {
-  const transaction = async (client: PoolClient) => {
+function attemptTransaction<Result>(pool: Pool, work: Work<Result>, begin: string): Promise<Result> {
+  const run = async (client: PoolClient) => {
     await client.query(begin)
-    const result = await work(sessionOf(client))
+    const result = await work(transactionOn(client))
     const { command } = await client.query('COMMIT')
-    // A statement has failed, and the work has made nothing of it.
-    if (command !== 'COMMIT') throw new Error('The work went on after a statement that had failed.')
+    // PostgreSQL answers COMMIT with ROLLBACK after an error that the work has ignored.
+    if (command !== 'COMMIT') throw new Error('The work continued after a failed statement.')
     return result
   }
-  return withConnection(pool, transaction, (client) => client.query('ROLLBACK'))
+  return withConnection(pool, run, (client) => client.query('ROLLBACK'))
 }
 
-const sessions = new WeakMap<PoolClient, Transaction>()
+const transactions = new WeakMap<PoolClient, Transaction>()
 
-function sessionOf(client: PoolClient): Transaction {
-  let session = sessions.get(client)
-  if (!session) {
-    session = createTransaction(client)
-    sessions.set(client, session)
-    jobRunners.set(session, client)
+function transactionOn(client: PoolClient): Transaction {
+  let tx = transactions.get(client)
+  if (!tx) {
+    tx = createTransaction(client)
+    transactions.set(client, tx)
+    jobRunners.set(tx, client)
   }
-  return session
+  return tx
 }

@@ -1,43 +1,42 @@
 /**
- * Bells between processes on one machine: a file for each bell, written to when it rings, watched by all. Measured
- * under a millisecond from ring to listener; the alternative, polling the database, costs more the less happens.
+ * Notifications between processes on one machine: a watched file for each topic, written to on notify. Delivery took
+ * less than a millisecond, and an idle service costs nothing, unlike with polling.
  */
+import { EventEmitter } from 'node:events'
 import { closeSync, type FSWatcher, mkdirSync, openSync, watch, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Topic, topics } from '../store.ts'
 
 export class FileNotifications {
   readonly #files: Map<Topic, number>
-  readonly #listeners = new Map<Topic, Set<() => void>>(topics.map((bell) => [bell, new Set()]))
-  readonly #rung = new Set<Topic>()
+  readonly #listeners = new EventEmitter<Record<Topic, []>>().setMaxListeners(0)
+  readonly #pending = new Set<Topic>()
   readonly #watcher: FSWatcher | undefined
   readonly #fallback: NodeJS.Timeout
 
-  /** @param fallbackMilliseconds rings this often without being rung, in case changes of files are not reported. */
+  /** @param fallbackMilliseconds interval of a notification on every topic, for file systems that report no changes. */
   constructor(directory: string, fallbackMilliseconds: number) {
     mkdirSync(directory, { recursive: true })
-    this.#files = new Map(topics.map((bell) => [bell, openSync(join(directory, bell), 'w')]))
+    this.#files = new Map(topics.map((topic) => [topic, openSync(join(directory, topic), 'w')]))
     try {
-      this.#watcher = watch(directory, { persistent: false }, (_, file) => this.#tell(file as Topic))
+      this.#watcher = watch(directory, { persistent: false }, (_, file) => this.#listeners.emit(file as Topic))
       this.#watcher.on('error', () => {})
     } catch {
-      // The machine has no watcher left, or its file system none at all; the fallback rings then.
+      // The machine is out of watchers, or the file system has none: the fallback remains.
     }
-    this.#fallback = setInterval(() => {
-      for (const bell of topics) this.#tell(bell)
-    }, fallbackMilliseconds).unref()
+    const notifyAll = () => topics.forEach((topic) => void this.#listeners.emit(topic))
+    this.#fallback = setInterval(notifyAll, fallbackMilliseconds).unref()
   }
 
-  /** Rings once for all calls of this turn of the event loop. */
-  notify(bell: Topic): void {
-    if (this.#rung.size === 0) setImmediate(() => this.#flush())
-    this.#rung.add(bell)
+  /** Coalesces all calls in one iteration of the event loop. */
+  notify(topic: Topic): void {
+    if (this.#pending.size === 0) setImmediate(() => this.#flush())
+    this.#pending.add(topic)
   }
 
-  listen(bell: Topic, listener: () => void): () => void {
-    const listeners = this.#listeners.get(bell)
-    listeners?.add(listener)
-    return () => listeners?.delete(listener)
+  listen(topic: Topic, listener: () => void): () => void {
+    this.#listeners.on(topic, listener)
+    return () => void this.#listeners.off(topic, listener)
   }
 
   close(): void {
@@ -49,14 +48,10 @@ export class FileNotifications {
   }
 
   #flush(): void {
-    for (const bell of this.#rung) {
-      const file = this.#files.get(bell)
+    for (const topic of this.#pending) {
+      const file = this.#files.get(topic)
       if (file !== undefined) writeSync(file, '!', 0)
     }
-    this.#rung.clear()
-  }
-
-  #tell(bell: Topic): void {
-    for (const listener of this.#listeners.get(bell) ?? []) listener()
+    this.#pending.clear()
   }
 }

@@ -1,43 +1,45 @@
 /**
- * A backup of the embedded store: one SQLite file with all tables as they were at one moment, and one more, which tells
- * when that was and may hold the text of the key file.
+ * Backups of the embedded store: an SQLite file with all tables at one moment, and a table `backup` with the time and,
+ * optionally, the text of the key file.
  */
 import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { syncDirectory } from '../key-file.ts'
+import { resultCode } from './sqlite-connection.ts'
 import type { Inspection } from './sqlite-inspection.ts'
 
-/** A backup that is not made, or not restored; the message says what to do. */
+/** A backup cannot be written or restored; the message says what to do. */
 export class BackupError extends Error {}
 
 export interface BackupMetadata {
+  /** Milliseconds since 1970. */
   madeAt: number
-  /** As the key file had it; `null` when it is not in the backup. */
+  /** The text of the key file; `null` when the backup does not include it. */
   keyFile: string | null
 }
 
 export interface BackupOptions {
   overwrite: boolean
-  /** The text of the key file, asked for once the store is copied: every key is there by then that it is sealed under. */
+  /** Reads the key file. Called after the copy, so that it has every key that the copy is encrypted with. */
   keyFile(): string | null
-  /** Throws when what was written cannot be used. */
+  /** Throws when the backup cannot be used. */
   verify(file: string): Promise<void>
 }
 
-/** Appears under its name when it is whole, verified and on the disk. @throws {BackupError} */
+/** Writes a backup that appears under its name once it is complete, verified and durable. @throws {BackupError} */
 export async function writeBackup(from: Inspection, file: string, options: BackupOptions): Promise<void> {
-  refuseExisting(file, options.overwrite)
+  rejectExisting(file, options.overwrite)
   const draft = `${file}.${randomBytes(4).toString('hex')}.partial`
   try {
-    // Made by hand for its mode: it may hold a key.
+    // Created here for its mode: it may contain a key.
     closeSync(openSync(draft, 'wx', 0o600))
     copy(from, draft)
-    addHead(draft, { madeAt: Date.now(), keyFile: options.keyFile() })
+    addMetadata(draft, { madeAt: Date.now(), keyFile: options.keyFile() })
     syncFile(draft)
     await options.verify(draft)
-    refuseExisting(file, options.overwrite)
+    rejectExisting(file, options.overwrite)
     renameSync(draft, file)
     syncDirectory(file)
   } catch (error) {
@@ -47,40 +49,37 @@ export async function writeBackup(from: Inspection, file: string, options: Backu
   }
 }
 
+/** SQLITE_CORRUPT */
+export const corrupt = 11
+
 function copy(from: Inspection, draft: string): void {
   try {
     from.copyTo(draft)
   } catch (error) {
-    const { errcode = 0, message } = error as { errcode?: number; message: string }
-    if ((errcode & 0xff) !== corrupt) throw error
-    throw new BackupError(`${from.path} is damaged (${message}): restore an earlier backup.`)
+    if (resultCode(error) !== corrupt) throw error
+    throw new BackupError(`${from.path} is damaged (${(error as Error).message}): restore an earlier backup.`)
   }
 }
 
-/** SQLITE_CORRUPT */
-const corrupt = 11
-
-function refuseExisting(file: string, overwrite: boolean): void {
+function rejectExisting(file: string, overwrite: boolean): void {
   const found = statSync(file, { throwIfNoEntry: false })
   if (found?.isDirectory()) throw new BackupError(`${file} is a directory: name a file in it.`)
   if (found && !overwrite) {
-    throw new BackupError(`${file} exists: name another file, or call this with --overwrite.`)
+    throw new BackupError(`${file} exists: name another file, or pass --overwrite.`)
   }
-  if (!existsSync(dirname(file))) throw new BackupError(`${dirname(file)} does not exist: make it first.`)
+  if (!existsSync(dirname(file))) throw new BackupError(`${dirname(file)} does not exist: create it first.`)
 }
 
-/** A full disk, a missing right, a broken device. */
+/** Whether the operating system or SQLite reported it: a full disk, missing permissions, a broken device. */
 export function isSystemError(error: unknown): error is Error {
   const { syscall, code } = error as { syscall?: string; code?: string }
   return syscall !== undefined || code === 'ERR_SQLITE_ERROR'
 }
 
-const makeHeadSql = 'CREATE TABLE backup (made_at INTEGER NOT NULL, key_file TEXT)'
-
-function addHead(file: string, { madeAt, keyFile }: BackupMetadata): void {
+function addMetadata(file: string, { madeAt, keyFile }: BackupMetadata): void {
   const database = new DatabaseSync(file)
   try {
-    database.exec(makeHeadSql)
+    database.exec('CREATE TABLE backup (made_at INTEGER NOT NULL, key_file TEXT)')
     database.prepare('INSERT INTO backup VALUES (?, ?)').run(madeAt, keyFile)
   } finally {
     database.close()
@@ -88,59 +87,62 @@ function addHead(file: string, { madeAt, keyFile }: BackupMetadata): void {
 }
 
 export function syncFile(file: string): void {
-  const opened = openSync(file, 'r+')
+  const descriptor = openSync(file, 'r+')
   try {
-    fsyncSync(opened)
+    fsyncSync(descriptor)
   } finally {
-    closeSync(opened)
+    closeSync(descriptor)
   }
 }
 
-const magic = 'SQLite format 3\0'
-
-/** What the file says of itself. @throws {BackupError} when it is no backup, or not whole. */
+/** Checks the file's integrity and returns its metadata. @throws {BackupError} when it is not an intact backup. */
 export function readBackupMetadata(file: string): BackupMetadata {
-  const noBackup = new BackupError(`${file} is no backup: name a file that \`backup\` has made.`)
+  const notABackup = new BackupError(`${file} is not a backup: name a file that \`backup\` has written.`)
   const found = statSync(file, { throwIfNoEntry: false })
-  const header = found?.isFile() ? headerOf(file) : undefined
-  if (!header) throw noBackup
-  // SQLite takes what is missing of the last page for zeros.
-  if (header.bytes !== found?.size) throw notWhole(file, `it has ${found?.size} of ${header.bytes} bytes`)
+  const expectedBytes = found?.isFile() ? readDatabaseSize(file) : undefined
+  if (expectedBytes === undefined) throw notABackup
+  // SQLite reads a truncated last page as zeros.
+  if (expectedBytes !== found?.size) throw damaged(file, `it has ${found?.size} of ${expectedBytes} bytes`)
   const database = new DatabaseSync(file, { readOnly: true })
   try {
-    // Before anything else is asked of it: a file that was cut short may well answer.
-    const [fault] = database.prepare('PRAGMA integrity_check(1)').all()
-    if (fault?.integrity_check !== 'ok') throw notWhole(file, fault?.integrity_check)
-    const isBackup = database.prepare("SELECT 1 AS one FROM sqlite_schema WHERE name = 'backup'").get() !== undefined
-    const head = isBackup && database.prepare('SELECT made_at AS madeAt, key_file AS keyFile FROM backup').get()
-    if (!head) throw noBackup
-    return head as unknown as BackupMetadata
+    // First, since a truncated file may answer other queries.
+    const [result] = database.prepare('PRAGMA integrity_check(1)').all()
+    if (result?.integrity_check !== 'ok') throw damaged(file, result?.integrity_check)
+    const isBackup = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'backup'").get() !== undefined
+    const row = isBackup && database.prepare('SELECT made_at AS madeAt, key_file AS keyFile FROM backup').get()
+    if (!row) throw notABackup
+    return row as unknown as BackupMetadata
   } catch (error) {
-    throw isSystemError(error) ? notWhole(file, error.message) : error
+    throw isSystemError(error) ? damaged(file, error.message) : error
   } finally {
     database.close()
   }
 }
 
-function notWhole(file: string, fault: unknown): BackupError {
-  return new BackupError(`${file} is not whole (${fault}): use another backup.`)
+function damaged(file: string, reason: unknown): BackupError {
+  return new BackupError(`${file} is damaged (${reason}): use another backup.`)
 }
 
-/** Of a database file: how large it has to be (sqlite.org/fileformat.html, sections 1.3.2 and 1.3.7). */
-function headerOf(file: string): { bytes: number } | undefined {
+const magic = 'SQLite format 3\0'
+
+/**
+ * Returns the size that the file's header declares, in bytes (sqlite.org/fileformat.html, sections 1.3.2 and 1.3.7);
+ * `undefined` when it is not an SQLite file.
+ */
+function readDatabaseSize(file: string): number | undefined {
   const header = Buffer.alloc(100)
-  const opened = openSync(file, 'r')
+  const descriptor = openSync(file, 'r')
   try {
-    readSync(opened, header, 0, header.length, 0)
+    readSync(descriptor, header, 0, header.length, 0)
   } finally {
-    closeSync(opened)
+    closeSync(descriptor)
   }
   if (header.toString('latin1', 0, magic.length) !== magic) return undefined
   const pageBytes = header.readUInt16BE(16)
-  return { bytes: (pageBytes === 1 ? 65536 : pageBytes) * header.readUInt32BE(28) }
+  return (pageBytes === 1 ? 65536 : pageBytes) * header.readUInt32BE(28)
 }
 
-/** Makes a store of a copy of a backup, as a start finds it. The key's text is overwritten, not merely let go of. */
+/** Turns a copy of a backup into a store. Overwrites the key's text. */
 export function removeBackupMetadata(file: string): void {
   const database = new DatabaseSync(file)
   try {

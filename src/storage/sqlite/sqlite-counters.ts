@@ -1,33 +1,33 @@
-/** The embedded store's counters: a file of their own in the data directory, which no backup needs. */
+/** Counters of the embedded store, in an SQLite file of their own, which is not part of backups. */
 import { join } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { type Count, type Counters, expiryIntervalMilliseconds, StoreUnavailable } from '../store.ts'
 import { retryWhileLocked } from './sqlite-connection.ts'
 
-/** A process that adds has the file locked for some 20 µs; one that was stopped meanwhile is not waited for longer. */
+/** An addition locks the file for about 20 µs; only a paused process holds the lock longer. */
 const lockWaitMilliseconds = 1000
 
-/** With NORMAL, no commit waits for the disk, and a power cut breaks nothing: it loses what was committed last. */
+/** With NORMAL, commits do not wait for the disk. A power cut loses the latest counts and corrupts nothing. */
 const settings = 'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL'
 
 const createSql = 'CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, count INTEGER, ends_at INTEGER) STRICT'
 
-/** A window that seems to end later than one that would begin now is of a clock that has begun anew since. */
-const goesOn = 'ends_at > ?3 AND ends_at <= excluded.ends_at'
+/** A window that ends later than one starting now stems from before the clock was reset. */
+const isOpen = 'ends_at > ?3 AND ends_at <= excluded.ends_at'
 
-/** The name, the amount, now, and the window's length. */
+/** Parameters: name, amount, current time, length of the window. */
 const addSql = `INSERT INTO counters (name, count, ends_at) VALUES (?1, MAX(0, ?2), ?3 + ?4)
   ON CONFLICT (name) DO UPDATE SET
-    count = MAX(0, ?2 + CASE WHEN ${goesOn} THEN count ELSE 0 END),
-    ends_at = CASE WHEN ${goesOn} THEN ends_at ELSE excluded.ends_at END
+    count = MAX(0, ?2 + CASE WHEN ${isOpen} THEN count ELSE 0 END),
+    ends_at = CASE WHEN ${isOpen} THEN ends_at ELSE excluded.ends_at END
   RETURNING count, ends_at - ?3 AS millisecondsLeft`
 
-const removeSql = 'DELETE FROM counters WHERE ends_at <= ?'
+const deleteExpiredSql = 'DELETE FROM counters WHERE ends_at <= ?'
 
 interface Connection {
   database: DatabaseSync
   add: StatementSync
-  remove: StatementSync
+  deleteExpired: StatementSync
 }
 
 export class SqliteCounters implements Counters {
@@ -35,10 +35,10 @@ export class SqliteCounters implements Counters {
   readonly #now: () => number
   #connection: Connection | undefined
   #closed = false
-  #removedAt = Number.NEGATIVE_INFINITY
+  #expiredAt = Number.NEGATIVE_INFINITY
 
   /** @param now milliseconds of a clock that all processes of the machine share. */
-  constructor(directory: string, now: () => number = sinceBoot) {
+  constructor(directory: string, now: () => number = millisecondsSinceBoot) {
     this.#path = join(directory, 'counters.db')
     this.#now = now
   }
@@ -47,11 +47,11 @@ export class SqliteCounters implements Counters {
     try {
       return await retryWhileLocked(this.#path, lockWaitMilliseconds, async () => {
         this.#connection ??= this.#open()
-        const { add, remove } = this.#connection
+        const { add, deleteExpired } = this.#connection
         const now = this.#now()
-        if (Math.abs(now - this.#removedAt) >= expiryIntervalMilliseconds) {
-          remove.run(now)
-          this.#removedAt = now
+        if (Math.abs(now - this.#expiredAt) >= expiryIntervalMilliseconds) {
+          deleteExpired.run(now)
+          this.#expiredAt = now
         }
         return { ...(add.get(name, amount, now, windowMilliseconds) as unknown as Count) }
       })
@@ -66,13 +66,13 @@ export class SqliteCounters implements Counters {
     this.#connection = undefined
   }
 
-  /** Opened when first needed: most processes count nothing. */
+  /** Opens the file on first use, since most processes never count. */
   #open(): Connection {
     if (this.#closed) throw new StoreUnavailable('The store is closed.')
     const database = new DatabaseSync(this.#path, { timeout: 0 })
     try {
       database.exec(`${settings}; ${createSql}`)
-      return { database, add: database.prepare(addSql), remove: database.prepare(removeSql) }
+      return { database, add: database.prepare(addSql), deleteExpired: database.prepare(deleteExpiredSql) }
     } catch (error) {
       database.close()
       throw error
@@ -80,7 +80,7 @@ export class SqliteCounters implements Counters {
   }
 }
 
-/** Nobody sets this clock: it goes on from the machine's start, the same for all of its processes. */
-function sinceBoot(): number {
+/** A clock that cannot be set and that all processes of the machine share. */
+function millisecondsSinceBoot(): number {
   return Number(process.hrtime.bigint() / 1_000_000n)
 }

@@ -1,33 +1,36 @@
-/** Reads a store that is there, beside the processes that use it: it is not made, not migrated, and not written to. */
+/**
+ * Diagnoses and copies an existing SQLite store while other processes use it, and probes what a directory's file system
+ * offers. Run as a program (`node sqlite-inspection.ts PATH`), it checks a file and prints the errors as a JSON array.
+ */
 import { execFile } from 'node:child_process'
-import { closeSync, existsSync, openSync, readSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, readSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { DatabaseSync } from 'node:sqlite'
 import { schemaDifference } from '../migrations/migrations.ts'
-import { newestMoment, readOnlyStore, type StoreInspection } from '../store-inspection.ts'
+import { readOnlyStore, type StoreInspection } from '../store-inspection.ts'
 import { connect, retryWhileLocked } from './sqlite-connection.ts'
 
 export interface Inspection extends StoreInspection {
-  /** As the file has it; the service's connections make it `wal`. */
+  /** The file's mode; the service sets `wal`. */
   journalMode: 'wal' | 'delete'
-  /** What SQLite finds wrong with the file, at most some lines; `undefined` when it was not through in time. */
+  /** Returns the first errors that SQLite finds in the file; `undefined` when the check takes too long. */
   quickCheck(millisecondsMax: number): Promise<string[] | undefined>
   sizeBytes(): { file: number; log: number }
   /**
-   * Writes what is committed at this moment to a file that is empty or not there yet. Others read and write meanwhile;
-   * the write-ahead log grows by what they write. Blocks the thread.
+   * Writes a snapshot of the committed data to a file that is empty or missing. Blocks the thread, but no other process;
+   * the write-ahead log grows meanwhile.
    */
   copyTo(file: string): void
   close(): void
 }
 
-/** @returns `undefined` where there is none. @throws when the file is no store, or cannot be read. */
+/** Returns `undefined` when there is no store. @throws when the file is not a store or cannot be read. */
 export async function inspectSqliteStore(directory: string): Promise<Inspection | undefined> {
   const path = join(directory, 'service.db')
   if (!existsSync(path)) return undefined
-  const journalMode = journalModeOf(path)
-  // A connection that may write removes the log that it had to make, one that may not leaves it behind; and it would
-  // bring into the file what a killed process has left in the log.
+  const journalMode = readJournalMode(path)
+  // Without a log, a read-only connection would leave the log that it creates behind. With one, a writable connection
+  // would checkpoint what a killed process has left in it.
   const readOnly = journalMode !== 'wal' || existsSync(`${path}-wal`)
   const { tx, database } = await retryWhileLocked(path, 5000, async () => connect(path, { readOnly }))
   const close = () => {
@@ -39,9 +42,8 @@ export async function inspectSqliteStore(directory: string): Promise<Inspection 
       store: readOnlyStore(tx, async () => close()),
       journalMode,
       schema: await schemaDifference(tx.query),
-      findLastWriteAt: () => newestMoment(tx),
-      quickCheck: (millisecondsMax) => quickCheck(path, millisecondsMax),
-      sizeBytes: () => ({ file: bytesOf(path), log: bytesOf(`${path}-wal`) }),
+      quickCheck: (millisecondsMax) => runQuickCheck(path, millisecondsMax),
+      sizeBytes: () => ({ file: sizeOf(path), log: sizeOf(`${path}-wal`) }),
       copyTo: (file) => void database.prepare('VACUUM INTO ?').run(file),
       close,
     }
@@ -51,8 +53,8 @@ export async function inspectSqliteStore(directory: string): Promise<Inspection 
   }
 }
 
-/** By the header's versions for writing and reading (sqlite.org/fileformat.html, section 1.3.3). */
-function journalModeOf(path: string): 'wal' | 'delete' {
+/** Reads the header's format versions (sqlite.org/fileformat.html, section 1.3.3). */
+function readJournalMode(path: string): 'wal' | 'delete' {
   const header = Buffer.alloc(20)
   const file = openSync(path, 'r')
   try {
@@ -63,20 +65,73 @@ function journalModeOf(path: string): 'wal' | 'delete' {
   return header[18] === 2 && header[19] === 2 ? 'wal' : 'delete'
 }
 
-function bytesOf(path: string): number {
+function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }
 
-const quickCheckModule = fileURLToPath(new URL('./quick-check.ts', import.meta.url))
-
-/** In a process of its own, which can be ended: SQLite does not return before it is through. */
-function quickCheck(path: string, millisecondsMax: number): Promise<string[] | undefined> {
+/** Runs in a child process, because the check blocks and cannot be interrupted. */
+function runQuickCheck(path: string, millisecondsMax: number): Promise<string[] | undefined> {
   const options = { timeout: millisecondsMax, killSignal: 'SIGKILL' } as const
   return new Promise((resolve, reject) => {
-    execFile(process.execPath, [quickCheckModule, path], options, (error, stdout, stderr) => {
+    execFile(process.execPath, [import.meta.filename, path], options, (error, stdout, stderr) => {
       if (error?.killed) resolve(undefined)
       else if (error) reject(new Error(stderr.trim() || error.message))
       else resolve(JSON.parse(stdout))
     })
   })
 }
+
+function quickCheck(path: string): string[] {
+  const database = new DatabaseSync(path, { readOnly: true, timeout: 1000 })
+  try {
+    const rows = database.prepare('PRAGMA quick_check(5)').all()
+    return rows.map(({ quick_check }) => String(quick_check)).filter((line) => line !== 'ok')
+  } catch (error) {
+    // Unreadable pages abort the check itself.
+    return [error instanceof Error ? error.message : String(error)]
+  } finally {
+    database.close()
+  }
+}
+
+export interface Settings {
+  journalMode: unknown
+  synchronous: unknown
+}
+
+/** Returns the settings of a new store in `directory`, as its file system allows them. @throws when none can be made. */
+export function probeSettings(directory: string): Settings {
+  const { database } = connect(join(directory, 'probe.db'), { readOnly: false })
+  try {
+    database.exec('CREATE TABLE probe (value TEXT); INSERT INTO probe VALUES (1)')
+    const pragma = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]
+    return { journalMode: pragma('journal_mode'), synchronous: pragma('synchronous') }
+  } finally {
+    database.close()
+  }
+}
+
+const pageBytes = 4096
+const syncs = { min: 3, max: 25 }
+/** Bounds the probe on slow disks. */
+const probeMillisecondsMax = 1500
+
+/** Returns the median time to write and fsync one page in `directory`, in microseconds. */
+export function measureFsyncMicroseconds(directory: string): number {
+  const file = openSync(join(directory, 'probe'), 'wx', 0o600)
+  const times: number[] = []
+  const deadline = performance.now() + probeMillisecondsMax
+  try {
+    for (let index = 0; index < syncs.max && (index < syncs.min || performance.now() < deadline); index += 1) {
+      const start = performance.now()
+      writeSync(file, Buffer.alloc(pageBytes, index), 0, pageBytes, index * pageBytes)
+      fsyncSync(file)
+      times.push((performance.now() - start) * 1000)
+    }
+  } finally {
+    closeSync(file)
+  }
+  return times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0
+}
+
+if (import.meta.main) process.stdout.write(JSON.stringify(quickCheck(process.argv[2] ?? '')))

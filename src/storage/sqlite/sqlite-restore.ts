@@ -1,17 +1,17 @@
-/** Puts the files of a store in the place of those that a data directory has, which are kept beside them. */
+/** Replaces the store and key file of a data directory, and keeps the previous files. */
 import { chownSync, existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { keyFilePath, syncDirectory } from '../key-file.ts'
-import { BackupError } from './sqlite-backup.ts'
-import { isBusy } from './sqlite-connection.ts'
+import { BackupError, corrupt } from './sqlite-backup.ts'
+import { isBusy, resultCode } from './sqlite-connection.ts'
 
 export interface Replacement {
   /** The data directory. */
   directory: string
-  /** A directory in it with the new files: the store, and the key file where it is to change. */
+  /** A directory inside it with the new store and, if it changes, the new key file. */
   from: string
-  /** Whether a store that is there may be replaced. */
+  /** Whether an existing store may be replaced. */
   replace: boolean
 }
 
@@ -20,92 +20,86 @@ export function storePath(directory: string): string {
 }
 
 /**
- * Returns where the files are kept that were there before; `undefined` when there were none. That place is a data
- * directory, too.
+ * Replaces the files. Returns the directory that keeps the previous ones, itself a valid data directory; `undefined`
+ * when there were none.
  *
  * @throws {BackupError} when any process has the store open.
  */
 export function replaceStore({ directory, from, replace }: Replacement): string | undefined {
   const path = storePath(directory)
-  const alone = holdAlone(path)
+  const lock = lockExclusively(path)
   try {
-    if (alone.exists && !replace) throw storeExistsError(directory)
-    for (const file of [storePath(from), keyFilePath(from)]) giveTo(directory, file)
-    const kept = keepAside(directory)
-    // The key first: a start between the two is refused, because the key does not fit.
+    if (lock.exists && !replace) throw storeExistsError(directory)
+    for (const file of [storePath(from), keyFilePath(from)]) copyOwner(directory, file)
+    const kept = keepPrevious(directory)
+    // The key first: a start between the two renames fails with a key mismatch.
     if (existsSync(keyFilePath(from))) renameSync(keyFilePath(from), keyFilePath(directory))
-    putStore(directory, from, alone.exists)
+    installStore(directory, from, lock.exists)
     syncDirectory(path)
     return kept
   } finally {
-    alone.release()
+    lock.release()
   }
 }
 
 export function storeExistsError(directory: string): BackupError {
   return new BackupError(
-    `There is a store in ${directory}: set DATA_DIR to another directory, or call this with --replace, which keeps the old store beside the new one.`,
+    `${directory} already contains a store: set DATA_DIR to another directory, or pass --replace, which keeps the old store in a subdirectory.`,
   )
 }
 
+/** SQLITE_NOTADB */
+const notADatabase = 26
+
 /**
- * Holds a store so that no process can open it. Leaving the write-ahead mode needs every other connection closed, and
- * brings what the log has into the file. A store that is damaged cannot be held; nobody can work with it either.
+ * Prevents any process from opening the store. Leaving WAL mode requires that no other connection is open, and
+ * checkpoints the log. A damaged store cannot be locked, but no process can use it either.
  */
-function holdAlone(path: string): { exists: boolean; release(): void } {
+function lockExclusively(path: string): { exists: boolean; release(): void } {
   if (!existsSync(path)) return { exists: false, release: () => {} }
   const database = new DatabaseSync(path, { timeout: 0 })
   const release = () => database.close()
-  const inUse = new BackupError(`${path} is in use: stop the service, its workers and commands, and call this again.`)
+  const inUse = new BackupError(`${path} is in use: stop the service, its workers and commands, and try again.`)
   try {
     database.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE')
-    // Another process may have opened it between the two.
+    // Another process may have opened the file between the two statements.
     if (database.prepare('PRAGMA journal_mode').get()?.journal_mode !== 'delete') throw inUse
   } catch (error) {
-    if (isBusy(error) || error === inUse) {
-      release()
-      throw inUse
-    }
-    const { errcode = 0 } = error as { errcode?: number }
-    if (![corrupt, notADatabase].includes(errcode & 0xff)) {
-      release()
-      throw error
-    }
+    if ([corrupt, notADatabase].includes(resultCode(error))) return { exists: true, release }
+    release()
+    throw isBusy(error) ? inUse : error
   }
   return { exists: true, release }
 }
 
-/** SQLITE_CORRUPT, SQLITE_NOTADB */
-const [corrupt, notADatabase] = [11, 26]
-
-/** Whoever restores may be another user than the service, root for instance; the service has to open the files. */
-function giveTo(directory: string, file: string): void {
+/** Lets the service open the file when root restores it. */
+function copyOwner(directory: string, file: string): void {
   const { uid, gid } = statSync(directory)
   if (process.getuid?.() === 0 && existsSync(file)) chownSync(file, uid, gid)
 }
 
-/** A damaged store may have a log, which must not be taken for the new store's. */
+/** The logs of a damaged store, which SQLite must not apply to the new one. */
 const logs = ['-wal', '-shm', '-journal']
 
-function keepAside(directory: string): string | undefined {
+function keepPrevious(directory: string): string | undefined {
   const [path, key] = [storePath(directory), keyFilePath(directory)]
   if (!existsSync(path)) return undefined
-  const aside = join(directory, `replaced-${new Date().toISOString().replaceAll(':', '-')}`)
-  mkdirSync(aside, { mode: 0o700 })
-  giveTo(directory, aside)
-  for (const each of logs) if (existsSync(path + each)) renameSync(path + each, storePath(aside) + each)
-  // Linked, so that there is a store under its name at every moment.
-  linkSync(path, storePath(aside))
-  if (existsSync(key)) linkSync(key, keyFilePath(aside))
-  syncDirectory(storePath(aside))
-  return aside
+  const kept = join(directory, `replaced-${new Date().toISOString().replaceAll(':', '-')}`)
+  mkdirSync(kept, { mode: 0o700 })
+  copyOwner(directory, kept)
+  for (const suffix of logs) if (existsSync(path + suffix)) renameSync(path + suffix, storePath(kept) + suffix)
+  // Hard links, so that a store exists under its name at every moment.
+  linkSync(path, storePath(kept))
+  if (existsSync(key)) linkSync(key, keyFilePath(kept))
+  syncDirectory(storePath(kept))
+  return kept
 }
 
-function putStore(directory: string, from: string, exists: boolean): void {
+function installStore(directory: string, from: string, exists: boolean): void {
   const path = storePath(directory)
   if (exists) return renameSync(storePath(from), path)
   try {
-    // Not renamed: a service that has started meanwhile has made a store by now.
+    // A link, which fails if a service has started and created a store in the meantime.
     linkSync(storePath(from), path)
   } catch (error) {
     throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? storeExistsError(directory) : error

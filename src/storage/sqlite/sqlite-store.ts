@@ -7,17 +7,17 @@ import { isUpToDate, migrate } from '../migrations/migrations.ts'
 import { type Store, StoreUnavailable } from '../store.ts'
 import { FileNotifications } from './file-notifications.ts'
 import { GroupCommit } from './group-commit.ts'
-import { connect, retryWhileLocked, wrapStoreErrors } from './sqlite-connection.ts'
+import { connect, retryWhileLocked, sqliteColumnTypes, wrapStoreErrors } from './sqlite-connection.ts'
 import { SqliteCounters } from './sqlite-counters.ts'
 
 export interface SqliteOptions {
   /** How long opening the store waits for another process that opens, migrates or closes it. */
   openWaitMillisecondsMax: number
-  /** How long a write waits for another process's transaction before it is refused. */
+  /** How long a write waits for another process's transaction before it fails. */
   lockWaitMillisecondsMax: number
-  /** How long scrubbing waits for readers before it gives up. */
+  /** How long `scrub` waits for readers before it fails. */
   scrubWaitMillisecondsMax: number
-  /** Bells ring this often by themselves, in case the file system does not report changes. */
+  /** Interval of a notification on every topic, for file systems that report no changes. */
   fallbackNotifyMilliseconds: number
 }
 
@@ -28,37 +28,29 @@ const defaults: SqliteOptions = {
   fallbackNotifyMilliseconds: 1000,
 }
 
-/** Opens the store in `directory`, making and migrating it first where needed. */
+/** Opens the store in `directory`, and creates or migrates it where needed. */
 export async function openSqliteStore(directory: string, options: Partial<SqliteOptions> = {}): Promise<Store> {
-  const {
-    openWaitMillisecondsMax,
-    lockWaitMillisecondsMax,
-    scrubWaitMillisecondsMax,
-    fallbackNotifyMilliseconds: fallbackRingMilliseconds,
-  } = {
-    ...defaults,
-    ...options,
-  }
+  const limits = { ...defaults, ...options }
   mkdirSync(directory, { recursive: true, mode: 0o700 })
   const path = join(directory, 'service.db')
-  const writer = await retryWhileLocked(path, openWaitMillisecondsMax, async () => {
+  const writer = await retryWhileLocked(path, limits.openWaitMillisecondsMax, async () => {
     await migrateFile(path)
     return connect(path, { readOnly: false })
   })
-  // A connection of its own, so that reads never see what is not committed yet.
+  // A separate connection, so that reads do not see uncommitted writes.
   const reader = connect(path, { readOnly: true })
-  const commits = new GroupCommit(writer, lockWaitMillisecondsMax)
-  const bells = new FileNotifications(join(directory, 'bells'), fallbackRingMilliseconds)
+  const commits = new GroupCommit(writer, limits.lockWaitMillisecondsMax)
+  const notifications = new FileNotifications(join(directory, 'notifications'), limits.fallbackNotifyMilliseconds)
   const counters = new SqliteCounters(directory)
   return {
     read: reader.tx,
     counters,
     write: (work, options) => commits.write(work, options),
-    notify: (bell) => bells.notify(bell),
-    listen: (bell, listener) => bells.listen(bell, listener),
-    scrub: () => emptyLog(writer.database, scrubWaitMillisecondsMax),
+    notify: (topic) => notifications.notify(topic),
+    listen: (topic, listener) => notifications.listen(topic, listener),
+    scrub: () => truncateLog(writer.database, limits.scrubWaitMillisecondsMax),
     check: async () => {
-      // Reads the file; a statement without a table would succeed whatever has become of it.
+      // Reads from the file; a SELECT without a table would succeed without it.
       wrapStoreErrors(() => reader.database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get())
     },
     observe: (observer) => {
@@ -66,7 +58,7 @@ export async function openSqliteStore(directory: string, options: Partial<Sqlite
     },
     close: async () => {
       await commits.idle()
-      bells.close()
+      notifications.close()
       counters.close()
       reader.database.close()
       writer.database.close()
@@ -74,33 +66,30 @@ export async function openSqliteStore(directory: string, options: Partial<Sqlite
   }
 }
 
-/**
- * Moves the write-ahead log into the file and truncates it: until then it holds pages as they were. Whoever reads from
- * it or writes to it is waited for with timers.
- */
-async function emptyLog(database: DatabaseSync, milliseconds: number): Promise<void> {
+/** Checkpoints and truncates the write-ahead log, which contains old versions of pages until then. */
+async function truncateLog(database: DatabaseSync, milliseconds: number): Promise<void> {
   const deadline = performance.now() + milliseconds
   for (;;) {
-    // Between this process's own transactions, which are on the same connection.
+    // Not during a transaction of this process, which uses the same connection.
     if (!database.isOpen || !database.isTransaction) {
       const [result] = wrapStoreErrors(() => database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all())
       if (result?.busy === 0) return
     }
-    if (performance.now() > deadline) throw new StoreUnavailable('Others read from the store for too long.')
+    if (performance.now() > deadline) throw new StoreUnavailable('Readers blocked the checkpoint for too long.')
     await delay(1)
   }
 }
 
 /**
- * Processes that start together take turns: each migrates in a transaction of its own. Where nothing is to be done, none
- * waits for whoever writes, who may be frozen.
+ * Migrates in one transaction, so that processes which start together migrate one after another. Takes no lock when the
+ * schema is up to date, since a paused process may hold it.
  */
 async function migrateFile(path: string): Promise<void> {
   const { database, tx } = connect(path, { readOnly: false })
   try {
     if (await isUpToDate(tx.query)) return
     database.exec('BEGIN IMMEDIATE')
-    await migrate(tx.query)
+    await migrate(tx.query, sqliteColumnTypes)
     database.exec('COMMIT')
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK')
