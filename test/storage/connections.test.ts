@@ -52,7 +52,7 @@ test('statements are prepared again after a newer version has migrated the table
   }
 })
 
-test('waiting for another process's migration is exempt from the query timeout', async (test) => {
+test("waiting for another process's migration is exempt from the query timeout", async (test) => {
   const place = await newPlace(test, postgres)
   const migrating = await connectClient(test, place)
   const observing = await connectClient(test, place)

@@ -115,7 +115,7 @@ test('keeps working when a newer version migrates tables with prepared statement
   expect(await claim()).toMatchObject([{ runId: id, attempt: 2 }])
 })
 
-test('commits synchronously even if the server's default is asynchronous', async (test) => {
+test("commits synchronously even if the server's default is asynchronous", async (test) => {
   const place = await newPlace(test, postgres)
   const name = new URL(place).pathname.slice(1)
   await administer(place, `ALTER DATABASE ${name} SET synchronous_commit TO off`)

@@ -161,7 +161,7 @@ test('opening fails with an explanation while another program has the file locke
   )
 })
 
-test('opening an up-to-date store does not wait for another process's write', async (test) => {
+test("opening an up-to-date store does not wait for another process's write", async (test) => {
   const { directory } = await openStoreIn(test)
   openWriter(test, directory).exec('BEGIN IMMEDIATE')
   const store = await openSqliteStore(directory, { openWaitMillisecondsMax: 30 })

@@ -150,7 +150,7 @@ describe.each(stores)('a store ($name)', (kind) => {
   })
 
   describe('notifications', () => {
-    test('call the topic's listeners in all processes, and no others', async (test) => {
+    test("call the topic's listeners in all processes, and no others", async (test) => {
       const place = await newPlace(test, kind)
       const [store, other] = [await openStore(test, place, kind), await openStore(test, place, kind)]
       /** Notifications of a process arrive in order, so all earlier ones have been delivered. */
