@@ -78,7 +78,7 @@ test('tells what was done in the dashboard, by whom, the newest first', async ()
     'Ada removed a user Bo',
     'Bo signed in',
     'Bo changed a password',
-    'Ada made a sign-in link Bo',
+    'Ada created a sign-in link Bo',
     'Ada changed a role Bo',
     'Ada withdrew an invitation Cy',
     'Ada invited a user Cy',

@@ -113,7 +113,7 @@ test('a name is refused when it is taken, or is none, and the form keeps it', as
     expect(taken.text).toContain('value="Shop"')
     const refused = await ada.visitor.post(path, { name: 'a\u0007b' })
     expect([path, refused.status]).toEqual([path, 400])
-    expect(errorOf(refused, 'name')).toBe('Use no control characters.')
+    expect(errorOf(refused, 'name')).toBe('Remove the control characters.')
   }
   expect((await ada.visitor.post(`/browser-contexts/${id}/rename`, { name: '' })).status).toBe(400)
   expect((await ada.visitor.post(`/browser-contexts/${id}/rename`, { name: 'Shop' })).status).toBe(303)

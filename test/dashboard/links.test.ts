@@ -164,7 +164,7 @@ describe('a link', () => {
     expect((await choose('a new password')).headers.location).toBe('/profile?done=password')
     expect((await choose('another password')).status).toBe(400)
     expect(errorOf(await choose('another password', 'wrong'), 'currentPassword')).toBe(
-      'This is not your present password.',
+      'The current password is incorrect.',
     )
     expect((await choose('another password', 'a new password')).status).toBe(303)
     expect((await bo.visitor.get('/profile')).headers.location).toBe('/sign-in?next=%2Fprofile')

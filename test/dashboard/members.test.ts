@@ -74,7 +74,7 @@ test('get the role that an owner gives them, from their next request on', async 
 })
 
 describe('the only owner', () => {
-  const words = 'This is the only owner: make another user an owner first.'
+  const words = 'This user is the only owner. Make another user an owner first.'
 
   test('is neither removed nor made a member', async () => {
     const ada = await signIn(served)

@@ -17,7 +17,7 @@ test('a user takes another name and e-mail address, and signs in with that one f
   const form = { name: ' Ada <b>Lovelace</b> ', email: ` ${email.toUpperCase()} ` }
   for (const passwordNow of ['', 'not the present one']) {
     const refused = await ada.visitor.post('/profile', { ...form, passwordNow })
-    expect([refused.status, errorOf(refused, 'passwordNow')]).toEqual([400, 'This is not your present password.'])
+    expect([refused.status, errorOf(refused, 'passwordNow')]).toEqual([400, 'The current password is incorrect.'])
   }
   const saved = await ada.visitor.post('/profile', { ...form, passwordNow: password })
   expect(saved.headers.location).toBe('/profile?done=saved')

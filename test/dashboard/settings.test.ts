@@ -38,7 +38,7 @@ test('a name that cannot be is refused with what was typed kept, and nothing is 
     const refused = await ada.visitor.post('/settings', { name, scopesEnabled: 'on' })
     expect([refused.status, inputOf(refused, 'name')]).toEqual([400, name])
     expect(errorOf(refused, 'name')).toMatch(
-      /^(Enter a name\.|Use at most 100 characters\.|Use no control characters\.)$/,
+      /^(Enter a name\.|Use at most 100 characters\.|Remove the control characters\.)$/,
     )
     expect(refused.text).toMatch(/name="scopesEnabled"[^>]* checked/)
   }

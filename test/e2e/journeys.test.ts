@@ -165,14 +165,14 @@ describe('an operator', () => {
     expect(unknown).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: expect.stringMatching(/^There is no scope "runs:fly"; choose from .*\.\n$/),
+      stderr: expect.stringMatching(/^Unknown scope "runs:fly"\. Choose from .*\.\n$/),
     })
     const { id: without } = await installation.createAccount({ scopesEnabled: false })
     const args = ['keys', 'create', '--name', 'k', '--account', without, '--scopes', 'runs:read']
     expect(await installation.command(...args)).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: 'Scopes are not enabled for this account: create the key without them.\n',
+      stderr: 'Scopes are not enabled for this account. Create the key without scopes.\n',
     })
   })
 
@@ -184,7 +184,7 @@ describe('an operator', () => {
     const made = results.filter(({ code }) => code === 0)
     const refused = results.filter(({ code }) => code === 1)
     expect(made).toHaveLength(5)
-    const sentence = 'This user holds 5 API keys, the most there can be: delete one first.\n'
+    const sentence = 'This user has 5 API keys, which is the limit. Delete one first.\n'
     expect(refused.map(({ stderr }) => stderr)).toEqual([sentence])
     const listed = await installation.command('keys', 'list', '--account', id, '--json')
     expect(JSON.parse(listed.stdout)).toHaveLength(5)

@@ -88,7 +88,7 @@ describe('users', () => {
     expect((await visitor.post('/profile/password', { password: 'another engine' })).status).toBe(303)
     expect((await visitor.post(new URL(url).pathname)).status).toBe(410)
     const entries = textOf(await visitor.get('/settings/audit-log'))
-    expect(entries).toContain('command line made a sign-in link Ada')
+    expect(entries).toContain('command line created a sign-in link Ada')
     expect(await printed(installation, 'users', 'list')).toMatchObject([
       { id: user.id, lastSignedInAt: expect.any(String) },
     ])

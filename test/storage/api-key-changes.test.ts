@@ -1,4 +1,4 @@
-/** What becomes of API keys: renamed, rotated, used, and used although they were deleted. */
+/** Renaming, rotating and using API keys, and the use of deleted ones. */
 import { describe, expect, test, vi } from 'vitest'
 import { AuditLog, operator } from '../../src/domain/audit-log/audit-log.ts'
 import { newAccount, newUser, openDomain, type Test } from '../support/store.ts'
@@ -17,7 +17,7 @@ async function openKeys(
 const newId = () => crypto.randomUUID()
 
 describe.each(stores)('API keys ($name)', (kind) => {
-  test('are renamed within their account, and work on', async (test) => {
+  test('a key can be renamed by its own account only, and keeps working', async (test) => {
     const domain = await openKeys(test, kind)
     const { apiKeys } = domain
     const { accountId, key } = await newAccount(domain)
@@ -33,7 +33,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
     expect(await apiKeys.rename(accountId, key.id, 'gone', operator)).toBe(false)
   })
 
-  test('are made once of one id, however often and wherever it is sent', async (test) => {
+  test('an ID creates one key, also when sent repeatedly to several processes', async (test) => {
     const one = await openKeys(test, kind)
     const two = await openKeys(test, kind, { place: one.place })
     const { accountId, userId } = await newAccount(one)
@@ -50,8 +50,8 @@ describe.each(stores)('API keys ($name)', (kind) => {
     await expect(one.apiKeys.create(stolen, operator)).rejects.toMatchObject({ about: 'repeated' })
   })
 
-  describe('that are rotated', () => {
-    test('keep name, scopes and lifetime, at the limit too, and the old value is refused everywhere', async (test) => {
+  describe('rotation', () => {
+    test('a rotated key keeps name, scopes and lifetime, even at the limit, and its old value is refused everywhere', async (test) => {
       let at = Date.now()
       const one = await openKeys(test, kind, { now: () => at })
       const two = await openKeys(test, kind, { place: one.place, now: () => at })
@@ -72,7 +72,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
       expect(await one.apiKeys.list(accountId)).toHaveLength(5)
     })
 
-    test.for([1, 2, 3])('have one successor, however many ask at the same moment (round %i)', async (_, test) => {
+    test.for([1, 2, 3])('ten concurrent rotations of a key create one new key (round %i)', async (_, test) => {
       const one = await openKeys(test, kind)
       const two = await openKeys(test, kind, { place: one.place })
       const { accountId, key } = await newAccount(one)
@@ -84,7 +84,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
       expect(await two.apiKeys.authenticate(made[0]?.value ?? '')).toBeDefined()
     })
 
-    test('by the same form twice are rotated once, and by another account never', async (test) => {
+    test('a repeated rotation has no effect, and another account cannot rotate the key', async (test) => {
       const domain = await openKeys(test, kind)
       const { apiKeys } = domain
       const { accountId, key } = await newAccount(domain)
@@ -97,7 +97,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
       expect(await apiKeys.authenticate(made?.value ?? '')).toBeDefined()
     })
 
-    test('after they have expired are refused where the successor would be one too many', async (test) => {
+    test('rotating an expired key is refused if the account is at its limit', async (test) => {
       let at = Date.now()
       const domain = await openKeys(test, kind, { now: () => at })
       const { apiKeys } = domain
@@ -114,8 +114,8 @@ describe.each(stores)('API keys ($name)', (kind) => {
     })
   })
 
-  describe('that are used', () => {
-    test('tell when and by whom, also while a stream that they have opened is open', async (test) => {
+  describe('last use', () => {
+    test('a key shows when and by whom it was last used, including open streams', async (test) => {
       let at = Date.now()
       const domain = await openKeys(test, kind, { now: () => at })
       const { accountId, key } = await newAccount(domain)
@@ -134,7 +134,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
       })
     })
 
-    test('have it written down within five seconds, and again when the store could not', async (test) => {
+    test('a use is written within five seconds, and again after a failed write', async (test) => {
       vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
       test.onTestFinished(() => void vi.useRealTimers())
       const domain = await openKeys(test, kind)
@@ -153,7 +153,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
       await vi.waitUntil(async () => (await lastUsedBy()) === 'second', patience)
     })
 
-    test('although they were deleted or rotated are in the audit log, once in an hour each', async (test) => {
+    test('the use of a deleted or rotated key is in the audit log once an hour', async (test) => {
       let at = Date.now()
       const domain = await openKeys(test, kind, { now: () => at })
       const { apiKeys, auditLog } = domain

@@ -1,5 +1,4 @@
-/** API keys: shown once, refused at once when deleted, never more than there may be. */
-
+/** API keys: values, deletion, expiry, limits and scopes. */
 import { describe, expect, test } from 'vitest'
 import { ApiKeyError } from '../../src/domain/api-keys/api-key.ts'
 import type { NewApiKey } from '../../src/domain/api-keys/api-keys.ts'
@@ -16,7 +15,7 @@ async function openAccount(test: Test, kind: StoreKind, { scopesEnabled = false,
   return { domain, accountId, userId, key }
 }
 
-/** Asks for so many keys at the same time, of two processes; returns how many were made. */
+/** Creates the keys concurrently, alternating between the processes, and returns how many succeed. */
 async function createMany(processes: readonly Domain[], keys: readonly NewApiKey[]): Promise<number> {
   const results = await Promise.allSettled(
     keys.map((key, index) => processes[index % processes.length]?.apiKeys.create(key, operator)),
@@ -27,7 +26,7 @@ async function createMany(processes: readonly Domain[], keys: readonly NewApiKey
 }
 
 describe.each(stores)('API keys ($name)', (kind) => {
-  test('are random UUIDs of version 4, and whoever sends one is known by it, in either case', async (test) => {
+  test('a key is a random UUID of version 4 that authenticates its caller in upper and lower case', async (test) => {
     const { domain, accountId, key } = await openAccount(test, kind)
     const made = await domain.apiKeys.create(key, operator)
     expect(made.value).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -40,7 +39,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
     expect(await domain.apiKeys.authenticate(made.id)).toBeUndefined()
   })
 
-  test('stand nowhere in what is stored, nor in what is shown later', async (test) => {
+  test('neither the store nor the list of keys contains the value of a key', async (test) => {
     const { domain, accountId, key } = await openAccount(test, kind)
     const { value } = await domain.apiKeys.create({ ...key, name: 'canary-name' }, operator)
     await domain.apiKeys.authenticate(value)
@@ -53,7 +52,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
     expect(JSON.stringify(await domain.apiKeys.list(accountId))).not.toContain(value.slice(9))
   })
 
-  test('are refused by every process from the moment the deletion has answered', async (test) => {
+  test('a deleted key is refused by every process once the deletion has returned', async (test) => {
     const { domain, accountId, key } = await openAccount(test, kind)
     const other = await openDomain(test, { kind, place: domain.place })
     const [deleted, kept] = [await domain.apiKeys.create(key, operator), await domain.apiKeys.create(key, operator)]
@@ -66,7 +65,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
     expect(await domain.apiKeys.delete(accountId, deleted.id, operator)).toBe(false)
   })
 
-  test('of one account are not listed or deleted by another', async (test) => {
+  test('an account cannot list or delete the keys of another account', async (test) => {
     const { domain, key } = await openAccount(test, kind)
     const made = await domain.apiKeys.create(key, operator)
     const other = await newAccount(domain)
@@ -75,7 +74,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
     expect((await domain.apiKeys.list(other.accountId)).map(({ id }) => id)).toEqual([other.key.id])
   })
 
-  test('tell when they were last used', async (test) => {
+  test('a key shows when it was last used', async (test) => {
     let at = Date.now()
     const { domain, accountId, key } = await openAccount(test, kind, { now: () => at })
     const { id, value } = await domain.apiKeys.create(key, operator)
@@ -88,8 +87,8 @@ describe.each(stores)('API keys ($name)', (kind) => {
     expect(await domain.apiKeys.list(accountId)).toMatchObject([{ id, lastUsedAt: at - 1000 }])
   })
 
-  describe('that expire', () => {
-    test('are refused from that millisecond on, and stay refused when the clock steps back', async (test) => {
+  describe('expiry', () => {
+    test('a key is refused from its expiry on, even if the clock steps back', async (test) => {
       let at = Date.now()
       const { domain, accountId, key } = await openAccount(test, kind, { now: () => at })
       const expiresAt = at + 1000
@@ -107,7 +106,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
       expect(await domain.apiKeys.list(accountId)).toMatchObject([{ expired: true, expiresAt }])
     })
 
-    test('count as held by their user, but not as active in their account', async (test) => {
+    test('an expired key counts towards the limit per user but not the limit per account', async (test) => {
       let at = Date.now()
       const { domain, accountId, key } = await openAccount(test, kind, { now: () => at })
       for (let made = 0; made < 3; made += 1) await domain.apiKeys.create({ ...key, expiresAt: at + 1000 }, operator)
@@ -115,14 +114,14 @@ describe.each(stores)('API keys ($name)', (kind) => {
       for (let made = 0; made < 2; made += 1) await domain.apiKeys.create(another, operator)
       await expect(domain.apiKeys.create(another, operator)).rejects.toThrow(/^This account has 5 active API keys/)
       at += 1000
-      // The account has 2 active keys and 3 expired ones now; the owner still holds those.
+      // The account has 2 active keys; the owner has 3 expired ones.
       for (let made = 0; made < 2; made += 1) await domain.apiKeys.create(key, operator)
-      await expect(domain.apiKeys.create(key, operator)).rejects.toThrow(/^This user holds 5 API keys/)
+      await expect(domain.apiKeys.create(key, operator)).rejects.toThrow(/^This user has 5 API keys/)
       await domain.apiKeys.create(another, operator)
       await expect(domain.apiKeys.create(another, operator)).rejects.toThrow(/^This account has 5 active API keys/)
     })
 
-    test('and made room for others do not come back when the clock steps back', async (test) => {
+    test('an expired key that was replaced stays expired if the clock steps back', async (test) => {
       let at = Date.now()
       const { domain, accountId, key } = await openAccount(test, kind, { now: () => at })
       const old = await domain.apiKeys.create({ ...key, expiresAt: at + 1000 }, operator)
@@ -135,9 +134,9 @@ describe.each(stores)('API keys ($name)', (kind) => {
     })
   })
 
-  describe('are never more than five', () => {
+  describe('limits under concurrency', () => {
     test.for([1, 2, 3, 4, 5])(
-      'held by a user, however many are asked for at the same time (round %i)',
+      'a user gets at most five keys from 30 concurrent requests to two processes (round %i)',
       async (_, test) => {
         const { domain, accountId, key } = await openAccount(test, kind)
         const other = await openDomain(test, { kind, place: domain.place })
@@ -150,29 +149,23 @@ describe.each(stores)('API keys ($name)', (kind) => {
       },
     )
 
-    test.for([1, 2, 3, 4, 5])('active in an account, whoever of its users asks (round %i)', async (_, test) => {
-      const { domain, accountId, userId, key } = await openAccount(test, kind)
-      const other = await openDomain(test, { kind, place: domain.place })
-      const users = [userId, await newUser(domain, accountId), await newUser(domain, accountId)]
-      const keys = Array.from({ length: 30 }, (_, index) => ({ ...key, userId: users[index % 3] ?? userId }))
-      expect(await createMany([domain, other], keys)).toBe(5)
-      expect(await domain.apiKeys.list(accountId)).toHaveLength(5)
-    })
-
-    test('in one account, whatever other accounts have', async (test) => {
-      const { domain, key } = await openAccount(test, kind)
-      expect(
-        await createMany(
-          [domain],
-          Array.from({ length: 6 }, () => key),
-        ),
-      ).toBe(5)
-      await newAccount(domain)
-    })
+    test.for([1, 2, 3, 4, 5])(
+      'three users of an account share a limit of five active keys (round %i)',
+      async (_, test) => {
+        const { domain, accountId, userId, key } = await openAccount(test, kind)
+        const other = await openDomain(test, { kind, place: domain.place })
+        const users = [userId, await newUser(domain, accountId), await newUser(domain, accountId)]
+        const keys = Array.from({ length: 30 }, (_, index) => ({ ...key, userId: users[index % 3] ?? userId }))
+        expect(await createMany([domain, other], keys)).toBe(5)
+        expect(await domain.apiKeys.list(accountId)).toHaveLength(5)
+        // The limit of another account is separate.
+        await newAccount(domain)
+      },
+    )
   })
 
-  describe('with scopes', () => {
-    test('are limited to them', async (test) => {
+  describe('scopes', () => {
+    test('a key is limited to its scopes', async (test) => {
       const { domain, accountId, key } = await openAccount(test, kind, { scopesEnabled: true })
       const scopes = knownScopes().slice(0, 2)
       const { id, value } = await domain.apiKeys.create({ ...key, scopes }, operator)
@@ -180,23 +173,23 @@ describe.each(stores)('API keys ($name)', (kind) => {
       expect(await domain.apiKeys.list(accountId)).toMatchObject([{ id, scopes }])
     })
 
-    test('are made only where the account has them enabled', async (test) => {
+    test('a key with scopes is refused if the account has scopes disabled', async (test) => {
       const { domain, key } = await openAccount(test, kind)
       const refused = domain.apiKeys.create({ ...key, scopes: [knownScopes()[0] ?? ''] }, operator)
-      await expect(refused).rejects.toThrow('Scopes are not enabled for this account: create the key without them.')
+      await expect(refused).rejects.toThrow('Scopes are not enabled for this account. Create the key without scopes.')
       await expect(refused).rejects.toBeInstanceOf(ApiKeyError)
     })
 
-    test('are refused with the name of one that does not exist, and with none at all', async (test) => {
+    test('an unknown scope and an empty list of scopes are refused', async (test) => {
       const { domain, accountId, key } = await openAccount(test, kind, { scopesEnabled: true })
       const create = (scopes: string[]) => domain.apiKeys.create({ ...key, scopes }, operator)
       const known = knownScopes()
-      const choose = `choose from ${known.join(', ')}.`
+      const choices = known.join(', ')
       await expect(create([known[0] ?? '', 'runs:delete'])).rejects.toThrow(
-        `There is no scope "runs:delete"; ${choose}`,
+        `Unknown scope "runs:delete". Choose from ${choices}.`,
       )
-      await expect(create([''])).rejects.toThrow(`There is no scope ""; ${choose}`)
-      await expect(create([])).rejects.toThrow(`No scope is given; ${choose}`)
+      await expect(create([''])).rejects.toThrow(`Unknown scope "". Choose from ${choices}.`)
+      await expect(create([])).rejects.toThrow(`Choose at least one scope of ${choices}.`)
       expect(await domain.apiKeys.list(accountId)).toEqual([])
     })
   })

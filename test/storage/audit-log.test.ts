@@ -1,16 +1,9 @@
-/** The audit log: an entry for everything that was done and for nothing that was refused, newest first, for one account. */
+/** The audit log has an entry for every change of an account and for no refused one. */
 import { describe, expect, test } from 'vitest'
 import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
 import type { User } from '../../src/domain/accounts/user.ts'
 import { Users } from '../../src/domain/accounts/users.ts'
-import {
-  type Action,
-  type Actor,
-  AuditLog,
-  actions,
-  operator,
-  recordAudit,
-} from '../../src/domain/audit-log/audit-log.ts'
+import { type Action, type Actor, AuditLog, operator, recordAudit } from '../../src/domain/audit-log/audit-log.ts'
 import { openDomain, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -35,7 +28,7 @@ async function list({ auditLog }: Opened, accountId: string) {
   return (await auditLog.list(accountId, { limit: 100 })).reverse()
 }
 
-/** So many entries; returns their ids, the oldest first. */
+/** Adds entries and returns their IDs, oldest first. */
 async function fill({ store, auditLog }: Opened, accountId: string, count: number): Promise<string[]> {
   const entry = (index: number) => ({ action: 'user.signedIn', by: operator, details: { index } }) as const
   await store.write(async (tx) => {
@@ -45,7 +38,7 @@ async function fill({ store, auditLog }: Opened, accountId: string, count: numbe
 }
 
 describe.each(stores)('the audit log ($name)', (kind) => {
-  test('has what was done to API keys: by whom, to which, and what of them', async (test) => {
+  test('changes to API keys are recorded with actor, subject and details', async (test) => {
     const opened = await openLog(test, kind)
     const { apiKeys } = opened
     const { ada, by, accountId } = await newOwner(opened)
@@ -67,7 +60,7 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     ])
   })
 
-  test('has what was done to users and to the account', async (test) => {
+  test('changes to users and the account are recorded', async (test) => {
     const opened = await openLog(test, kind)
     const { accounts, apiKeys, links, users } = opened
     const { ada, by, accountId } = await newOwner(opened)
@@ -107,11 +100,7 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     ])
   })
 
-  test('has words for every kind of entry', () => {
-    for (const action of Object.keys(actions) as Action[]) expect(actions[action]).toMatch(/^[a-z]/)
-  })
-
-  test('has nothing of what was refused', async (test) => {
+  test('refused changes are not recorded', async (test) => {
     const opened = await openLog(test, kind)
     const { apiKeys, links, users } = opened
     const { ada, by, accountId } = await newOwner(opened)
@@ -133,7 +122,7 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     expect(await list(opened, accountId)).toEqual(before)
   })
 
-  test('is read newest first, a part at a time, each entry once', async (test) => {
+  test('pages list every entry once, newest first', async (test) => {
     const opened = await openLog(test, kind)
     const { id } = await opened.accounts.create({ name: 'Test', scopesEnabled: false })
     const ids = await fill(opened, id, 1201)
@@ -147,7 +136,7 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     expect(await opened.auditLog.list(id, { limit: 2, before: ids[0] })).toEqual([])
   })
 
-  test('is filtered by what was done and by whom, and is that of one account', async (test) => {
+  test('entries can be filtered by action and actor, and belong to one account', async (test) => {
     const opened = await openLog(test, kind)
     const { users, auditLog } = opened
     const [one, other] = [await newOwner(opened), await newOwner(opened)]

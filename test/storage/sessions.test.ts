@@ -1,7 +1,7 @@
-/** Sessions of the dashboard: known by their id alone, which is stored nowhere, until they end or their time is over. */
+/** Dashboard sessions, found by their ID until they end or expire. */
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { hashSessionId, Sessions } from '../../src/domain/accounts/sessions.ts'
+import { hashToken, Sessions } from '../../src/domain/accounts/sessions.ts'
 import { newAccount, openDomain, type Test } from '../support/store.ts'
 import { type StoreKind, stores } from '../support/stores.ts'
 
@@ -14,13 +14,13 @@ async function openSessions(test: Test, kind: StoreKind, now = Date.now) {
 const newId = () => randomBytes(24).toString('base64url')
 
 describe.each(stores)('sessions ($name)', (kind) => {
-  test('are found by their id, which is not in what is stored', async (test) => {
+  test('a session is found by its ID, which the store does not contain', async (test) => {
     const { domain, userId, sessions } = await openSessions(test, kind)
     const id = newId()
     const session = { userId, data: '{"canary":"data"}', expiresAt: Date.now() + 60_000 }
     await sessions.create(id, session)
     expect(await sessions.get(id)).toEqual(session)
-    expect(await sessions.get(hashSessionId(id).toString('base64url'))).toBeUndefined()
+    expect(await sessions.get(hashToken(id).toString('base64url'))).toBeUndefined()
     expect(await sessions.get('')).toBeUndefined()
     const contents = await kind.contents(domain.place)
     expect(contents.includes('canary')).toBe(true)
@@ -28,7 +28,7 @@ describe.each(stores)('sessions ($name)', (kind) => {
     expect(contents.includes(Buffer.from(id, 'base64url'))).toBe(false)
   })
 
-  test('are refused by every process from the moment their end has answered', async (test) => {
+  test('a deleted session is refused by every process once the deletion has returned', async (test) => {
     const { domain, userId, sessions } = await openSessions(test, kind)
     const other = new Sessions((await openDomain(test, { kind, place: domain.place })).store)
     const [ended, kept] = [newId(), newId()]
@@ -40,7 +40,7 @@ describe.each(stores)('sessions ($name)', (kind) => {
     await sessions.delete(ended)
   })
 
-  test('are refused from the millisecond on at which they expire, and then forgotten', async (test) => {
+  test('an expired session is refused, and deleted when another one is created', async (test) => {
     let at = Date.now()
     const { domain, userId, sessions } = await openSessions(test, kind, () => at)
     const [old, young] = [newId(), newId()]
@@ -51,10 +51,10 @@ describe.each(stores)('sessions ($name)', (kind) => {
     expect(await sessions.get(old)).toBeUndefined()
     await sessions.create(young, { userId, data: '{}', expiresAt: at + 1000 })
     const rows = await domain.store.read.query.selectFrom('sessions').select('hash').execute()
-    expect(rows.map(({ hash }) => Buffer.from(hash))).toEqual([hashSessionId(young)])
+    expect(rows.map(({ hash }) => Buffer.from(hash))).toEqual([hashToken(young)])
   })
 
-  test('stay as they began when they are written again', async (test) => {
+  test('creating a session with an existing ID changes nothing', async (test) => {
     const { domain, userId, sessions } = await openSessions(test, kind)
     const { userId: another } = await newAccount(domain)
     const id = newId()

@@ -1,4 +1,4 @@
-/** Links that work once: whoever comes, how often and from how many processes, one user comes of each at most. */
+/** Welcome links, invitations and sign-in links work once, even when used concurrently. */
 import { describe, expect, test } from 'vitest'
 import { LinkExpiredError, linkMilliseconds, SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
 import { UserError } from '../../src/domain/accounts/user.ts'
@@ -18,7 +18,7 @@ async function openLinks(
 
 const ada = { name: 'Ada', email: 'ada@example.com', password: 'a difference engine' }
 
-/** How many of the attempts succeeded; the others have found that the link has ended. */
+/** Counts the attempts that succeed; the others must fail with `LinkExpiredError`. */
 async function successes(attempts: Promise<unknown>[]): Promise<number> {
   const results = await Promise.allSettled(attempts)
   const refusals = results.filter((result) => result.status === 'rejected')
@@ -27,7 +27,7 @@ async function successes(attempts: Promise<unknown>[]): Promise<number> {
 }
 
 describe.each(stores)('sign-in links ($name)', (kind) => {
-  test('stand nowhere in what is stored, nor do the passwords that are chosen by them', async (test) => {
+  test('the store contains neither tokens nor the passwords chosen through links', async (test) => {
     const { place, accounts, links } = await openLinks(test, kind)
     const { id } = await accounts.create({ name: 'canary-account', scopesEnabled: false })
     const used = (await links.createWelcomeLink(id)) ?? ''
@@ -46,8 +46,8 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
     expect(contents.includes(ada.password)).toBe(false)
   })
 
-  describe('that welcome', () => {
-    test('make the user who came with the account its owner, once', async (test) => {
+  describe('welcome links', () => {
+    test('a welcome link sets up the first user as owner, once', async (test) => {
       const { accounts, links, users } = await openLinks(test, kind)
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
       const userId = await accounts.findOwnerId(id)
@@ -62,7 +62,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       expect(await links.createFirstWelcomeLink()).toBeUndefined()
     })
 
-    test.for([1, 2, 3])('are used by one of many who come at the same moment (round %i)', async (_, test) => {
+    test.for([1, 2, 3])('one of eight concurrent uses of a welcome link succeeds (round %i)', async (_, test) => {
       const one = await openLinks(test, kind)
       const two = await openLinks(test, kind, { place: one.place })
       const { id } = await one.accounts.create({ name: 'Test', scopesEnabled: false })
@@ -74,7 +74,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       expect(await one.users.list(id)).toHaveLength(1)
     })
 
-    test('end when another one is made, and lead into the first account alone', async (test) => {
+    test('a new welcome link replaces the previous one, and the first start creates one for the first account only', async (test) => {
       const { accounts, links } = await openLinks(test, kind)
       expect(await links.createFirstWelcomeLink()).toBeUndefined()
       const first = await accounts.create({ name: 'First', scopesEnabled: false })
@@ -86,7 +86,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       await links.accept(young, ada)
     })
 
-    test('end when their user has said otherwise who they are', async (test) => {
+    test('a welcome link ends when its user sets an e-mail address in the profile', async (test) => {
       const { accounts, links, users } = await openLinks(test, kind)
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
       const token = (await links.createWelcomeLink(id)) ?? ''
@@ -100,8 +100,8 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
     })
   })
 
-  describe('that invite', () => {
-    test('make one user with the role that was given, however many come at the same moment', async (test) => {
+  describe('invitations', () => {
+    test('concurrent uses of an invitation create one user with the invited role', async (test) => {
       const one = await openLinks(test, kind)
       const two = await openLinks(test, kind, { place: one.place })
       const { id } = await one.accounts.create({ name: 'Test', scopesEnabled: false })
@@ -117,7 +117,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       expect(await one.links.listInvitations(id)).toEqual([])
     })
 
-    test('are still good after a form that was refused, and leave nothing of it', async (test) => {
+    test('an invitation still works after a rejected form, which creates no user', async (test) => {
       const { accounts, links, users } = await openLinks(test, kind)
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
       await links.accept((await links.createWelcomeLink(id)) ?? '', ada)
@@ -135,7 +135,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       expect(await links.accept(token, { ...ada, email: 'bo@example.com' })).toMatchObject({ role: 'member' })
     })
 
-    test('end at their hour, and when they are withdrawn by their own account', async (test) => {
+    test('an invitation ends when it expires or when its own account withdraws it', async (test) => {
       let at = Date.now()
       const { accounts, links } = await openLinks(test, kind, { now: () => at })
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
@@ -158,8 +158,8 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
     })
   })
 
-  describe('that sign in', () => {
-    test('work once, one at a time, for a day, and never for a user who was removed', async (test) => {
+  describe('sign-in links', () => {
+    test('a sign-in link works once within a day, replaces earlier ones, and ends when the user is removed', async (test) => {
       let at = Date.now()
       const { accounts, links, users } = await openLinks(test, kind, { now: () => at })
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
@@ -180,7 +180,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       await expect(links.useSignInLink(last)).rejects.toBeInstanceOf(LinkExpiredError)
     })
 
-    test('are used as what they are alone', async (test) => {
+    test('a link of one kind cannot be used as another kind', async (test) => {
       const { accounts, links } = await openLinks(test, kind)
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
       const user = await links.accept((await links.createWelcomeLink(id)) ?? '', ada)
@@ -199,7 +199,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
     })
   })
 
-  test('are forgotten a month after they have expired, when another one is made', async (test) => {
+  test('a link is deleted 30 days after it has expired, when another one is created', async (test) => {
     let at = Date.now()
     const { store, accounts, links } = await openLinks(test, kind, { now: () => at })
     const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })

@@ -1,4 +1,4 @@
-/** Users: how they sign in, that an account always has an owner, and that nothing of a removed one is accepted. */
+/** Users: passwords, e-mail addresses, the last owner, and removal. */
 import { randomBytes } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -39,10 +39,10 @@ async function newSession({ sessions }: Opened, userId: string): Promise<string>
   return id
 }
 
-const onlyOwner = 'This is the only owner: make another user an owner first.'
+const onlyOwner = 'This user is the only owner. Make another user an owner first.'
 
 describe.each(stores)('users ($name)', (kind) => {
-  test('sign in with their e-mail address in any case and their very password', async (test) => {
+  test('a user signs in with the e-mail address in any case and the exact password', async (test) => {
     const opened = await openUsers(test, kind)
     const { users } = opened
     const { id, email } = await newAccount(opened)
@@ -55,7 +55,7 @@ describe.each(stores)('users ($name)', (kind) => {
     expect(await users.authenticate('', '')).toBeUndefined()
   })
 
-  test('who have not chosen a password sign in with none', async (test) => {
+  test('a user without a password cannot sign in with one', async (test) => {
     const { accounts, users } = await openUsers(test, kind)
     const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
     const [owner] = await users.list(id)
@@ -66,14 +66,14 @@ describe.each(stores)('users ($name)', (kind) => {
     }
   })
 
-  test('type the same password with any keyboard', async (test) => {
+  test('a password matches in any Unicode normalisation form', async (test) => {
     const opened = await openUsers(test, kind)
     const user = await newAccount(opened)
     await opened.users.changePassword(user, undefined, 'Cafe\u0301 für \u00c5ngstr\u00f6m')
     expect(await opened.users.authenticate(user.email ?? '', 'Caf\u00e9 fu\u0308r A\u030angstro\u0308m')).toBeDefined()
   })
 
-  test('change their password by the present one, which ends their sessions and links and no one else’s', async (test) => {
+  test('changing the password requires the current one and ends the sessions and links of this user only', async (test) => {
     const opened = await openUsers(test, kind)
     const { users, sessions } = opened
     const ada = await newAccount(opened)
@@ -95,7 +95,7 @@ describe.each(stores)('users ($name)', (kind) => {
     expect(await users.authenticate(ada.email ?? '', 'another engine')).toBeDefined()
   })
 
-  test('never share an e-mail address, whichever account they are of and however they come at once', async (test) => {
+  test('of concurrent changes to the same e-mail address, in any account, one succeeds', async (test) => {
     const one = await openUsers(test, kind)
     const two = await openUsers(test, kind, one.place)
     const [ada, eve] = [await newAccount(one), await newAccount(one)]
@@ -113,8 +113,8 @@ describe.each(stores)('users ($name)', (kind) => {
     expect(await one.users.get(ada.id)).toMatchObject({ name: 'Ada Lovelace', email: ada.email })
   })
 
-  describe('who are the only owner', () => {
-    test('are neither removed nor made members', async (test) => {
+  describe('the only owner', () => {
+    test('cannot be removed or made a member', async (test) => {
       const opened = await openUsers(test, kind)
       const { users } = opened
       const { id, accountId } = await newAccount(opened)
@@ -128,26 +128,23 @@ describe.each(stores)('users ($name)', (kind) => {
       expect(await users.remove(accountId, id, operator)).toBe(true)
     })
 
-    test.for([1, 2, 3, 4])(
-      'stay it when two owners turn on each other at the same moment (round %i)',
-      async (round, test) => {
-        const one = await openUsers(test, kind)
-        const two = await openUsers(test, kind, one.place)
-        const ada = await newAccount(one)
-        const { accountId } = ada
-        const bo = await newUser(one, accountId, 'owner')
-        const act = ({ users }: Opened, id: string, isRemoval: boolean) =>
-          isRemoval ? users.remove(accountId, id, operator) : users.changeRole(accountId, id, 'member', operator)
-        const other = round > 2 ? one : two
-        const results = await Promise.allSettled([act(one, ada.id, round % 2 === 0), act(other, bo.id, true)])
-        expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
-        expect((await one.users.list(accountId)).filter(({ role }) => role === 'owner')).toHaveLength(1)
-      },
-    )
+    test.for([1, 2, 3, 4])('remains when two owners remove each other concurrently (round %i)', async (round, test) => {
+      const one = await openUsers(test, kind)
+      const two = await openUsers(test, kind, one.place)
+      const ada = await newAccount(one)
+      const { accountId } = ada
+      const bo = await newUser(one, accountId, 'owner')
+      const act = ({ users }: Opened, id: string, isRemoval: boolean) =>
+        isRemoval ? users.remove(accountId, id, operator) : users.changeRole(accountId, id, 'member', operator)
+      const other = round > 2 ? one : two
+      const results = await Promise.allSettled([act(one, ada.id, round % 2 === 0), act(other, bo.id, true)])
+      expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+      expect((await one.users.list(accountId)).filter(({ role }) => role === 'owner')).toHaveLength(1)
+    })
   })
 
-  describe('who are removed', () => {
-    test('have no session, link, key or password that any process accepts', async (test) => {
+  describe('removing a user', () => {
+    test('revokes sessions, links, keys and the password in every process', async (test) => {
       const one = await openUsers(test, kind)
       const two = await openUsers(test, kind, one.place)
       const ada = await newAccount(one)
@@ -176,27 +173,24 @@ describe.each(stores)('users ($name)', (kind) => {
       expect(await one.users.changeRole(accountId, bo.id, 'owner', operator)).toBe(false)
     })
 
-    test.each(['removed', 'made a member'])(
-      'have no link left for later that they made before they were %s',
-      async (how) => {
-        const opened = await openUsers({ onTestFinished }, kind)
-        const { users, links } = opened
-        const ada = await newAccount(opened)
-        const mallory = await newUser(opened, ada.accountId, 'owner')
-        const by = toActor(mallory)
-        const made = [
-          await links.createSignInLink(ada, by),
-          await links.invite(ada.accountId, { label: 'Another', role: 'owner' }, by),
-        ]
-        const kept = await links.invite(ada.accountId, { label: 'Bo', role: 'member' }, toActor(ada))
-        if (how === 'removed') await users.remove(ada.accountId, mallory.id, operator)
-        else await users.changeRole(ada.accountId, mallory.id, 'member', operator)
-        for (const token of made) expect(await links.find(token)).toBeUndefined()
-        expect(await links.find(kept)).toBeDefined()
-      },
-    )
+    test.each(['removed', 'made a member'])('ends the links they created (when %s)', async (how) => {
+      const opened = await openUsers({ onTestFinished }, kind)
+      const { users, links } = opened
+      const ada = await newAccount(opened)
+      const mallory = await newUser(opened, ada.accountId, 'owner')
+      const by = toActor(mallory)
+      const made = [
+        await links.createSignInLink(ada, by),
+        await links.invite(ada.accountId, { label: 'Another', role: 'owner' }, by),
+      ]
+      const kept = await links.invite(ada.accountId, { label: 'Bo', role: 'member' }, toActor(ada))
+      if (how === 'removed') await users.remove(ada.accountId, mallory.id, operator)
+      else await users.changeRole(ada.accountId, mallory.id, 'member', operator)
+      for (const token of made) expect(await links.find(token)).toBeUndefined()
+      expect(await links.find(kept)).toBeDefined()
+    })
 
-    test('get no key by a rotation that was under way', async (test) => {
+    test('prevents a concurrent rotation from creating a key', async (test) => {
       const one = await openUsers(test, kind)
       const two = await openUsers(test, kind, one.place)
       const { accountId } = await newAccount(one)
@@ -211,7 +205,7 @@ describe.each(stores)('users ($name)', (kind) => {
       expect(await one.apiKeys.list(accountId)).toEqual([])
     })
 
-    test('leave their e-mail address to whoever comes after them', async (test) => {
+    test('frees the e-mail address', async (test) => {
       const opened = await openUsers(test, kind)
       const { users, links } = opened
       const { accountId } = await newAccount(opened)
@@ -223,7 +217,7 @@ describe.each(stores)('users ($name)', (kind) => {
       expect(await users.authenticate(bo.email ?? '', password)).toMatchObject({ id: again.id })
     })
 
-    test('get no key by a request that was under way', async (test) => {
+    test('prevents a concurrent request from creating a key', async (test) => {
       const one = await openUsers(test, kind)
       const two = await openUsers(test, kind, one.place)
       const { accountId } = await newAccount(one)
@@ -236,7 +230,7 @@ describe.each(stores)('users ($name)', (kind) => {
       expect(await one.apiKeys.list(accountId)).toEqual([])
     })
 
-    test('are those of the account alone', async (test) => {
+    test('is limited to users of the own account', async (test) => {
       const opened = await openUsers(test, kind)
       const { users } = opened
       const [ada, eve] = [await newAccount(opened), await newAccount(opened)]

@@ -1,4 +1,4 @@
-/** Accounts, which own everything, and their users, who create API keys. */
+/** Accounts. An account owns its users, API keys, runs and browser contexts. */
 import { v7 as uuid } from 'uuid'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { AccountsTable } from '../../storage/tables.ts'
@@ -7,7 +7,7 @@ import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
 export interface Account {
   id: string
   name: string
-  /** Whether keys of this account may be limited to scopes. */
+  /** Whether API keys of this account can be limited to scopes. */
   scopesEnabled: boolean
   createdAt: number
 }
@@ -19,11 +19,11 @@ export class Accounts {
     this.#store = store
   }
 
-  /** Makes the first account when there is none; returns it only then. */
+  /** Creates the first account. Returns `undefined` if an account exists. */
   async createFirst(): Promise<Account | undefined> {
     return this.#store.write(async (tx) => {
-      const any = await tx.query.selectFrom('accounts').select('id').limit(1).executeTakeFirst()
-      return any ? undefined : insert(tx, { name: 'Default', scopesEnabled: false })
+      const existing = await tx.query.selectFrom('accounts').select('id').limit(1).executeTakeFirst()
+      return existing ? undefined : insert(tx, { name: 'Default', scopesEnabled: false })
     })
   }
 
@@ -41,7 +41,7 @@ export class Accounts {
     return row.executeTakeFirst().then((found) => found && toAccount(found))
   }
 
-  /** Changes what its owners decide of an account, and notes in the audit log what has changed. */
+  /** Updates the settings that owners control, and records each change in the audit log. */
   async update(id: string, to: Pick<Account, 'name' | 'scopesEnabled'>, by: Actor): Promise<void> {
     await this.#store.write(async (tx) => {
       const accounts = tx.query.selectFrom('accounts').selectAll().where('id', '=', id)
@@ -57,7 +57,7 @@ export class Accounts {
     })
   }
 
-  /** The user who came with the account, or the next of its owners. */
+  /** The account's longest-standing owner. */
   async findOwnerId(accountId: string): Promise<string> {
     const users = this.#store.read.query.selectFrom('users').select('id').where('account_id', '=', accountId)
     const owners = users.where('role', '=', 'owner').where('removed_at', 'is', null)
@@ -69,16 +69,15 @@ function toAccount(row: AccountsTable): Account {
   return { id: row.id, name: row.name, scopesEnabled: row.scopes_enabled === 1, createdAt: row.created_at }
 }
 
-async function insert(tx: Transaction, account: { name: string; scopesEnabled: boolean }): Promise<Account> {
-  const made = { ...account, id: uuid(), createdAt: Date.now() }
-  const row = {
-    id: made.id,
-    name: made.name,
-    scopes_enabled: made.scopesEnabled ? 1 : 0,
-    created_at: made.createdAt,
-  } as const
-  await tx.query.insertInto('accounts').values(row).execute()
-  const owner = { id: uuid(), account_id: made.id, name: 'Owner', role: 'owner', created_at: made.createdAt }
+/** Inserts the account and its owner, who chooses a name and password through the welcome link. */
+async function insert(tx: Transaction, { name, scopesEnabled }: Pick<Account, 'name' | 'scopesEnabled'>) {
+  const account = { id: uuid(), name, scopesEnabled, createdAt: Date.now() }
+  const { id, createdAt: created_at } = account
+  await tx.query
+    .insertInto('accounts')
+    .values({ id, name, scopes_enabled: scopesEnabled ? 1 : 0, created_at })
+    .execute()
+  const owner = { id: uuid(), account_id: id, name: 'Owner', role: 'owner', created_at }
   await tx.query.insertInto('users').values(owner).execute()
-  return made
+  return account
 }

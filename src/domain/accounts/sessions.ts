@@ -1,4 +1,4 @@
-/** Sessions of the dashboard. The store keeps a hash of each id, so that a stolen copy of it opens no session. */
+/** Dashboard sessions. The store keeps only a hash of each session ID, so a stolen copy of the store opens no session. */
 import { hash } from 'node:crypto'
 import type { Store, Transaction } from '../../storage/store.ts'
 
@@ -19,19 +19,19 @@ export class Sessions {
     this.#now = now
   }
 
-  /** `undefined` for one that has expired or ended. */
+  /** Returns `undefined` for a session that has ended or expired. */
   async get(id: string): Promise<StoredSession | undefined> {
-    const [row] = await this.#store.read.all<StoredSession>(findSql, [hashSessionId(id)])
+    const [row] = await this.#store.read.all<StoredSession>(findSql, [hashToken(id)])
     return row && row.expiresAt > this.#now() ? row : undefined
   }
 
-  /** Also forgets what has expired. One that has ended does not begin again: a session is written once. */
+  /** Stores a session unless its ID exists, and deletes expired sessions. Sessions are never updated. */
   async create(id: string, { userId, data, expiresAt }: StoredSession): Promise<void> {
     await this.#store.write(async ({ query }) => {
       await query.deleteFrom('sessions').where('expires_at', '<=', this.#now()).execute()
       await query
         .insertInto('sessions')
-        .values({ hash: hashSessionId(id), user_id: userId, data, expires_at: expiresAt })
+        .values({ hash: hashToken(id), user_id: userId, data, expires_at: expiresAt })
         .onConflict((it) => it.column('hash').doNothing())
         .execute()
     })
@@ -39,17 +39,16 @@ export class Sessions {
 
   async delete(id: string): Promise<void> {
     await this.#store.write(({ query }) =>
-      query.deleteFrom('sessions').where('hash', '=', hashSessionId(id)).executeTakeFirst(),
+      query.deleteFrom('sessions').where('hash', '=', hashToken(id)).executeTakeFirst(),
     )
   }
 }
 
-/** An id has 192 random bits; nobody guesses what a plain hash of it was made from. */
-export function hashSessionId(id: string): Buffer {
-  return hash('sha256', id, 'buffer')
+/** Hashes a session ID or the token of a link. Both have 192 random bits, so a fast unsalted hash is enough. */
+export function hashToken(token: string): Buffer {
+  return hash('sha256', token, 'buffer')
 }
 
-/** Ends every session of the user. */
 export async function deleteUserSessions({ query }: Transaction, userId: string): Promise<void> {
   await query.deleteFrom('sessions').where('user_id', '=', userId).execute()
 }

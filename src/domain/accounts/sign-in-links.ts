@@ -1,22 +1,35 @@
-/**
- * Links that work once: the first one into an account, invitations, and those that sign a user in without a password.
- * Only a hash of the token is stored.
- */
-import { hash, randomBytes } from 'node:crypto'
+/** Links that sign a user in once: welcome links, invitations and sign-in links. The store keeps only hashes of their tokens. */
+import { randomBytes } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
+import { dayMilliseconds } from '../../storage/purge-target.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { SignInLinksTable } from '../../storage/tables.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
-import { deleteOldLinks, endLinksForUser, requireUniqueEmail } from './accounts.sql.ts'
-import { hashPassword, passwordError } from './password.ts'
-import { parseEmail, parseName, type Role, toActor, toUser, type User, UserError } from './user.ts'
+import { endLinksForUser, requireUniqueEmail } from './accounts.sql.ts'
+import { hashToken } from './sessions.ts'
+import {
+  hashPassword,
+  parseEmail,
+  parseName,
+  type Role,
+  requireGoodPassword,
+  toActor,
+  toUser,
+  type User,
+  UserError,
+} from './user.ts'
 
-const hour = 60 * 60 * 1000
+/** How long a link works. */
+export const linkMilliseconds = {
+  welcome: dayMilliseconds,
+  invitation: 7 * dayMilliseconds,
+  signIn: dayMilliseconds,
+} as const
 
-/** How long a link works, in milliseconds. */
-export const linkMilliseconds = { welcome: 24 * hour, invitation: 7 * 24 * hour, signIn: 24 * hour } as const
+/** How long an expired link is kept. Until then, an invitation form that is submitted again is recognised. */
+const keptMilliseconds = 30 * dayMilliseconds
 
-/** `welcome` lets the user who came with the account choose who they are; `signIn` signs in a user as they are. */
+/** `welcome` lets the account's first user choose their name and password; `signIn` signs in an existing user. */
 export type LinkKind = keyof typeof linkMilliseconds
 
 export interface SignInLink {
@@ -43,13 +56,14 @@ interface NewLink {
   userId?: string
   role?: Role
   label?: string
-  /** The user who makes it. */
+  /** The ID of the user who creates the link. */
   by?: string | null
 }
 
-/** The link does not work: it was used, withdrawn, has expired, or never was one. */
+/** The link was used or withdrawn, has expired, or never existed. */
 export class LinkExpiredError extends Error {}
 
+/** All methods that create a link return its token, which cannot be read later. */
 export class SignInLinks {
   readonly #store: Store
   readonly #now: () => number
@@ -59,10 +73,7 @@ export class SignInLinks {
     this.#now = now
   }
 
-  /**
-   * A new welcome link into the account, in place of earlier ones; returns its token. `undefined` when the user who
-   * came with the account has opened one already.
-   */
+  /** Replaces the account's welcome link. Returns `undefined` if the account's first user has used one. */
   async createWelcomeLink(accountId: string): Promise<string | undefined> {
     return this.#store.write(async (tx) => {
       const unclaimed = tx.query.selectFrom('users').select('id').where('account_id', '=', accountId)
@@ -72,38 +83,31 @@ export class SignInLinks {
     })
   }
 
-  /** A welcome link into the first account, as long as nobody can sign in to any; returns its token. */
+  /** Creates a welcome link for the first account, unless a user of any account can sign in. */
   async createFirstWelcomeLink(): Promise<string | undefined> {
     const { query } = this.#store.read
-    const claimed = await query
-      .selectFrom('users')
-      .select('id')
-      .where('email', 'is not', null)
-      .limit(1)
-      .executeTakeFirst()
-    if (claimed) return undefined
+    const claimed = query.selectFrom('users').select('id').where('email', 'is not', null).limit(1)
+    if (await claimed.executeTakeFirst()) return undefined
     const account = await query.selectFrom('accounts').select('id').orderBy('id').limit(1).executeTakeFirst()
     return account && this.createWelcomeLink(account.id)
   }
 
   /**
-   * An invitation to the account; returns its token.
-   *
-   * @param invitation the same id makes no second one; a new id unless given.
-   * @throws {UserError} when there is one with this id.
+   * @param invitation.id makes the call idempotent; by default a new ID.
+   * @throws {UserError} if an invitation with this ID exists.
    */
   async invite(accountId: string, invitation: { id?: string; label: string; role: Role }, by: Actor): Promise<string> {
     const { id = uuid(), label, role } = invitation
     return this.#store.write(async (tx) => {
       const same = tx.query.selectFrom('sign_in_links').select('id').where('id', '=', id)
-      if (await same.executeTakeFirst()) throw new UserError('This invitation was made already.', 'repeated')
+      if (await same.executeTakeFirst()) throw new UserError('This invitation has already been created.', 'repeated')
       const token = await this.#insert(tx, { id, kind: 'invitation', accountId, label, role, by: by.id })
       await recordAudit(tx, accountId, { action: 'user.invited', by, subject: { id, name: label }, details: { role } })
       return token
     })
   }
 
-  /** A link that signs the user in, in place of earlier ones; returns its token. */
+  /** Replaces the user's sign-in link. */
   async createSignInLink(user: User, by: Actor): Promise<string> {
     const subject = { id: user.id, name: user.name }
     return this.#store.write(async (tx) => {
@@ -112,19 +116,18 @@ export class SignInLinks {
     })
   }
 
-  /** The link behind the token, as long as it works. */
+  /** Returns the link of a token while it works, without using it. */
   async find(token: string): Promise<SignInLink | undefined> {
-    const row = await this.#find(this.#store.read, token)
+    const row = await this.#selectWorking(this.#store.read).where('hash', '=', hashToken(token)).executeTakeFirst()
     return row && toSignInLink(row)
   }
 
   /** Uses a welcome link or an invitation. @throws {LinkExpiredError | UserError} */
-  async accept(token: string, given: NewUser): Promise<User> {
-    const name = parseName(given.name)
-    const email = parseEmail(given.email)
-    const fault = passwordError(given.password)
-    if (fault) throw new UserError(fault, 'password')
-    const password_hash = await hashPassword(given.password)
+  async accept(token: string, newUser: NewUser): Promise<User> {
+    const name = parseName(newUser.name)
+    const email = parseEmail(newUser.email)
+    requireGoodPassword(newUser.password)
+    const password_hash = await hashPassword(newUser.password)
     return this.#store.write(async (tx) => {
       const link = await this.#end(tx, token, ['welcome', 'invitation'])
       await requireUniqueEmail(tx, email, link.user_id)
@@ -139,7 +142,7 @@ export class SignInLinks {
         last_signed_in_at: null,
       }
       if (link.user_id === null) await tx.query.insertInto('users').values(row).execute()
-      else await claim(tx, row)
+      else await claimFirstUser(tx, row)
       const user = toUser(row)
       const details = { how: link.kind, role: user.role }
       await recordAudit(tx, user.accountId, { action: 'user.joined', by: toActor(user), details })
@@ -158,17 +161,16 @@ export class SignInLinks {
     })
   }
 
-  /** Invitations of the account that still work, the newest first. */
+  /** The account's invitations that still work, newest first. */
   async listInvitations(accountId: string): Promise<SignInLink[]> {
-    const rows = this.#working(this.#store.read).where('account_id', '=', accountId).where('kind', '=', 'invitation')
-    return (await rows.orderBy('id', 'desc').execute()).map(toSignInLink)
+    const rows = await this.#selectInvitations(this.#store.read, accountId).orderBy('id', 'desc').execute()
+    return rows.map(toSignInLink)
   }
 
-  /** Withdraws an invitation; false when there is no such one that still works. */
+  /** Returns whether there was such an invitation. */
   async withdrawInvitation(accountId: string, id: string, by: Actor): Promise<boolean> {
     return this.#store.write(async (tx) => {
-      const found = this.#working(tx).where('account_id', '=', accountId).where('kind', '=', 'invitation')
-      const row = await found.where('id', '=', id).executeTakeFirst()
+      const row = await this.#selectInvitations(tx, accountId).where('id', '=', id).executeTakeFirst()
       if (!row) return false
       await tx.query.updateTable('sign_in_links').set({ ended_at: this.#now() }).where('id', '=', id).execute()
       const subject = { id, name: row.label ?? '' }
@@ -177,31 +179,23 @@ export class SignInLinks {
     })
   }
 
-  #working({ query }: Transaction) {
-    return query
-      .selectFrom('sign_in_links')
-      .selectAll()
-      .where('ended_at', 'is', null)
-      .where('expires_at', '>', this.#now())
+  #selectInvitations(tx: Transaction, accountId: string) {
+    return this.#selectWorking(tx).where('account_id', '=', accountId).where('kind', '=', 'invitation')
   }
 
-  async #find(tx: Transaction, token: string): Promise<SignInLinksTable | undefined> {
-    return this.#working(tx).where('hash', '=', hashOfToken(token)).executeTakeFirst()
+  #selectWorking({ query }: Transaction) {
+    const links = query.selectFrom('sign_in_links').selectAll().where('ended_at', 'is', null)
+    return links.where('expires_at', '>', this.#now())
   }
 
-  /** Ends the link within the transaction that uses it, so that it is used once, whoever else tries at the moment. */
-  async #end(tx: Transaction, token: string, kinds: LinkKind[]): Promise<SignInLinksTable> {
-    const result = await tx.query
-      .updateTable('sign_in_links')
-      .set({ ended_at: this.#now() })
-      .where('hash', '=', hashOfToken(token))
-      .where('kind', 'in', kinds)
-      .where('ended_at', 'is', null)
-      .where('expires_at', '>', this.#now())
-      .returningAll()
-      .executeTakeFirst()
-    if (!result) throw new LinkExpiredError()
-    return result
+  /** Ends the link with one UPDATE in the transaction that uses it, so that of concurrent uses only one succeeds. */
+  async #end({ query }: Transaction, token: string, kinds: LinkKind[]): Promise<SignInLinksTable> {
+    const now = this.#now()
+    const link = query.updateTable('sign_in_links').set({ ended_at: now }).where('hash', '=', hashToken(token))
+    const working = link.where('kind', 'in', kinds).where('ended_at', 'is', null).where('expires_at', '>', now)
+    const row = await working.returningAll().executeTakeFirst()
+    if (!row) throw new LinkExpiredError()
+    return row
   }
 
   async #replace(tx: Transaction, link: NewLink & { kind: 'welcome' | 'signIn'; userId: string }): Promise<string> {
@@ -209,15 +203,16 @@ export class SignInLinks {
     return this.#insert(tx, link)
   }
 
-  async #insert(tx: Transaction, link: NewLink): Promise<string> {
+  async #insert({ query }: Transaction, link: NewLink): Promise<string> {
     const token = randomBytes(24).toString('base64url')
     const at = this.#now()
-    await deleteOldLinks(tx, at)
-    await tx.query
+    const old = query.deleteFrom('sign_in_links').where('expires_at', '<=', at - keptMilliseconds)
+    await old.execute()
+    await query
       .insertInto('sign_in_links')
       .values({
         id: link.id ?? uuid(),
-        hash: hashOfToken(token),
+        hash: hashToken(token),
         kind: link.kind,
         account_id: link.accountId,
         user_id: link.userId ?? null,
@@ -232,19 +227,14 @@ export class SignInLinks {
   }
 }
 
-/** A token has 192 random bits; nobody guesses what a plain hash of it was made from. */
-function hashOfToken(token: string): Buffer {
-  return hash('sha256', token, 'buffer')
-}
-
-/** The user who came with the account takes a name, unless they have one already. @throws {LinkExpiredError} */
-async function claim({ query }: Transaction, { id, name, email, password_hash }: Claimed): Promise<void> {
+/** Completes the account's first user, once. @throws {LinkExpiredError} if the user has an e-mail address. */
+async function claimFirstUser({ query }: Transaction, { id, name, email, password_hash }: ClaimedUser): Promise<void> {
   const user = query.updateTable('users').set({ name, email, password_hash }).where('id', '=', id)
   const result = await user.where('email', 'is', null).executeTakeFirst()
   if (result.numUpdatedRows === 0n) throw new LinkExpiredError()
 }
 
-type Claimed = { id: string; name: string; email: string; password_hash: string }
+type ClaimedUser = { id: string; name: string; email: string; password_hash: string }
 
 function toSignInLink(row: SignInLinksTable): SignInLink {
   return {

@@ -1,19 +1,19 @@
-/** A user, who belongs to an account and signs in to the dashboard; and what may be said of one. */
-
+/** Users, who belong to one account and sign in to the dashboard, and the rules for their names, e-mail addresses and passwords. */
+import { hash, verify } from '@node-rs/argon2'
 import type { UsersTable } from '../../storage/tables.ts'
 import type { Actor } from '../audit-log/audit-log.ts'
 import { nameError } from '../display-names.ts'
 
 export const roles = ['owner', 'member'] as const
 
-/** An owner may change the account and its users; a member may use the account. */
+/** Owners manage the account and its users; members use the account. */
 export type Role = (typeof roles)[number]
 
 export interface User {
   id: string
   accountId: string
   name: string
-  /** `null` for the user who came with the account and has not opened the welcome link yet. */
+  /** `null` until the account's first user opens the welcome link. */
   email: string | null
   role: Role
   createdAt: number
@@ -37,13 +37,14 @@ export function toUser(row: UserRow): User {
   }
 }
 
-/** The user as the audit log names whoever acts. */
+/** The user as an actor in the audit log. */
 export function toActor({ id, name }: User): Actor {
   return { kind: 'user', id, name }
 }
 
-/** Something that may not be done, with the member of the form it is about; the message is for the person who asked. */
+/** A rejected change. The message is for the person who asked for it. */
 export class UserError extends Error {
+  /** The form field that is wrong; `repeated` if the form was submitted before. */
   readonly member: 'name' | 'email' | 'password' | 'currentPassword' | 'role' | 'repeated' | undefined
 
   constructor(message: string, member?: UserError['member']) {
@@ -52,19 +53,49 @@ export class UserError extends Error {
   }
 }
 
-/** Trims a name. @throws {UserError} */
+/** Trims the name. @throws {UserError} */
 export function parseName(text: string): string {
   const name = text.trim()
-  const fault = nameError(name)
-  if (fault) throw new UserError(fault, 'name')
+  const error = nameError(name)
+  if (error) throw new UserError(error, 'name')
   return name
 }
 
-/** Trims an e-mail address and puts it into lower case. @throws {UserError} */
+/** Trims the e-mail address and converts it to lower case. @throws {UserError} */
 export function parseEmail(text: string): string {
   const email = text.trim().toLowerCase()
   if (email === '') throw new UserError('Enter an e-mail address.', 'email')
-  // As a browser's own check; no mail is sent that could prove more.
+  // As lenient as browsers: the service sends no mail that could verify more.
   if (email.length <= 254 && /^[^\s\p{Cc}@<>()]+@[^\s\p{Cc}@<>()]+$/u.test(email)) return email
   throw new UserError('Enter an e-mail address, such as name@example.com.', 'email')
 }
+
+/** NIST SP 800-63B asks for a minimum length, not for kinds of characters. */
+export const passwordLengthMin = 12
+export const passwordLengthMax = 200
+const distinctCharactersMin = 5
+
+/** @throws {UserError} if the password does not meet the rules. */
+export function requireGoodPassword(password: string): void {
+  const refuse = (message: string): never => {
+    throw new UserError(message, 'password')
+  }
+  if (password.length < passwordLengthMin) refuse(`Use at least ${passwordLengthMin} characters.`)
+  if (password.length > passwordLengthMax) refuse(`Use at most ${passwordLengthMax} characters.`)
+  if (new Set(password).size < distinctCharactersMin)
+    refuse(`Use at least ${distinctCharactersMin} different characters.`)
+}
+
+/** Argon2id (RFC 9106) with OWASP's parameters, as a PHC string. Takes about 20 ms and 19 MiB, in a thread pool. */
+export function hashPassword(password: string): Promise<string> {
+  return hash(password.normalize('NFKC'))
+}
+
+/** Takes equally long without a hash, so that response times do not reveal which e-mail addresses exist. */
+export async function verifyPassword(password: string, passwordHash: string | null): Promise<boolean> {
+  placeholderHash ??= hashPassword(crypto.randomUUID())
+  const matches = await verify(passwordHash ?? (await placeholderHash), password.normalize('NFKC'))
+  return matches && passwordHash !== null
+}
+
+let placeholderHash: Promise<string> | undefined

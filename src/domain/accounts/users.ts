@@ -1,12 +1,22 @@
-/** The users of accounts: who they are, how they sign in, what their owners decide of them. */
-
+/** Users of an account: signing in, profile, password, roles and removal. */
 import type { Store, Transaction } from '../../storage/store.ts'
 import * as apiKeys from '../api-keys/api-keys.sql.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
-import { endLinksCreatedBy, endLinksForUser, requireAnotherOwner, requireUniqueEmail } from './accounts.sql.ts'
-import { hashPassword, passwordError, verifyPassword } from './password.ts'
+import { endLinksCreatedBy, endLinksForUser, requireUniqueEmail } from './accounts.sql.ts'
 import { deleteUserSessions } from './sessions.ts'
-import { parseEmail, parseName, type Role, toActor, toUser, type User, UserError, type UserRow } from './user.ts'
+import {
+  hashPassword,
+  parseEmail,
+  parseName,
+  type Role,
+  requireGoodPassword,
+  toActor,
+  toUser,
+  type User,
+  UserError,
+  type UserRow,
+  verifyPassword,
+} from './user.ts'
 
 const findSql = `SELECT id, account_id, name, email, role, password_hash, created_at, last_signed_in_at FROM users
   WHERE id = ? AND removed_at IS NULL`
@@ -18,26 +28,26 @@ export class Users {
     this.#store = store
   }
 
-  /** `undefined` for one who was removed. */
+  /** Returns `undefined` for a removed user. */
   async get(id: string): Promise<User | undefined> {
     const [row] = await this.#store.read.all<UserRow>(findSql, [id])
     return row && toUser(row)
   }
 
-  /** The account's users, the longest there first. */
+  /** The account's users, oldest first. */
   async list(accountId: string): Promise<User[]> {
     const rows = this.#store.read.query.selectFrom('users').selectAll().where('account_id', '=', accountId)
     return (await rows.where('removed_at', 'is', null).orderBy('id').execute()).map(toUser)
   }
 
-  /** Everyone in the account by id, those who were removed among them, as what they made shows them. */
+  /** Names by user ID. Includes removed users, who still appear as creators. */
   async names(accountId: string): Promise<Map<string, string>> {
     const { query } = this.#store.read
     const rows = await query.selectFrom('users').select(['id', 'name']).where('account_id', '=', accountId).execute()
     return new Map(rows.map(({ id, name }) => [id, name]))
   }
 
-  /** The user with this e-mail address and password; nothing tells which of them was wrong. */
+  /** The user with this e-mail address and password. The result does not reveal which of the two was wrong. */
   async authenticate(email: string, password: string): Promise<User | undefined> {
     const { query } = this.#store.read
     const user = query.selectFrom('users').selectAll().where('email', '=', email.trim().toLowerCase())
@@ -45,7 +55,6 @@ export class Users {
     return (await verifyPassword(password, row?.password_hash ?? null)) && row ? toUser(row) : undefined
   }
 
-  /** Notes that the user has signed in. */
   async recordSignIn(user: User, how: 'password' | 'link'): Promise<void> {
     const at = Date.now()
     await this.#store.write(async (tx) => {
@@ -55,19 +64,17 @@ export class Users {
   }
 
   /**
-   * What a user says of themselves.
-   *
-   * @param current as for `changePassword`; asked for where the e-mail address is another.
+   * @param current the current password, checked only if the e-mail address changes; `undefined` as in `changePassword`.
    * @throws {UserError}
    */
-  async updateProfile(user: User, given: { name: string; email: string }, current: string | undefined): Promise<void> {
-    const name = parseName(given.name)
-    const email = parseEmail(given.email)
-    if (email !== user.email) await this.#refuseWrong(user, current)
+  async updateProfile(user: User, to: { name: string; email: string }, current: string | undefined): Promise<void> {
+    const name = parseName(to.name)
+    const email = parseEmail(to.email)
+    if (email !== user.email) await this.#requirePassword(user, current)
     await this.#store.write(async (tx) => {
       await requireUniqueEmail(tx, email, user.id)
       await tx.query.updateTable('users').set({ name, email }).where('id', '=', user.id).execute()
-      // Whoever has an e-mail address is not asked any more who they are.
+      // A welcome link lets its holder choose the name and e-mail address, which are now set.
       await endLinksForUser(tx, user.id, ['welcome'], Date.now())
       const details = {
         ...(name !== user.name && { from: user.name, to: name }),
@@ -79,15 +86,14 @@ export class Users {
   }
 
   /**
-   * Gives the user another password, and ends all their sessions and links.
+   * Changes the password, and ends all sessions and sign-in links of the user.
    *
-   * @param current what the user says it was; `undefined` where the user has shown otherwise who they are.
+   * @param current the current password; `undefined` if the user has signed in by a link, which proves their identity.
    * @throws {UserError}
    */
   async changePassword(user: User, current: string | undefined, password: string): Promise<void> {
-    const fault = passwordError(password)
-    if (fault) throw new UserError(fault, 'password')
-    await this.#refuseWrong(user, current)
+    requireGoodPassword(password)
+    await this.#requirePassword(user, current)
     const password_hash = await hashPassword(password)
     await this.#store.write(async (tx) => {
       await tx.query.updateTable('users').set({ password_hash }).where('id', '=', user.id).execute()
@@ -97,14 +103,14 @@ export class Users {
     })
   }
 
-  async #refuseWrong({ id }: User, current: string | undefined): Promise<void> {
+  async #requirePassword({ id }: User, current: string | undefined): Promise<void> {
     if (current === undefined) return
     const [row] = await this.#store.read.all<UserRow>(findSql, [id])
     if (await verifyPassword(current, row?.password_hash ?? null)) return
-    throw new UserError('This is not your present password.', 'currentPassword')
+    throw new UserError('The current password is incorrect.', 'currentPassword')
   }
 
-  /** @throws {UserError} when the account would be without an owner. */
+  /** Returns whether the user exists. @throws {UserError} if the account would have no owner. */
   async changeRole(accountId: string, id: string, role: Role, by: Actor): Promise<boolean> {
     return this.#store.write(async (tx) => {
       const user = await this.#lock(tx, accountId, id)
@@ -119,9 +125,10 @@ export class Users {
   }
 
   /**
-   * Removes the user with their sessions, API keys, and links, also those that they made for others; from the moment this resolves, none of them is accepted.
+   * Removes the user with their sessions, API keys and links, including the links they created for others. Once this
+   * resolves, no process accepts any of them. Returns whether the user existed.
    *
-   * @throws {UserError} when the account would be without an owner.
+   * @throws {UserError} if the account would have no owner.
    */
   async remove(accountId: string, id: string, by: Actor): Promise<boolean> {
     const at = Date.now()
@@ -133,7 +140,7 @@ export class Users {
       await deleteUserSessions(tx, id)
       await endLinksForUser(tx, id, ['welcome', 'signIn'], at)
       await endLinksCreatedBy(tx, id, at)
-      for (const key of await apiKeys.markAllDeletedOf(tx, id, at)) {
+      for (const key of await apiKeys.deleteAllOfUser(tx, id, at)) {
         await recordAudit(tx, accountId, { action: 'apiKey.deleted', by, subject: key, details: { withUser: id } })
       }
       await recordAudit(tx, accountId, { action: 'user.removed', by, subject: { id, name: user.name } })
@@ -141,10 +148,17 @@ export class Users {
     })
   }
 
-  /** The user, when no other transaction can change who owns the account until this one ends. */
+  /** Reads the user, and prevents other transactions from changing the account's owners until this one ends. */
   async #lock(tx: Transaction, accountId: string, id: string): Promise<User | undefined> {
     await apiKeys.lockAccountAndUser(tx, accountId, id)
     const [row] = await tx.all<UserRow>(findSql, [id])
     return row?.account_id === accountId ? toUser(row) : undefined
   }
+}
+
+/** @throws {UserError} if no other user owns the account. */
+async function requireAnotherOwner({ query }: Transaction, accountId: string, id: string): Promise<void> {
+  const owners = query.selectFrom('users').select('id').where('account_id', '=', accountId).where('role', '=', 'owner')
+  const other = await owners.where('removed_at', 'is', null).where('id', '!=', id).limit(1).executeTakeFirst()
+  if (!other) throw new UserError('This user is the only owner. Make another user an owner first.')
 }

@@ -1,24 +1,24 @@
-/** What an API key is: a random UUID that is shown once and kept only as a hash (interface, sections 2 and 5). */
+/** An API key: a random UUID whose value is shown once and stored only as a hash. */
 import { hash, randomUUID } from 'node:crypto'
 import { nameError } from '../display-names.ts'
 
-/** At most this many keys that are not deleted, held by one user. */
+/** Keys per user, expired ones included. */
 export const keysPerUserMax = 5
-/** At most this many keys that are neither deleted nor expired, in one account. */
+/** Keys per account, expired ones excluded. */
 export const activeKeysPerAccountMax = 5
 
 export interface ApiKey {
   id: string
   name: string
-  /** The value's first 8 characters. */
+  /** The first 8 characters of the value. */
   prefix: string
-  /** What the key may do; `null` for everything its account may. */
+  /** What the key may do; `null` means everything. */
   scopes: string[] | null
-  /** The user who created the key and holds it. */
+  /** The user who created the key. */
   userId: string
   createdAt: number
   lastUsedAt: number | null
-  /** The address and the program of the last caller, as far as they were told. */
+  /** Address and user agent of the last caller, if known. */
   lastUsedBy: string | null
   expiresAt: number | null
   expired: boolean
@@ -30,26 +30,22 @@ export interface Principal {
   apiKeyId: string
 }
 
-/** A new value: 122 bits of the system's random source as a UUID of version 4 (RFC 9562, section 5.4). */
+/** 122 random bits as a UUID of version 4 (RFC 9562, section 5.4). */
 export function generateKeyValue(): string {
   return randomUUID()
 }
 
 /**
- * The hash under which a key is stored. A plain SHA-256 suffices where a password would need a slow one: nobody
- * guesses 122 random bits. UUIDs compare without regard to case (RFC 9562, section 4).
+ * SHA-256 is enough for 122 random bits; only passwords need a slow hash. UUIDs compare case-insensitively (RFC 9562,
+ * section 4).
  */
 export function hashKeyValue(value: string): Buffer {
   return hash('sha256', value.toLowerCase(), 'buffer')
 }
 
-export function prefixOf(value: string): string {
-  return value.slice(0, 8)
-}
-
-/** Why a key was not created or changed; the message is for the person who asked. */
+/** A rejected change. The message is for the person who asked for it. */
 export class ApiKeyError extends Error {
-  /** What of the request it is about; a limit is the user's or the account's, and the holder is who asks for a key. */
+  /** `holder`: the user was removed. `repeated`: the request was made before. */
   readonly about: 'name' | 'scopes' | 'lifetime' | 'userLimit' | 'accountLimit' | 'repeated' | 'holder'
 
   constructor(about: ApiKeyError['about'], message: string) {
@@ -58,10 +54,10 @@ export class ApiKeyError extends Error {
   }
 }
 
-/** Trims a key's name. @throws {ApiKeyError} */
+/** Trims the name. @throws {ApiKeyError} */
 export function parseKeyName(text: string): string {
   const name = text.trim()
-  const fault = nameError(name)
-  if (fault) throw new ApiKeyError('name', fault)
+  const error = nameError(name)
+  if (error) throw new ApiKeyError('name', error)
   return name
 }

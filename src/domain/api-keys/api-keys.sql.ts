@@ -1,15 +1,9 @@
-/** The SQL of API keys. */
+/** Statements on API keys. */
 import type { Transaction } from '../../storage/store.ts'
 import type { ApiKeysTable } from '../../storage/tables.ts'
 import type { ApiKey } from './api-key.ts'
 
-interface KeyRow {
-  id: string
-  account_id: string
-  scopes: string | null
-  expires_at: number | null
-  expired_at: number | null
-}
+type KeyRow = Pick<ApiKeysTable, 'id' | 'account_id' | 'scopes' | 'expires_at' | 'expired_at'>
 
 const findByHashSql =
   'SELECT id, account_id, scopes, expires_at, expired_at FROM api_keys WHERE hash = ? AND deleted_at IS NULL'
@@ -19,61 +13,50 @@ export async function findByHash(tx: Transaction, hash: Uint8Array): Promise<Key
   return row
 }
 
-/**
- * Locks the rows of those whose keys are counted, always in this order: whoever changes an account's keys or users takes
- * turns. Counting without it let 21 keys past a limit of 5 when 30 were created at the same time.
- */
-export async function lockAccountAndUser({ query }: Transaction, accountId: string, userId: string): Promise<void> {
-  await query
-    .updateTable('accounts')
-    .set((it) => ({ name: it.ref('name') }))
-    .where('id', '=', accountId)
-    .execute()
-  await query
-    .updateTable('users')
-    .set((it) => ({ name: it.ref('name') }))
-    .where('id', '=', userId)
-    .execute()
+export async function findDeletedByHash({ query }: Transaction, hash: Uint8Array) {
+  const keys = query.selectFrom('api_keys').select(['id', 'account_id', 'name']).where('hash', '=', hash)
+  return keys.where('deleted_at', 'is not', null).executeTakeFirst()
 }
 
-/** Whether the user is one of the account, and was not removed. */
-export async function mayHold({ query }: Transaction, accountId: string, userId: string): Promise<boolean> {
+/**
+ * Serialises changes to the keys and users of an account by locking the rows, always in this order, before counting.
+ * Without the lock, 30 concurrent requests created 21 keys past a limit of 5.
+ */
+export async function lockAccountAndUser({ query }: Transaction, accountId: string, userId: string): Promise<void> {
+  const account = query.updateTable('accounts').set((it) => ({ name: it.ref('name') }))
+  await account.where('id', '=', accountId).execute()
+  const user = query.updateTable('users').set((it) => ({ name: it.ref('name') }))
+  await user.where('id', '=', userId).execute()
+}
+
+/** Whether the account has the user, who was not removed. */
+export async function hasUser({ query }: Transaction, accountId: string, userId: string): Promise<boolean> {
   const user = query.selectFrom('users').select('id').where('id', '=', userId).where('account_id', '=', accountId)
   return (await user.where('removed_at', 'is', null).executeTakeFirst()) !== undefined
 }
 
-export async function scopesEnabled({ query }: Transaction, accountId: string): Promise<boolean> {
+export async function hasScopesEnabled({ query }: Transaction, accountId: string): Promise<boolean> {
   const account = query.selectFrom('accounts').select('scopes_enabled').where('id', '=', accountId)
   return (await account.executeTakeFirst())?.scopes_enabled === 1
 }
 
-/** How many keys the user holds, and how many in the account are not marked as expired. */
+/** Counts the user's keys, and the account's keys that are not marked as expired. */
 export async function count({ query }: Transaction, accountId: string, userId: string) {
   const keys = query
     .selectFrom('api_keys')
     .select((it) => it.fn.countAll<number>().as('count'))
     .where('deleted_at', 'is', null)
-  const held = await keys.where('user_id', '=', userId).executeTakeFirstOrThrow()
+  const ofUser = await keys.where('user_id', '=', userId).executeTakeFirstOrThrow()
   const active = await keys
     .where('account_id', '=', accountId)
     .where('expired_at', 'is', null)
     .executeTakeFirstOrThrow()
-  return { held: held.count, active: active.count }
+  return { ofUser: ofUser.count, active: active.count }
 }
 
-export interface NewRow {
-  id: string
-  accountId: string
-  userId: string
-  name: string
-  hash: Uint8Array
-  prefix: string
-  scopes: string[] | null
-  createdAt: number
-  expiresAt: number | null
-}
+export type NewKey = Omit<ApiKey, 'lastUsedAt' | 'lastUsedBy' | 'expired'> & { accountId: string; hash: Uint8Array }
 
-export async function insert({ query }: Transaction, key: NewRow): Promise<void> {
+export async function insert({ query }: Transaction, key: NewKey): Promise<void> {
   await query
     .insertInto('api_keys')
     .values({
@@ -90,16 +73,10 @@ export async function insert({ query }: Transaction, key: NewRow): Promise<void>
     .execute()
 }
 
-/** The key with this hash that was deleted. */
-export async function findDeletedByHash({ query }: Transaction, hash: Uint8Array) {
-  const keys = query.selectFrom('api_keys').select(['id', 'account_id', 'name']).where('hash', '=', hash)
-  return keys.where('deleted_at', 'is not', null).executeTakeFirst()
-}
-
 export async function list({ query }: Transaction, accountId: string, now: number): Promise<ApiKey[]> {
   const keys = query.selectFrom('api_keys').selectAll().where('account_id', '=', accountId)
-  const found = await keys.where('deleted_at', 'is', null).orderBy('id').execute()
-  return found.map((row) => keyOf(row, now))
+  const rows = await keys.where('deleted_at', 'is', null).orderBy('id').execute()
+  return rows.map((row) => toApiKey(row, now))
 }
 
 export async function find(
@@ -110,10 +87,10 @@ export async function find(
 ): Promise<ApiKey | undefined> {
   const keys = query.selectFrom('api_keys').selectAll().where('account_id', '=', accountId).where('id', '=', id)
   const row = await keys.where('deleted_at', 'is', null).executeTakeFirst()
-  return row && keyOf(row, now)
+  return row && toApiKey(row, now)
 }
 
-function keyOf(row: ApiKeysTable, now: number): ApiKey {
+function toApiKey(row: ApiKeysTable, now: number): ApiKey {
   return {
     id: row.id,
     name: row.name,
@@ -128,7 +105,7 @@ function keyOf(row: ApiKeysTable, now: number): ApiKey {
   }
 }
 
-/** Whether the id is taken, by whatever key of whatever account. */
+/** Whether any account has, or had, a key with this ID. */
 export async function exists({ query }: Transaction, id: string): Promise<boolean> {
   return (await query.selectFrom('api_keys').select('id').where('id', '=', id).executeTakeFirst()) !== undefined
 }
@@ -137,12 +114,7 @@ export async function rename({ query }: Transaction, id: string, name: string): 
   await query.updateTable('api_keys').set({ name }).where('id', '=', id).execute()
 }
 
-/** Deletes every key that the user holds; returns them. */
-export async function markAllDeletedOf({ query }: Transaction, userId: string, now: number) {
-  const keys = query.updateTable('api_keys').set({ deleted_at: now }).where('user_id', '=', userId)
-  return keys.where('deleted_at', 'is', null).returning(['id', 'name']).execute()
-}
-
+/** Returns false if another transaction has deleted the key. */
 export async function markDeleted(
   { query }: Transaction,
   accountId: string,
@@ -154,31 +126,32 @@ export async function markDeleted(
   return result.numUpdatedRows > 0n
 }
 
-export async function markExpired({ query }: Transaction, id: string, now: number): Promise<void> {
-  await query
-    .updateTable('api_keys')
-    .set({ expired_at: now })
-    .where('id', '=', id)
-    .where('expired_at', 'is', null)
-    .execute()
+/** Marks all keys of the user as deleted, and returns them. */
+export async function deleteAllOfUser({ query }: Transaction, userId: string, now: number) {
+  const keys = query.updateTable('api_keys').set({ deleted_at: now }).where('user_id', '=', userId)
+  return keys.where('deleted_at', 'is', null).returning(['id', 'name']).execute()
 }
 
-/** Writes down every expiry of the account that has come: what has been counted as expired never counts as active again. */
+export async function markExpired({ query }: Transaction, id: string, now: number): Promise<void> {
+  const key = query.updateTable('api_keys').set({ expired_at: now }).where('id', '=', id)
+  await key.where('expired_at', 'is', null).execute()
+}
+
+/** Marks every key of the account that has expired, so that a clock that steps back cannot reactivate one. */
 export async function markAllExpired({ query }: Transaction, accountId: string, now: number): Promise<void> {
   const keys = query.updateTable('api_keys').set({ expired_at: now }).where('account_id', '=', accountId)
   await keys.where('expired_at', 'is', null).where('expires_at', '<=', now).execute()
 }
 
-/** A use of a key: when, and by whom as far as that was told. */
-export interface Use {
+export interface KeyUse {
   at: number
+  /** The caller's address and user agent; `null` for an open stream, which keeps those of the request that opened it. */
   by: string | null
 }
 
-export async function markUsed({ query }: Transaction, uses: [id: string, use: Use][]): Promise<void> {
-  // In one order for all processes, so that none waits for another that waits for it.
+export async function markUsed({ query }: Transaction, uses: [id: string, use: KeyUse][]): Promise<void> {
+  // In the same order in all processes, which prevents deadlocks.
   for (const [id, { at, by }] of uses.toSorted(([a], [b]) => (a < b ? -1 : 1))) {
-    // An open stream uses its key without saying again who has opened it.
     const use = by === null ? { last_used_at: at } : { last_used_at: at, last_used_by: by }
     await query.updateTable('api_keys').set(use).where('id', '=', id).execute()
   }

@@ -1,4 +1,4 @@
-/** Creating, listing, changing and deleting API keys. Every change is in the audit log. */
+/** Creates, lists, renames, rotates and deletes API keys. Every change is in the audit log. */
 import { v7 as uuid } from 'uuid'
 import type { Store, Transaction } from '../../storage/store.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
@@ -10,13 +10,12 @@ import {
   hashKeyValue,
   keysPerUserMax,
   parseKeyName,
-  prefixOf,
 } from './api-key.ts'
+import { ApiKeyAuthenticator, type Caller } from './api-key-authenticator.ts'
 import * as rows from './api-keys.sql.ts'
-import { ApiKeyAuthenticator, type Caller } from './callers.ts'
 
 export interface NewApiKey {
-  /** The same id makes no second key, so that a request which is repeated does not. A new one unless given. */
+  /** Makes the call idempotent; by default a new ID. */
   id?: string
   accountId: string
   userId: string
@@ -25,50 +24,46 @@ export interface NewApiKey {
   expiresAt: number | null
 }
 
-/** A key with its value, which is stored nowhere. */
+/** A key with its value, which cannot be read later. */
 export type RevealedKey = ApiKey & { value: string }
 
 export class ApiKeys {
   readonly knownScopes: readonly string[]
   readonly #store: Store
   readonly #now: () => number
-  readonly #callers: ApiKeyAuthenticator
+  readonly #authenticator: ApiKeyAuthenticator
 
-  /** @param knownScopes every scope that the documents' security requirements name. */
+  /** @param knownScopes every scope in the security requirements of the OpenAPI documents. */
   constructor(store: Store, knownScopes: Iterable<string>, now: () => number = Date.now) {
     this.#store = store
     this.knownScopes = [...knownScopes]
     this.#now = now
-    this.#callers = new ApiKeyAuthenticator(store, now)
+    this.#authenticator = new ApiKeyAuthenticator(store, now)
   }
 
   /**
-   * Who calls with this value, and with which scopes (`null` for all).
+   * The caller with this key value and their scopes (`null` means all).
    *
-   * @param from the caller's address and program; `undefined` where an earlier call is merely looked at again.
+   * @param from the caller's address and user agent; `undefined` to check an authenticated caller again.
    */
   authenticate(value: string, from?: string): Promise<Caller | undefined> {
-    return this.#callers.authenticate(value, from)
+    return this.#authenticator.authenticate(value, from)
   }
 
-  /**
-   * Makes a key and returns its value, which is stored nowhere.
-   *
-   * @throws {ApiKeyError} for its name, at a limit, for scopes that may not be chosen, or when its user was removed.
-   */
+  /** @throws {ApiKeyError} for an invalid name or scope, at a limit, for a repeated ID, or if the user was removed. */
   async create(key: NewApiKey, by: Actor): Promise<RevealedKey> {
     const draft = this.#draft({ ...key, name: parseKeyName(key.name) }, key.id)
     await this.#store.write(async (tx) => {
       await rows.lockAccountAndUser(tx, key.accountId, key.userId)
-      // Who was signed in when the request came may have been removed by now.
-      if (!(await rows.mayHold(tx, key.accountId, key.userId))) {
-        throw new ApiKeyError('holder', 'This user was removed from the account.')
+      // The user may have been removed since the request was authenticated.
+      if (!(await rows.hasUser(tx, key.accountId, key.userId))) {
+        throw new ApiKeyError('holder', 'This user has been removed from the account.')
       }
       if (await rows.exists(tx, draft.id)) {
-        throw new ApiKeyError('repeated', 'This key was created already; its value is not shown again.')
+        throw new ApiKeyError('repeated', 'This key has already been created. Its value was shown once.')
       }
-      await this.#refuseScopes(tx, key)
-      await this.#refuseBeyondLimits(tx, key, draft.createdAt)
+      await this.#requireValidScopes(tx, key)
+      await this.#requireBelowLimits(tx, key)
       await insert(tx, draft)
       const details = { prefix: draft.prefix, scopes: draft.scopes, expiresAt: draft.expiresAt }
       await recordAudit(tx, key.accountId, { action: 'apiKey.created', by, subject: draft, details })
@@ -76,7 +71,7 @@ export class ApiKeys {
     return draft
   }
 
-  /** Keys of the account that are not deleted, oldest first. */
+  /** The account's keys, oldest first. */
   async list(accountId: string): Promise<ApiKey[]> {
     return rows.list(this.#store.read, accountId, this.#now())
   }
@@ -85,7 +80,7 @@ export class ApiKeys {
     return rows.find(this.#store.read, accountId, id, this.#now())
   }
 
-  /** Revokes the key: from the moment this resolves, no process accepts it. Returns whether there was such a key. */
+  /** Deletes the key: once this resolves, no process accepts it. Returns whether the key existed. */
   async delete(accountId: string, id: string, by: Actor): Promise<boolean> {
     return this.#store.write(async (tx) => {
       const key = await rows.find(tx, accountId, id, this.#now())
@@ -93,7 +88,7 @@ export class ApiKeys {
     })
   }
 
-  /** Returns whether there is such a key. @throws {ApiKeyError} for the name. */
+  /** Returns whether the key exists. @throws {ApiKeyError} for an invalid name. */
   async rename(accountId: string, id: string, text: string, by: Actor): Promise<boolean> {
     const name = parseKeyName(text)
     return this.#store.write(async (tx) => {
@@ -107,25 +102,24 @@ export class ApiKeys {
   }
 
   /**
-   * Puts a new key in the place of one, with its name, scopes and lifetime: when the new value is returned, the old
-   * one is refused. It is one transaction, so that it needs no room below the limits.
+   * Replaces a key by a new one with the same name, scopes and lifetime, in one transaction: the old value stops working
+   * when the new one starts, and the limits do not stand in the way.
    *
-   * @param newId as the id of a new key.
-   * @throws {ApiKeyError} when it was done already, or an expired key's successor would be beyond a limit.
+   * @param newId makes the call idempotent.
+   * @throws {ApiKeyError} if `newId` exists, or if the key has expired and the account is at a limit.
    */
   async rotate(accountId: string, id: string, newId: string, by: Actor): Promise<RevealedKey | undefined> {
     return this.#store.write(async (tx) => {
       const key = await rows.find(tx, accountId, id, this.#now())
       if (key) await rows.lockAccountAndUser(tx, accountId, key.userId)
       if (await rows.exists(tx, newId)) {
-        throw new ApiKeyError('repeated', 'This key was rotated already; its new value is not shown again.')
+        throw new ApiKeyError('repeated', 'This key has already been rotated. Its new value was shown once.')
       }
-      if (!key || !(await rows.mayHold(tx, accountId, key.userId))) return undefined
-      const lifetime = key.expiresAt === null ? null : key.expiresAt - key.createdAt
-      const expiresAt = lifetime === null ? null : this.#now() + lifetime
+      if (!key || !(await rows.hasUser(tx, accountId, key.userId))) return undefined
+      const expiresAt = key.expiresAt === null ? null : this.#now() + key.expiresAt - key.createdAt
       const draft = this.#draft({ ...key, accountId, expiresAt }, newId)
       if (!(await this.#delete(tx, accountId, key, by, { replacedBy: newId }))) return undefined
-      await this.#refuseBeyondLimits(tx, { accountId, userId: key.userId }, draft.createdAt)
+      await this.#requireBelowLimits(tx, draft)
       await insert(tx, draft)
       const details = { replaces: id, prefix: draft.prefix }
       await recordAudit(tx, accountId, { action: 'apiKey.rotated', by, subject: draft, details })
@@ -133,73 +127,56 @@ export class ApiKeys {
     })
   }
 
-  /** Whether the user could create one more key now, and if not, why. */
+  /** The limit that prevents the user from creating another key now, if any. */
   async findLimitError(accountId: string, userId: string): Promise<ApiKeyError | undefined> {
     const keys = await this.list(accountId)
-    const held = keys.filter((key) => key.userId === userId).length
-    return beyondLimit(held, keys.filter(({ expired }) => !expired).length)
+    const ofUser = keys.filter((key) => key.userId === userId).length
+    return limitError(ofUser, keys.filter(({ expired }) => !expired).length)
   }
 
   async close(): Promise<void> {
-    await this.#callers.close()
+    await this.#authenticator.close()
   }
 
   #draft({ name, scopes, expiresAt, userId, accountId }: NewApiKey, id: string = uuid()) {
     const value = generateKeyValue()
-    const unused = { lastUsedAt: null, lastUsedBy: null, expired: false }
-    return {
-      id,
-      accountId,
-      value,
-      userId,
-      name,
-      scopes,
-      expiresAt,
-      prefix: prefixOf(value),
-      createdAt: this.#now(),
-      ...unused,
-    }
+    const key = { id, accountId, value, userId, name, scopes, expiresAt, prefix: value.slice(0, 8) }
+    return { ...key, createdAt: this.#now(), lastUsedAt: null, lastUsedBy: null, expired: false }
   }
 
-  /** False when somebody else has just deleted it. */
-  async #delete(tx: Transaction, accountId: string, key: ApiKey, by: Actor, details = {}): Promise<boolean> {
+  /** Returns false if another transaction has deleted the key. */
+  async #delete(tx: Transaction, accountId: string, key: ApiKey, by: Actor, reason = {}): Promise<boolean> {
     if (!(await rows.markDeleted(tx, accountId, key.id, this.#now()))) return false
-    const known = { ...details, prefix: key.prefix, lastUsedAt: key.lastUsedAt }
-    await recordAudit(tx, accountId, { action: 'apiKey.deleted', by, subject: key, details: known })
+    const details = { ...reason, prefix: key.prefix, lastUsedAt: key.lastUsedAt }
+    await recordAudit(tx, accountId, { action: 'apiKey.deleted', by, subject: key, details })
     return true
   }
 
-  async #refuseScopes(tx: Transaction, { accountId, scopes }: NewApiKey): Promise<void> {
+  async #requireValidScopes(tx: Transaction, { accountId, scopes }: NewApiKey): Promise<void> {
     if (scopes === null) return
-    if (!(await rows.scopesEnabled(tx, accountId))) {
-      throw new ApiKeyError('scopes', 'Scopes are not enabled for this account: create the key without them.')
+    if (!(await rows.hasScopesEnabled(tx, accountId))) {
+      throw new ApiKeyError('scopes', 'Scopes are not enabled for this account. Create the key without scopes.')
     }
-    const unknown = scopes.find((scope) => !this.knownScopes.includes(scope))
-    if (unknown === undefined && scopes.length > 0) return
     const known = this.knownScopes.join(', ')
-    const what = unknown === undefined ? 'No scope is given' : `There is no scope "${unknown}"`
-    throw new ApiKeyError('scopes', `${what}; choose from ${known}.`)
+    if (scopes.length === 0) throw new ApiKeyError('scopes', `Choose at least one scope of ${known}.`)
+    const unknown = scopes.find((scope) => !this.knownScopes.includes(scope))
+    if (unknown !== undefined) throw new ApiKeyError('scopes', `Unknown scope "${unknown}". Choose from ${known}.`)
   }
 
-  async #refuseBeyondLimits(
-    tx: Transaction,
-    { accountId, userId }: { accountId: string; userId: string },
-    now: number,
-  ) {
-    await rows.markAllExpired(tx, accountId, now)
-    const { held, active } = await rows.count(tx, accountId, userId)
-    const refusal = beyondLimit(held, active)
-    if (refusal) throw refusal
+  async #requireBelowLimits(tx: Transaction, { accountId, userId }: { accountId: string; userId: string }) {
+    await rows.markAllExpired(tx, accountId, this.#now())
+    const { ofUser, active } = await rows.count(tx, accountId, userId)
+    const error = limitError(ofUser, active)
+    if (error) throw error
   }
 }
 
-function beyondLimit(held: number, active: number): ApiKeyError | undefined {
-  if (held >= keysPerUserMax) {
-    const message = `This user holds ${held} API keys, the most there can be: delete one first.`
-    return new ApiKeyError('userLimit', message)
+function limitError(ofUser: number, active: number): ApiKeyError | undefined {
+  if (ofUser >= keysPerUserMax) {
+    return new ApiKeyError('userLimit', `This user has ${ofUser} API keys, which is the limit. Delete one first.`)
   }
   if (active >= activeKeysPerAccountMax) {
-    const message = `This account has ${active} active API keys, the most there can be: delete one first.`
+    const message = `This account has ${active} active API keys, which is the limit. Delete one first.`
     return new ApiKeyError('accountLimit', message)
   }
   return undefined

@@ -1,12 +1,9 @@
-/**
- * Who did what to an account's keys, browser contexts, users and settings. Entries are written with what they tell of,
- * and never changed.
- */
+/** The audit log: who changed an account's keys, browser contexts, users and settings. Entries never change. */
 import { v7 as uuid } from 'uuid'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { AuditLogTable } from '../../storage/tables.ts'
 
-/** Every kind of entry, in words for people. */
+/** Every action, with its description for people. */
 export const actions = {
   'apiKey.created': 'created an API key',
   'apiKey.renamed': 'renamed an API key',
@@ -24,7 +21,7 @@ export const actions = {
   'user.roleChanged': 'changed a role',
   'user.removed': 'removed a user',
   'user.signedIn': 'signed in',
-  'user.signInLinkMade': 'made a sign-in link',
+  'user.signInLinkMade': 'created a sign-in link',
   'user.described': 'changed their name or e-mail',
   'user.passwordChanged': 'changed a password',
   'account.renamed': 'renamed the account',
@@ -38,14 +35,13 @@ export function isAction(text: string): text is Action {
   return Object.hasOwn(actions, text)
 }
 
-/** Who acts: a user in the dashboard, whoever has the machine, or whoever calls with a key. */
+/** A user of the dashboard, the operator on the command line, or a caller with an API key. */
 export interface Actor {
   kind: 'user' | 'operator' | 'caller'
   id: string | null
   name: string
 }
 
-/** Whoever can run commands on the machine. */
 export const operator: Actor = { kind: 'operator', id: null, name: 'command line' }
 
 export interface AuditEntry {
@@ -53,14 +49,14 @@ export interface AuditEntry {
   at: number
   action: Action
   by: Actor
-  /** The key, browser context, user or invitation that it is about, with its name as it was then. */
+  /** The key, browser context, user or invitation, with its name at that time. */
   subject: { id: string; name: string } | null
   details: Record<string, unknown>
 }
 
 export type NewEntry = Pick<AuditEntry, 'action' | 'by'> & Partial<Pick<AuditEntry, 'subject' | 'details' | 'at'>>
 
-/** Writes an entry in the transaction of what it tells of. */
+/** Records an action in the transaction that performs it. */
 export async function recordAudit({ query }: Transaction, accountId: string, entry: NewEntry): Promise<void> {
   const { action, by, subject = null, details = {}, at = Date.now() } = entry
   await query
@@ -82,11 +78,11 @@ export async function recordAudit({ query }: Transaction, accountId: string, ent
 
 export interface AuditFilter {
   action?: Action | undefined
-  /** The user who did it. */
+  /** The ID of the user who acted. */
   actorId?: string | undefined
 }
 
-const entriesPerRead = 500
+const pageSize = 500
 
 export class AuditLog {
   readonly #store: Store
@@ -95,7 +91,7 @@ export class AuditLog {
     this.#store = store
   }
 
-  /** Entries of the account, newest first, from before the entry `before` on. */
+  /** The account's entries, newest first, that are older than the entry `before`. */
   async list(
     accountId: string,
     { action, actorId, before, limit }: AuditFilter & { before?: string | undefined; limit: number },
@@ -104,22 +100,22 @@ export class AuditLog {
     if (action !== undefined) rows = rows.where('action', '=', action)
     if (actorId !== undefined) rows = rows.where('actor_id', '=', actorId)
     if (before !== undefined) rows = rows.where('id', '<', before)
-    return (await rows.orderBy('id', 'desc').limit(limit).execute()).map(entryOf)
+    return (await rows.orderBy('id', 'desc').limit(limit).execute()).map(toAuditEntry)
   }
 
-  /** All entries of the account, newest first; read in parts, so that a long log does not fill the memory. */
+  /** All entries of the account, newest first, read in pages to bound the memory. */
   async *all(accountId: string, filter: AuditFilter): AsyncGenerator<AuditEntry> {
     let before: string | undefined
     for (;;) {
-      const entries = await this.list(accountId, { ...filter, before, limit: entriesPerRead })
+      const entries = await this.list(accountId, { ...filter, before, limit: pageSize })
       yield* entries
       before = entries.at(-1)?.id
-      if (entries.length < entriesPerRead) return
+      if (entries.length < pageSize) return
     }
   }
 }
 
-function entryOf(row: AuditLogTable): AuditEntry {
+function toAuditEntry(row: AuditLogTable): AuditEntry {
   return {
     id: row.id,
     at: row.at,

@@ -1,6 +1,6 @@
 /** Links that work once: choosing who you are, in a new account or as one who was invited; and signing in. */
 import type { Request, RequestHandler, Response } from 'express'
-import { passwordLengthMin } from '../../../domain/accounts/password.ts'
+import { passwordLengthMin } from '../../../domain/accounts/user.ts'
 import { LinkExpiredError, type SignInLink } from '../../../domain/accounts/sign-in-links.ts'
 import { UserError } from '../../../domain/accounts/user.ts'
 import type { Parts } from '../dependencies.ts'
