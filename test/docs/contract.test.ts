@@ -1,46 +1,41 @@
-/** What the guides say of the contract is what the contract says. */
+/** The guides and the reference agree with the documents, and the search finds what readers type. */
+import MiniSearch from 'minisearch'
 import { expect, test } from 'vitest'
 import { problemKinds } from '../../src/contract/problem.ts'
-import { type Contract, decisionsOf, readContracts, transitionsOf } from '../../src/surfaces/docs/contracts.ts'
-import { samplesOf } from '../../src/surfaces/docs/samples.ts'
-import { idsIn, textOf } from './site.ts'
+import { decisionsOf, readContracts, samplesFor, transitionsOf } from '../../src/surfaces/docs/contracts.ts'
+import { elementIds, siteText } from './site.ts'
 
 const contracts = readContracts()
 const operations = contracts.flatMap(({ operations }) => operations)
 
-test('every type of problem has its section in the guide of errors, with its status, and no section is left over', async () => {
-  const sections = [...(await textOf('errors.md')).matchAll(/^## (.+)\n\n\*\*(\d{3})\.\*\*/gm)]
-  const told = sections.map(([, kind, status]) => [kind, Number(status)])
-  expect(told.sort()).toEqual(
-    Object.entries(problemKinds)
-      .map(([kind, { status }]) => [kind, status])
-      .sort(),
-  )
-  expect((await textOf('errors.md')).match(/^## /gm)).toHaveLength(told.length)
+test('the guide to errors has one section for each problem type, with its status', async () => {
+  const guide = await siteText('errors.md')
+  const sections = [...guide.matchAll(/^## (.+)\n\n\*\*(\d{3})\.\*\*/gm)]
+  const documented = sections.map(([, kind, status]) => [kind, Number(status)])
+  const kinds = Object.entries(problemKinds).map(([kind, { status }]) => [kind, status])
+  expect(documented.sort()).toEqual(kinds.sort())
+  expect(guide.match(/^## /gm)).toHaveLength(kinds.length)
 })
 
-test('every type that the documents show resolves to a section', async () => {
-  const ids = idsIn(await textOf('errors.html'))
+test('every problem type in the documents resolves to a section', async () => {
+  const ids = elementIds(await siteText('errors.html'))
   const types = contracts.flatMap(({ json }) => [...json.toString().matchAll(/"(\/docs\/errors#[^"]*)"/g)])
   expect(types.length).toBeGreaterThan(10)
   for (const [, type = ''] of types) expect(ids).toContain(type.slice('/docs/errors#'.length))
 })
 
-test('the diagram of the run life cycle and its text alternative have every transition of the document', async () => {
-  const page = await textOf('run-life-cycle.html')
-  const [execution] = contracts as [Contract]
-  const transitions = transitionsOf(execution)
+test('the guide to the run life cycle lists every transition of the document', async () => {
+  const guide = await siteText('run-life-cycle.md')
+  const transitions = contracts.flatMap(transitionsOf)
   expect(transitions).toHaveLength(8)
-  expect(page.match(/class="edge"/g)).toHaveLength(transitions.length)
+  for (const { from, to, when } of transitions) expect(guide).toContain(`| \`${from}\` | \`${to}\` | ${when} |`)
   const states = new Set(transitions.flatMap(({ from, to }) => [from, to]))
-  for (const state of states) expect(page).toMatch(new RegExp(`<text [^>]+>${state}</text>`))
-  for (const { from, to } of transitions) expect(page).toContain(`From ${from} to ${to}: `)
-  const statuses = execution.document.components.schemas?.RunStatus?.enum as string[]
-  expect([...states].sort()).toEqual([...statuses].sort())
+  const statuses = contracts.flatMap(({ document }) => document.components.schemas?.RunStatus?.enum ?? [])
+  expect([...states].sort()).toEqual(statuses.sort())
 })
 
-test('the page of decisions has each place that a document marks, and the reason', async () => {
-  const page = await textOf('decisions.md')
+test('the page of decisions lists every marked place with its reason', async () => {
+  const page = await siteText('decisions.md')
   for (const contract of contracts) {
     const decisions = decisionsOf(contract)
     expect(decisions).toHaveLength(contract.json.toString().match(/"x-decision": true/g)?.length ?? 0)
@@ -48,38 +43,62 @@ test('the page of decisions has each place that a document marks, and the reason
   }
 })
 
-test('the scopes of the guide of authentication permit the operations that the documents say', async () => {
-  const rows = [...(await textOf('authentication.md')).matchAll(/^\| `([\w-]+:\w+)` \| (.+) \|$/gm)]
-  const told = rows.flatMap(([, scope, names = '']) =>
+test('the scopes in the guide to authentication permit the operations that the documents say', async () => {
+  const rows = [...(await siteText('authentication.md')).matchAll(/^\| `([\w-]+:\w+)` \| (.+) \|$/gm)]
+  const inGuide = rows.flatMap(([, scope, names = '']) =>
     [...names.matchAll(/`(\w+)`/g)].map(([, id]) => `${id} ${scope}`),
   )
-  const documented = operations.flatMap(({ id, operation }) => {
+  const inDocuments = operations.flatMap(({ id, operation }) => {
     const [requirement = {}] = operation.security as Record<string, string[]>[]
     return Object.values(requirement).flatMap((scopes) => scopes.map((scope) => `${id} ${scope}`))
   })
-  expect(told.sort()).toEqual(documented.sort())
+  expect(inGuide.sort()).toEqual(inDocuments.sort())
 })
 
-test('the search knows every operation and every section of a guide', async () => {
-  const [, name = ''] = /data-index="([^"]+)"/.exec(await textOf('index.html')) ?? []
-  const index = await textOf(name)
-  for (const { id, summary } of operations) {
-    expect(index).toContain(JSON.stringify(JSON.stringify(summary)).slice(1, -1))
-    expect(index).toContain(`/${id.toLowerCase()}`)
-  }
-  for (const kind of Object.keys(problemKinds)) expect(index).toContain(`errors.html#${kind}`)
+/** The first results, as titles with addresses. */
+async function search(query: string): Promise<string[]> {
+  const [, name = ''] = /data-index="([^"]+)"/.exec(await siteText('index.html')) ?? []
+  const script = await siteText(name)
+  const { index, options } = JSON.parse(script.slice(script.indexOf('{')))
+  const results = MiniSearch.loadJSON(index, options).search(query)
+  return results.slice(0, 3).map(({ title, href }) => `${title} ${href}`)
+}
+
+test('the search finds every operation by its id and every problem type', async () => {
+  for (const { id, anchor } of operations) expect((await search(id)).join()).toContain(anchor)
+  for (const kind of Object.keys(problemKinds)) expect((await search(kind)).join()).toContain(`errors.html#${kind}`)
 })
 
-test('the reference shows the samples of every operation', async () => {
+test.each([
+  ['paginate', 'pagination.html'],
+  ['SSE', 'following-a-run.html#events'],
+  ['webhook', 'following-a-run.html#webhooks'],
+  ['CORS', 'client.html#in-a-web-page'],
+  ['cron', 'scheduling.html'],
+  ['key rotation', 'running-in-production.html#key-rotation'],
+  ['retry', 'idempotency-and-retries.html'],
+  ['timeout', 'writing-workflows.html#time-limit'],
+  ['docker', 'running-in-production.html#containers'],
+  ['systemd', 'running-in-production.html#systemd'],
+  ['backup', 'running-in-production.html#backups'],
+  ['upgrade', 'running-in-production.html#upgrades'],
+])('the search for "%s" finds %s among the first three results', async (query, address) => {
+  expect((await search(query)).join('\n')).toContain(address)
+})
+
+test('the reference contains the samples of every operation', async () => {
   for (const { page, operations } of contracts) {
-    const [script = ''] = (await textOf(`${page}.html`)).match(new RegExp(`${page}\\.[\\w-]+\\.js`)) ?? []
-    const shown = await textOf(script)
+    const reference = await siteText(`${page}.html`)
     for (const { id } of operations) {
-      const samples = samplesOf(id)
+      const samples = samplesFor(id)
       expect([id, samples.length]).toEqual([id, 3])
-      // The document is JSON, in a string of a script.
-      const texts = samples.map(({ source }) => JSON.stringify(JSON.stringify(source).slice(1, -1)).slice(1, -1))
-      expect([id, texts.filter((text) => !shown.includes(text))]).toEqual([id, []])
+      // JSON in a script.
+      const texts = samples.map(({ source }) => JSON.stringify(source).slice(1, -1))
+      expect([id, texts.filter((text) => !reference.includes(text))]).toEqual([id, []])
     }
   }
+})
+
+test('reasons of decisions appear on the page of decisions only', async () => {
+  for (const { page } of contracts) expect(await siteText(`${page}.html`)).not.toContain('Decided here')
 })

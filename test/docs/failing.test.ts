@@ -1,4 +1,4 @@
-/** A site that cannot be built: whoever asks for it is told so, once, and whoever asks later may have it. */
+/** What a service responds when its docs cannot be built. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -8,7 +8,7 @@ import { listen } from '../../src/contract/listener.ts'
 import { mountDocument } from '../../src/contract/mount.ts'
 import { executionContract } from '../../src/openapi/served-documents.ts'
 import { readOperations } from '../../src/openapi/served-operations.ts'
-import { type Building, docsHandler } from '../../src/surfaces/docs/docs-handler.ts'
+import { type Build, docsHandler } from '../../src/surfaces/docs/docs-handler.ts'
 import { sendRaw } from '../operations/http.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
@@ -16,21 +16,21 @@ interface Context {
   onTestFinished(act: () => unknown): void
 }
 
-/** The file of a thread, and how to have it do something else. */
-function threadThat(context: Context, does: string) {
+/** A module for a worker thread, and a function that replaces its code. */
+function threadModule(context: Context, code: string) {
   const directory = temporaryDirectory()
   context.onTestFinished(() => removeDirectory(directory))
   const file = join(directory, 'thread.mjs')
-  const becomes = (code: string) => writeFileSync(file, code)
-  becomes(does)
-  return { thread: pathToFileURL(file), becomes }
+  const replaceCode = (next: string) => writeFileSync(file, next)
+  replaceCode(code)
+  return { thread: pathToFileURL(file), replaceCode }
 }
 
-/** The docs beside an API of which nothing else is asked, with what is logged and counted of each request. */
-async function serving(context: Context, building: Building) {
+/** Serves the docs next to an API, and records log lines and response statuses. */
+async function serveDocs(context: Context, build: Build) {
   const log: { msg: string; requestId: string }[] = []
-  const counted: number[] = []
-  const docs = docsHandler(() => ({}), building)
+  const statuses: number[] = []
+  const docs = docsHandler(() => ({}), build)
   const operations = readOperations(executionContract.document as never)
   const app = await mountDocument({
     name: 'the API of the test',
@@ -40,34 +40,36 @@ async function serving(context: Context, building: Building) {
     fallback: () => docs,
     isUnavailable: () => false,
     log: pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) }),
-    observe: (_operationId, _method, status) => void counted.push(status),
+    observe: (_operationId, _method, status) => void statuses.push(status),
   })
   const listener = await listen(app, { host: '127.0.0.1', port: 0, name: 'PORT' })
   context.onTestFinished(() => listener.stop(0))
-  return { log, counted, get: () => sendRaw(listener.url, { method: 'GET', path: '/docs/' }) }
+  return { log, statuses, get: () => sendRaw(listener.url, { method: 'GET', path: '/docs/' }) }
 }
 
-test('a build that ends without a site is a 500, logged and counted once; the next request builds anew', async (context) => {
-  const { thread, becomes } = threadThat(context, 'process.exit(0)')
-  const { log, counted, get } = await serving(context, { thread, secondsMax: 60 })
-  const refused = await get()
-  expect([refused.status, JSON.parse(refused.text).type]).toEqual([500, '/docs/errors#internal-error'])
-  const { requestId } = JSON.parse(refused.text)
-  expect(refused.headers['x-request-id']).toBe(requestId)
-  becomes(`
+test('a failed build is a 500, logged and counted once, and the next request builds again', async (context) => {
+  const { thread, replaceCode } = threadModule(context, 'process.exit(0)')
+  const { log, statuses, get } = await serveDocs(context, { thread, timeoutSeconds: 60 })
+  const failed = await get()
+  expect([failed.status, JSON.parse(failed.text).type]).toEqual([500, '/docs/errors#internal-error'])
+  const { requestId } = JSON.parse(failed.text)
+  expect(failed.headers['x-request-id']).toBe(requestId)
+  replaceCode(`
     import { parentPort } from 'node:worker_threads'
-    const file = { content: Buffer.from('built'), mediaType: 'text/plain', digest: 'digest', lasting: false }
+    const content = Buffer.from('built')
+    const file = { content, mediaType: 'text/plain', digest: 'digest', immutable: false, scriptHashes: [] }
     parentPort.postMessage(new Map([['index.html', file]]))
   `)
   expect(await get()).toMatchObject({ status: 200, text: 'built' })
-  await expect.poll(() => counted).toEqual([500, 200])
-  const ofFailure = log.filter((line) => line.requestId === requestId)
-  expect(ofFailure.map(({ msg }) => msg)).toEqual(['The request failed.', 'request'])
+  await expect.poll(() => statuses).toEqual([500, 200])
+  const lines = log.filter((line) => line.requestId === requestId)
+  expect(lines).toHaveLength(2)
+  expect(JSON.stringify(lines[0])).toContain('Building the docs failed: the thread exited with code 0.')
 })
 
-test('a build that never ends is given up', async (context) => {
-  const { thread } = threadThat(context, 'setInterval(() => {}, 1000)')
-  const { log, get } = await serving(context, { thread, secondsMax: 0.1 })
+test('a build that does not end is stopped after its timeout', async (context) => {
+  const { thread } = threadModule(context, 'setInterval(() => {}, 1000)')
+  const { log, get } = await serveDocs(context, { thread, timeoutSeconds: 0.1 })
   expect((await get()).status).toBe(500)
-  expect(JSON.stringify(log)).toContain('The docs were not built: it took more than 0.1 seconds.')
+  expect(JSON.stringify(log)).toContain('Building the docs failed: no result after 0.1 seconds.')
 })

@@ -1,6 +1,5 @@
-/** The docs as the tests read them: built once, with what can be told of a page without drawing it. */
-import type { Site } from '../../src/surfaces/docs/files.ts'
-import { docsSite } from '../../src/surfaces/docs/site.ts'
+/** The docs, built once for all tests of a file, and readers of their pages. */
+import { docsSite, type Site } from '../../src/surfaces/docs/site.ts'
 
 let built: Promise<Site> | undefined
 
@@ -9,27 +8,32 @@ export function site(): Promise<Site> {
   return built
 }
 
-export async function textOf(name: string): Promise<string> {
-  return textIn(await site(), name)
+export async function siteText(name: string): Promise<string> {
+  return fileText(await site(), name)
 }
 
-export function textIn(files: Site, name: string): string {
+export function fileText(files: Site, name: string): string {
   const file = files.get(name)
   if (!file) throw new Error(`The docs have no ${name}.`)
   return Buffer.from(file.content).toString()
 }
 
-/** The names of all pages but that of an error, which leads to the others from anywhere. */
-export async function pages(): Promise<string[]> {
+/** Names of all pages except the error page. */
+export async function pageNames(): Promise<string[]> {
   return [...(await site()).keys()].filter((name) => name.endsWith('.html') && name !== '404.html')
 }
 
-export function idsIn(page: string): string[] {
-  return [...page.matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id)
+/** The HTML of a page without the code of its scripts. */
+function markup(page: string): string {
+  return page.replaceAll(/(<script[^>]*>).*?<\/script>/gs, '$1</script>')
 }
 
-/** Every address that the page names: of links, styles, scripts, images and what its script loads. */
-export function addressesIn(page: string): string[] {
-  const attributes = page.matchAll(/ (?:href|src|data-searcher|data-index)="([^"]*)"/g)
+export function elementIds(page: string): string[] {
+  return [...markup(page).matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id)
+}
+
+/** Every address in links, styles, scripts, images, and in the attributes that the script reads. */
+export function addresses(page: string): string[] {
+  const attributes = markup(page).matchAll(/ (?:href|src|data-minisearch|data-index)="([^"]*)"/g)
   return [...attributes].map(([, address = '']) => address.replaceAll('&amp;', '&'))
 }

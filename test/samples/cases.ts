@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { SampleLanguage } from '../../src/surfaces/docs/samples.ts'
+import type { SampleLanguage } from '../../src/surfaces/docs/contracts.ts'
 import type { OperationId } from '../operations/document.ts'
 import { until } from '../support/service.ts'
 import type { RunningSample } from './run-sample.ts'

@@ -3,7 +3,7 @@ import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Sample, SampleLanguage } from '../../src/surfaces/docs/samples.ts'
+import type { Sample, SampleLanguage } from '../../src/surfaces/docs/contracts.ts'
 import { pathWithCurl } from '../support/curl.ts'
 import type { PythonReport, PythonRequest } from './python-process.ts'
 

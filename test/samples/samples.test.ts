@@ -8,8 +8,8 @@ import {
   type SampleLanguage,
   sampleLanguages,
   samplesDirectory,
-  samplesOf,
-} from '../../src/surfaces/docs/samples.ts'
+  samplesFor,
+} from '../../src/surfaces/docs/contracts.ts'
 import { type OperationId, operations } from '../operations/document.ts'
 import { removeDirectory, startTestService, type TestService, temporaryDirectory, until } from '../support/service.ts'
 import { type Caller, caseOf, type Scene, type Subject } from './cases.ts'
@@ -46,7 +46,7 @@ function callerWith(key: string): Caller {
 }
 
 function sampleOf(operationId: OperationId, lang: SampleLanguage): Sample {
-  const sample = samplesOf(operationId).find((each) => each.lang === lang)
+  const sample = samplesFor(operationId).find((each) => each.lang === lang)
   if (!sample) throw new Error(`There is no sample of ${operationId} in ${lang}.`)
   return sample
 }

@@ -1,4 +1,4 @@
-/** The docs in a browser: as a folder of files, and as a service serves them. */
+/** The docs in a browser: from a folder, and from a service. */
 import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,9 +9,9 @@ import { docsSite } from '../../src/surfaces/docs/site.ts'
 import type { ShownPage } from './dashboard-pages.ts'
 import { removeDirectory } from './service.ts'
 
-export const guideNames = readdirSync('docs/guides').map((file) => file.replace(/\.md$/, ''))
+const guideNames = readdirSync('docs/guides').map((file) => file.replace(/\.md$/, ''))
 
-/** Each operation as the reference shows it. */
+/** The address of each operation in the reference. */
 export const operationPages = readContracts().flatMap(({ page, operations }) =>
   operations.map(({ id, anchor, summary }) => ({ id, summary, path: `${page}.html#${anchor}` })),
 )
@@ -22,14 +22,14 @@ export interface DocsFolder {
   remove(): void
 }
 
-/** What `npm run docs` writes. */
+/** Writes the docs to a temporary folder, as `npm run docs` does to `dist/docs`. */
 export async function docsFolder(): Promise<DocsFolder> {
   const directory = mkdtempSync(join(tmpdir(), 'execution-service-docs-'))
   for (const [name, { content }] of await docsSite()) writeFileSync(join(directory, name), content)
   return { url: `${pathToFileURL(directory)}/`, remove: () => removeDirectory(directory) }
 }
 
-/** Opens a page and waits until all of it is drawn. */
+/** Opens a page and waits until it is drawn. */
 export async function openDocs(page: Page, url: string): Promise<void> {
   await page.goto(url)
   if (/(execution|browser-context)\.html/.test(url)) {
@@ -37,7 +37,7 @@ export async function openDocs(page: Page, url: string): Promise<void> {
   }
 }
 
-/** Every page, for those who look at all of them; of the references also an operation. */
+/** Every guide and reference, and one operation. */
 export function docsPages(url: string): ShownPage[] {
   const [first] = operationPages
   const names = [

@@ -1,19 +1,20 @@
-/** The two bundled documents as the docs show them: their operations, decisions, and transitions of a run. */
+/** The two bundled documents as the docs present them: operations, code samples, decisions, and run transitions. */
+import { readFileSync } from 'node:fs'
 import { type Document, listOperations, type OperationObject, operationAt, walk } from '../../openapi/document.ts'
 import { type Path, toPointer } from '../../openapi/json-pointer.ts'
 import { readContract } from '../../openapi/served-documents.ts'
 
 export interface Contract {
-  /** Names its files: `execution.v1.json`. */
+  /** Base name of its documents: `execution.v1`. */
   file: string
-  /** Names its page: `execution.html`. */
+  /** Base name of its reference page: `execution`. */
   page: string
   title: string
   version: string
   summary: string
-  /** The address that the document names, which guides and samples have too. */
+  /** The server URL in the document, which guides and samples use too. */
   documentedUrl: string
-  /** The address that is shown in its place. */
+  /** The URL shown in its place. */
   shownUrl: string
   /** The bytes that `npm run generate` wrote. */
   json: Buffer
@@ -27,7 +28,8 @@ export interface ContractOperation {
   path: string
   summary: string
   description: string
-  /** Where the reference shows it, within its page. */
+  parameterNames: string[]
+  /** Fragment of the operation in the reference. */
   anchor: string
   operation: OperationObject
 }
@@ -37,36 +39,53 @@ const files = [
   { file: 'browser-context.alpha', page: 'browser-context' },
 ] as const
 
-/** Where readers reach the APIs, by the name of each one's page. */
+/** Public addresses of the APIs, by reference page. */
 export type Addresses = Partial<Record<(typeof files)[number]['page'], string | undefined>>
 
-/** Anew each time: a service reads them once, and `npm run docs` wants what is there now. */
 export function readContracts(addresses: Addresses = {}): Contract[] {
   return files.map(({ file, page }) => {
     const { document, text } = readContract(file)
     const { title, version, summary } = document.info
     const documentedUrl = document.servers[0]?.url ?? ''
-    const shownUrl = addresses[page] ?? documentedUrl
-    const words = { title, version, summary, documentedUrl, shownUrl }
-    return { file, page, ...words, json: Buffer.from(text), document, operations: operationsOf(document) }
+    const urls = { documentedUrl, shownUrl: addresses[page] ?? documentedUrl }
+    const operations = readOperations(document)
+    return { file, page, title, version, summary, ...urls, json: Buffer.from(text), document, operations }
   })
 }
 
-/** The text with the addresses that readers reach. */
-export function addressed(text: string, contracts: readonly Contract[]): string {
+/** Replaces the documented URLs in a text by those that readers can call. */
+export function withAddresses(text: string, contracts: readonly Contract[]): string {
   return contracts.reduce((shown, { documentedUrl, shownUrl }) => shown.replaceAll(documentedUrl, shownUrl), text)
 }
 
-function operationsOf(document: Document): ContractOperation[] {
-  return listOperations(document).map(({ path, method, operation }) => {
+function readOperations(document: Document): ContractOperation[] {
+  return listOperations(document).map(({ path, method, operation, parameters }) => {
     const { operationId: id, summary, description, tags } = operation
-    return { id, method, path, summary, description, anchor: anchorOf(tags[0] ?? '', id), operation }
+    // The anchor as Redoc builds it.
+    const anchor = `/${(tags[0] ?? '').toLowerCase().replaceAll(' ', '-')}/${id.toLowerCase()}`
+    const parameterNames = parameters.map(({ name }) => name)
+    return { id, method, path, summary, description, parameterNames, anchor, operation }
   })
 }
 
-/** As Redoc makes it of the tag and the operationId. */
-function anchorOf(tag: string, id: string): string {
-  return `/${tag.toLowerCase().replaceAll(' ', '-')}/${id.toLowerCase()}`
+/** Languages of the code samples, in the order shown, with their file extensions. */
+export const sampleLanguages = { curl: 'sh', TypeScript: 'ts', Python: 'py' } as const
+
+export type SampleLanguage = keyof typeof sampleLanguages
+
+export interface Sample {
+  lang: SampleLanguage
+  source: string
+}
+
+export const samplesDirectory = new URL('../../../docs/samples/', import.meta.url)
+
+/** The code samples of an operation, one for each language. */
+export function samplesFor(operationId: string): Sample[] {
+  return Object.entries(sampleLanguages).map(([lang, extension]) => {
+    const source = readFileSync(new URL(`${operationId}.${extension}`, samplesDirectory), 'utf8').trimEnd()
+    return { lang: lang as SampleLanguage, source }
+  })
 }
 
 export interface Transition {
@@ -75,12 +94,11 @@ export interface Transition {
   when: string
 }
 
-/** From the table in the document, which a test compares with what the service does. */
+/** Reads the table in the description of `RunStatus`; none for a document without runs. */
 export function transitionsOf({ document }: Contract): Transition[] {
   const description = String(document.components.schemas?.RunStatus?.description)
-  const rows = [...description.matchAll(/^\| `(\w+)` \| `(\w+)` \| (.+) \|$/gm)]
-  if (rows.length === 0) throw new Error('The description of RunStatus has no table of transitions.')
-  return rows.map(([, from = '', to = '', when = '']) => ({ from, to, when }))
+  const rows = description.matchAll(/^\| `(\w+)` \| `(\w+)` \| (.+) \|$/gm)
+  return [...rows].map(([, from = '', to = '', when = '']) => ({ from, to, when }))
 }
 
 export interface Decision {
@@ -88,15 +106,15 @@ export interface Decision {
   reason: string
 }
 
-/** Every place that is marked as decided here, in the document's order. */
+/** Every place marked with `x-decision: true`, in document order. */
 export function decisionsOf({ document }: Contract): Decision[] {
   return [...walk(document)].flatMap(({ value, path }) => {
     const { 'x-decision': isDecision, 'x-decision-reason': reason } = Object(value) as Record<string, unknown>
-    return isDecision === true && typeof reason === 'string' ? [{ place: placeOf(document, path), reason }] : []
+    return isDecision === true && typeof reason === 'string' ? [{ place: describePlace(document, path), reason }] : []
   })
 }
 
-const nouns: Record<string, string> = {
+const kinds: Record<string, string> = {
   parameters: 'Parameter',
   responses: 'Response',
   schemas: 'Schema',
@@ -104,15 +122,15 @@ const nouns: Record<string, string> = {
   requestBodies: 'Body',
 }
 
-function placeOf(document: Document, path: Path): string {
+function describePlace(document: Document, path: Path): string {
   const [root, first = '', second = '', part = '', name = ''] = path
   if (root === 'info') return 'The document'
   if (root === 'components') {
     const within = path.slice(3)
-    return `${nouns[first] ?? first} \`${second}\`${within.length > 0 ? `, ${within.join(' ')}` : ''}`
+    return `${kinds[first] ?? first} \`${second}\`${within.length > 0 ? `, ${within.join(' ')}` : ''}`
   }
   const operation = operationAt(document, path)
   if (!operation) throw new Error(`The decision at ${toPointer(path)} belongs to no operation.`)
   if (part === '') return `\`${operation.operationId}\``
-  return `\`${operation.operationId}\`, ${(nouns[part] ?? String(part)).toLowerCase()} ${name}`
+  return `\`${operation.operationId}\`, ${(kinds[part] ?? String(part)).toLowerCase()} ${name}`
 }

@@ -1,8 +1,10 @@
-/** Markdown to HTML: headings that can be linked to, code in colours, tables that scroll by themselves. */
+/** Renders Markdown to HTML: linkable headings, highlighted code, tables that scroll, links to operations. */
 import type { LanguageFn } from 'highlight.js'
 import hljs from 'highlight.js/lib/core'
 import bash from 'highlight.js/lib/languages/bash'
+import dockerfile from 'highlight.js/lib/languages/dockerfile'
 import http from 'highlight.js/lib/languages/http'
+import ini from 'highlight.js/lib/languages/ini'
 import json from 'highlight.js/lib/languages/json'
 import plaintext from 'highlight.js/lib/languages/plaintext'
 import python from 'highlight.js/lib/languages/python'
@@ -14,25 +16,37 @@ export interface Section {
   id: string
   title: string
   depth: number
-  /** What it says, without marks. */
+  /** Plain text. */
   text: string
-  /** Its first paragraph, without marks. */
-  start: string
+  /** The first paragraph as plain text. */
+  excerpt: string
+  /** Search terms from `<!-- keywords: … -->`. */
+  keywords: string
 }
 
 export interface Rendered {
   html: string
   title: string
-  /** The first paragraph, without marks. */
+  /** The first paragraph as plain text. */
   summary: string
   sections: Section[]
 }
 
-/** With the aliases that they bring: `sh`, `ts`, `py`, `text`. */
-const languages: Record<string, LanguageFn> = { bash, http, json, plaintext, python, typescript, yaml }
+/** Each also registers its aliases, such as `sh`, `ts`, `py` and `text`. */
+const languages: Record<string, LanguageFn> = {
+  bash,
+  dockerfile,
+  http,
+  ini,
+  json,
+  plaintext,
+  python,
+  typescript,
+  yaml,
+}
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language)
 
-/** @param operationLinks where the reference shows each operation: an operationId that stands as code is a link to it. */
+/** @param operationLinks by operationId: an operationId in backticks becomes a link to the reference. */
 export function renderMarkdown(markdown: string, operationLinks: ReadonlyMap<string, string>): Rendered {
   const ids = new Map<object, string>()
   const marked = new Marked({
@@ -40,56 +54,61 @@ export function renderMarkdown(markdown: string, operationLinks: ReadonlyMap<str
     renderer: { heading: heading(ids), code, table, link, codespan: codespan(operationLinks) },
   })
   const tokens = marked.lexer(markdown)
-  nameHeadings(tokens as Tokens.Generic[], ids)
+  assignIds(tokens as Tokens.Generic[], ids)
   const title = tokens.find((token) => token.type === 'heading' && token.depth === 1)
   const summary = tokens.find((token) => token.type === 'paragraph')
   return {
     html: marked.parser(tokens),
-    title: plain((title as Tokens.Heading | undefined)?.text ?? ''),
-    summary: plain((summary as Tokens.Paragraph | undefined)?.text ?? ''),
-    sections: sectionsOf(tokens as Tokens.Generic[], ids),
+    title: plainText((title as Tokens.Heading | undefined)?.text ?? ''),
+    summary: plainText((summary as Tokens.Paragraph | undefined)?.text ?? ''),
+    sections: readSections(tokens as Tokens.Generic[], ids),
   }
 }
 
-/** Stable as long as the heading's words are; one that comes again is told apart by the section that it stands in. */
-function nameHeadings(tokens: Tokens.Generic[], ids: Map<object, string>) {
-  const taken = new Set<string>()
+/** Derives ids from the headings' text. A repeated heading is prefixed with the id of its section. */
+function assignIds(tokens: Tokens.Generic[], ids: Map<object, string>) {
+  const used = new Set<string>()
   let section = ''
   for (const token of tokens) {
     if (token.type !== 'heading') continue
-    const words = idOf(token.text)
-    const id = taken.has(words) ? `${section}-${words}` : words
+    const slug = slugify(token.text)
+    const id = used.has(slug) ? `${section}-${slug}` : slug
     if (token.depth === 2) section = id
-    taken.add(id)
+    used.add(id)
     ids.set(token, id)
   }
 }
 
-function sectionsOf(tokens: Tokens.Generic[], ids: ReadonlyMap<object, string>): Section[] {
+function readSections(tokens: Tokens.Generic[], ids: ReadonlyMap<object, string>): Section[] {
   const sections: Section[] = []
   for (const token of tokens) {
     if (token.type === 'heading') {
-      sections.push({ id: ids.get(token) ?? '', title: plain(token.text), depth: token.depth, text: '', start: '' })
-    } else {
-      const section = sections.at(-1)
-      if (!section || token.type === 'html') continue
-      section.text += ` ${plain(token.raw)}`
-      if (token.type === 'paragraph') section.start ||= plain(token.raw)
+      const title = plainText(token.text)
+      sections.push({ id: ids.get(token) ?? '', title, depth: token.depth, text: '', excerpt: '', keywords: '' })
+      continue
     }
+    const section = sections.at(-1)
+    if (!section) continue
+    if (token.type === 'html') {
+      section.keywords += /^<!-- keywords: (.*) -->/.exec(token.raw)?.[1] ?? ''
+      continue
+    }
+    section.text += ` ${plainText(token.raw)}`
+    if (token.type === 'paragraph') section.excerpt ||= plainText(token.raw)
   }
   return sections
 }
 
-function idOf(heading: string): string {
-  return plain(heading)
+function slugify(heading: string): string {
+  return plainText(heading)
     .toLowerCase()
     .replace(/[^\p{L}\p{N} _-]/gu, '')
     .trim()
     .replaceAll(' ', '-')
 }
 
-/** The words without the marks that set them. */
-export function plain(markdown: string): string {
+/** Removes Markdown's markup. */
+export function plainText(markdown: string): string {
   return markdown
     .replace(/^```.*$|^\|[ |-]+\|$/gm, '')
     .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
@@ -111,9 +130,9 @@ function heading(ids: ReadonlyMap<object, string>) {
 function code({ text, lang = '' }: Tokens.Code): string {
   const language = lang.split(' ')[0] || 'text'
   if (!hljs.getLanguage(language))
-    throw new Error(`The docs have no colours for code in ${language}; add them to src/surfaces/docs/markdown.ts.`)
+    throw new Error(`No highlighter for code in ${language}: add it to src/surfaces/docs/markdown.ts.`)
   const content = hljs.highlight(text, { language }).value
-  // What is wider than the page scrolls, which people without a mouse do with the keyboard.
+  // The tabindex lets keyboard users scroll wide code.
   return `<pre tabindex="0" data-language="${language}"><code>${content}</code></pre>\n`
 }
 
@@ -121,20 +140,20 @@ function table(this: Renderer, token: Tokens.Table): string {
   return `<div class="wide" tabindex="0" role="group" aria-label="Table">${Renderer.prototype.table.call(this, token)}</div>\n`
 }
 
-/** Guides link to each other as files, so that the links work where the Markdown is read, too. */
+/** Guides link to each other as `name.md`, so that the links also work in the repository. */
 function link(this: Renderer, { href, tokens }: Tokens.Link): string {
   const target = href.replace(/^([a-z-]+)\.md(?=#|$)/, '$1.html')
-  return `<a href="${escaped(target)}">${this.parser.parseInline(tokens)}</a>`
+  return `<a href="${escapeHtml(target)}">${this.parser.parseInline(tokens)}</a>`
 }
 
 function codespan(operationLinks: ReadonlyMap<string, string>) {
   return ({ text }: Tokens.Codespan): string => {
     const href = operationLinks.get(text)
-    const content = `<code>${escaped(text)}</code>`
-    return href === undefined ? content : `<a href="${escaped(href)}">${content}</a>`
+    const content = `<code>${escapeHtml(text)}</code>`
+    return href === undefined ? content : `<a href="${escapeHtml(href)}">${content}</a>`
   }
 }
 
-function escaped(text: string): string {
+function escapeHtml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 }

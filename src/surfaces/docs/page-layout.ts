@@ -1,41 +1,40 @@
-/** What surrounds every page of the docs: the bar at the top, the list of guides, what is on the page, and the next one. */
+/** The layout of every page: the top bar, the list of guides, the table of contents, and links to the next guide. */
 import { html, raw } from 'hono/html'
 import type { Contract } from './contracts.ts'
 import type { Guide } from './guides.ts'
 
 type Html = ReturnType<typeof html>
 
-/** The names of the files that pages load. */
+/** File names of what pages load. */
 export interface Assets {
   pico: string
   docs: string
   reference: string
-  referenceScript: string
   theme: string
   script: string
-  redoc: string
-  searcher: string
+  minisearch: string
   index: string
   icon: string
 }
 
-export interface Surroundings {
+export interface Layout {
   assets: Assets
   guides: readonly Guide[]
   contracts: readonly Contract[]
 }
 
-interface Frame {
+interface Page {
   title: string
   summary: string
   styles: readonly string[]
-  scripts?: readonly string[]
-  /** Of the page that is shown; none of the bar's links is current for the page of an error. */
+  /** Name of the page, to mark its link in the bar; empty for the error page. */
   current: string
-  /** For a page whose own headings begin below the first level. */
+  /** Added to the page's head. */
+  head?: Html
+  /** For a page whose visible headings begin at level 2. */
   heading?: string
   body: Html
-  /** Stands before every address; empty, so that pages work as files. */
+  /** Prefix of every address; empty by default, so that pages work as files. */
   root?: string
 }
 
@@ -46,20 +45,18 @@ function icon(path: string): Html {
   return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}" /></svg>`
 }
 
-async function frame(
-  around: Surroundings,
-  { title, summary, styles, scripts = [], current, heading = '', body, root = '' }: Frame,
-) {
-  const { assets, contracts, guides } = around
-  const isGuide = guides.some(({ name }) => name === current)
+async function render({ assets, contracts, guides }: Layout, page: Page): Promise<string> {
+  const { title, summary, styles, current, head = html``, heading, body, root = '' } = page
   const links = [
-    { href: 'index.html', title: 'Guides', here: isGuide },
-    ...contracts.map((each) => ({ href: `${each.page}.html`, title: each.title, here: each.page === current })),
-  ]
-  const here = html` aria-current="true"`
+    { href: 'index.html', title: 'Guides', isCurrent: guides.some(({ name }) => name === current) },
+    ...contracts.map((each) => ({ href: `${each.page}.html`, title: each.title, isCurrent: each.page === current })),
+  ].map(
+    ({ href, title, isCurrent }) =>
+      html`<li><a href="${root}${href}"${isCurrent ? html` aria-current="true"` : ''}>${title}</a></li>`,
+  )
   return String(
     await html`<!doctype html>
-<html lang="en" data-searcher="${root}${assets.searcher}" data-index="${root}${assets.index}" data-root="${root}">
+<html lang="en" data-minisearch="${root}${assets.minisearch}" data-index="${root}${assets.index}" data-root="${root}">
   <head>
     <meta charset="utf-8" />
     <meta name="viewport" content="width=device-width, initial-scale=1" />
@@ -69,16 +66,15 @@ async function frame(
     <link rel="icon" href="${root}${assets.icon}" type="image/svg+xml" />
     ${styles.map((style) => html`<link rel="stylesheet" href="${root}${style}" />`)}
     <script src="${root}${assets.theme}"></script>
-    ${[...scripts, assets.script].map((script) => html`<script defer src="${root}${script}"></script>`)}
+    <script defer src="${root}${assets.script}"></script>
+    ${head}
   </head>
   <body>
     <a class="skip" href="#main">Skip to content</a>
     <header class="bar">
       <a class="brand" href="${root}index.html"><img src="${root}${assets.icon}" alt="" width="24" height="24" /><span>execution-service</span></a>
-      <nav aria-label="Docs"><ul>${links.map(
-        (each) => html`<li><a href="${root}${each.href}"${each.here ? here : ''}>${each.title}</a></li>`,
-      )}</ul></nav>
-      ${heading && html`<h1 class="unseen">${heading}</h1>`}
+      <nav aria-label="Docs"><ul>${links}</ul></nav>
+      ${heading ? html`<h1 class="unseen">${heading}</h1>` : ''}
       <button type="button" class="search-button" hidden>${icon(searchIcon)}<span>Search</span><kbd aria-hidden="true">/</kbd></button>
       <button type="button" class="theme-button" aria-label="Dark colours" aria-pressed="false" hidden>${icon(themeIcon)}</button>
     </header>
@@ -89,43 +85,42 @@ async function frame(
   )
 }
 
-export function guidePage(around: Surroundings, guide: Guide): Promise<string> {
-  const { assets, guides } = around
-  const at = guides.indexOf(guide)
-  const [before, after] = [guides[at - 1], guides[at + 1]]
-  const versions = around.contracts.map(({ title, version }) => `${title} ${version}`)
+export function guidePage(layout: Layout, guide: Guide): Promise<string> {
+  const { assets, guides, contracts } = layout
+  const { title, summary, name } = guide
+  const index = guides.indexOf(guide)
+  const [previous, next] = [guides[index - 1], guides[index + 1]]
+  const versions = contracts.map(({ title, version }) => `${title} ${version}`)
   const body = html`<div class="columns">
-      <div class="guides">${guideList(around, guide)}</div>
+      <div class="guides">${guideList(layout, guide)}</div>
       <main id="main">
         <article>${raw(guide.html)}</article>
-        <nav class="turn" aria-label="Previous and next">
-          ${before ? html`<a rel="prev" href="${before.name}.html"><span>Previous</span>${before.title}</a>` : html`<span></span>`}
-          ${after ? html`<a rel="next" href="${after.name}.html"><span>Next</span>${after.title}</a>` : ''}
+        <nav class="pager" aria-label="Previous and next">
+          ${previous ? html`<a rel="prev" href="${previous.name}.html"><span>Previous</span>${previous.title}</a>` : html`<span></span>`}
+          ${next ? html`<a rel="next" href="${next.name}.html"><span>Next</span>${next.title}</a>` : ''}
         </nav>
-        <footer>${versions.join(', ')}. This page as <a href="${guide.name}.md">Markdown</a>, all of them for language models: <a href="llms.txt">llms.txt</a>.</footer>
+        <footer>${versions.join(', ')}. This page as <a href="${name}.md">Markdown</a>; all pages for language models: <a href="llms.txt">llms.txt</a>.</footer>
       </main>
-      <div class="contents">${contentsOf(guide)}</div>
+      <div class="contents">${tableOfContents(guide)}</div>
     </div>`
-  const { title, summary, name } = guide
-  return frame(around, { title, summary, styles: [assets.pico, assets.docs], current: name, body })
+  return render(layout, { title, summary, styles: [assets.pico, assets.docs], current: name, body })
 }
 
-/** Open where there is room, by the style sheet; on a phone behind its summary. */
-function guideList({ guides, contracts }: Surroundings, current: Guide): Html {
-  const here = html` aria-current="page"`
-  const item = (href: string, title: string, isHere = false) =>
-    html`<li><a href="${href}"${isHere ? here : ''}>${title}</a></li>`
+/** Rendered twice: as a sidebar, and collapsed for narrow windows. The style sheet shows one of them. */
+function guideList({ guides, contracts }: Layout, current: Guide): Html {
+  const item = (href: string, title: string, isCurrent = false) =>
+    html`<li><a href="${href}"${isCurrent ? html` aria-current="page"` : ''}>${title}</a></li>`
   const groups = [...Map.groupBy(guides, ({ group }) => group)].map(
     ([group, members]) => html`<p>${group}</p>
       <ul>${members.map((each) => item(`${each.name}.html`, each.title, each === current))}</ul>`,
   )
   const reference = html`<p>Reference</p>
       <ul>${contracts.map(({ page, title }) => item(`${page}.html`, title))}</ul>`
-  return html`<nav aria-label="Guides" class="beside">${groups}${reference}</nav>
-      <details class="above"><summary>${current.title}</summary><nav aria-label="All guides">${groups}${reference}</nav></details>`
+  return html`<nav aria-label="Guides" class="sidebar">${groups}${reference}</nav>
+      <details class="guide-menu"><summary>${current.title}</summary><nav aria-label="All guides">${groups}${reference}</nav></details>`
 }
 
-function contentsOf({ sections }: Guide): Html | '' {
+function tableOfContents({ sections }: Guide): Html | '' {
   const shown = sections.filter(({ depth }) => depth === 2)
   if (shown.length < 2) return ''
   return html`<nav aria-label="On this page"><p>On this page</p>
@@ -133,42 +128,31 @@ function contentsOf({ sections }: Guide): Html | '' {
 }
 
 /**
- * Redoc brings the main part of the page and its headings.
- *
- * @param script the file that has the document.
+ * The page around an API reference, as the Handlebars template that `redocly build-docs` takes. Redoc requests its logo
+ * from a CDN; the policy in the page blocks that, also where the page is opened as a file.
  */
-export function referencePage(around: Surroundings, contract: Contract, script: string): Promise<string> {
-  const { file, page, title, summary } = contract
-  const { assets } = around
-  const body = html`<div id="main" class="reference" tabindex="-1">
-      <div id="redoc">
-        <div class="alone">
-          <p>The reference of the ${title} is drawn by your browser, which needs JavaScript for it. The same is in the
-          document, as <a href="${file}.json">JSON</a> and as <a href="${file}.yaml">YAML</a>;
-          <a href="index.html">the guides</a> and <a href="llms.txt">llms.txt</a> need no JavaScript.</p>
-        </div>
-      </div>
-    </div>`
-  const scripts = [assets.redoc, script, assets.referenceScript]
-  return frame(around, {
+export function referenceTemplate(layout: Layout, { file, page, title, summary }: Contract): Promise<string> {
+  const policy = "img-src 'self' file: data:; connect-src 'none'"
+  return render(layout, {
     title,
     summary,
-    styles: [assets.reference],
-    scripts,
+    styles: [layout.assets.reference],
     current: page,
+    head: html`<meta http-equiv="Content-Security-Policy" content="${raw(policy)}" />
+    {{{redocHead}}}`,
     heading: `${title} reference`,
-    body,
+    body: html`<noscript>The operations are shown with JavaScript only. The document is also available as
+      <a href="${file}.json">JSON</a> and <a href="${file}.yaml">YAML</a>.</noscript>
+    <div id="main" class="reference" tabindex="-1">{{{redocHTML}}}</div>`,
   })
 }
 
-/** For addresses that lead nowhere; its own links lead to the site from anywhere. */
-export function notFoundPage(around: Surroundings): Promise<string> {
-  const { assets } = around
-  const body = html`<main id="main" class="alone">
-      <h1>There is no such page</h1>
-      <p>The docs have changed, or the address has. <a href="/docs/index.html">All guides</a> are at the start of the
-      docs.</p>
+/** Served for unknown paths at any depth, so its links are absolute. */
+export function notFoundPage(layout: Layout): Promise<string> {
+  const { pico, docs } = layout.assets
+  const body = html`<main id="main" class="centered">
+      <h1>Page not found</h1>
+      <p>It may have moved. See <a href="/docs/index.html">all guides</a>.</p>
     </main>`
-  const styles = [assets.pico, assets.docs]
-  return frame(around, { title: 'Not found', summary: '', styles, current: '', body, root: '/docs/' })
+  return render(layout, { title: 'Not found', summary: '', styles: [pico, docs], current: '', body, root: '/docs/' })
 }

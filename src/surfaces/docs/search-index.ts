@@ -1,28 +1,29 @@
-/** The index of the docs' search, made when the site is built: a guide's sections, and the operations. */
+/** Builds the search index: one entry for each section of a guide and for each operation. */
 import MiniSearch, { type Options } from 'minisearch'
-import type { Contract, ContractOperation } from './contracts.ts'
+import type { Contract } from './contracts.ts'
 import type { Guide } from './guides.ts'
-import { plain } from './markdown.ts'
+import { plainText } from './markdown.ts'
 
 interface Entry {
   id: number
   title: string
-  /** The operationId, whole and in its words, so that an operation comes before a section of the same title. */
+  /** The operationId, whole and split into words, so that an operation ranks above a section with the same title. */
   name: string
-  /** Where it stands: the guide's title, or the operation's method and path. */
+  /** The guide's title, or the operation's method and path. */
   place: string
   href: string
   excerpt: string
+  keywords: string
   text: string
 }
 
 const options: Options<Entry> = {
-  fields: ['title', 'name', 'place', 'text'],
+  fields: ['title', 'name', 'place', 'keywords', 'text'],
   storeFields: ['title', 'place', 'href', 'excerpt'],
-  searchOptions: { boost: { title: 4, name: 4, place: 2 }, prefix: true, fuzzy: 0.15, combineWith: 'AND' },
+  searchOptions: { boost: { title: 4, name: 4, keywords: 4, place: 2 }, prefix: true, fuzzy: 0.15, combineWith: 'AND' },
 }
 
-/** A script and not data, because a page that was opened as a file may load nothing else. */
+/** The index as a script, because a page opened as a file cannot fetch data. */
 export function searchScript(guides: readonly Guide[], contracts: readonly Contract[]): string {
   const search = new MiniSearch<Entry>(options)
   const entries = [...guides.flatMap(sectionEntries), ...contracts.flatMap(operationEntries)]
@@ -40,7 +41,8 @@ function sectionEntries({ name, title, sections }: Guide): NewEntry[] {
     name: '',
     place: section.depth === 1 ? 'Guide' : title,
     href: section.depth === 1 ? `${name}.html` : `${name}.html#${section.id}`,
-    excerpt: section.start.slice(0, excerptLength),
+    excerpt: section.excerpt.slice(0, excerptLength),
+    keywords: section.keywords,
     text: section.text,
   }))
 }
@@ -51,13 +53,8 @@ function operationEntries({ page, title, operations }: Contract): NewEntry[] {
     name: `${each.id} ${each.id.replace(/[A-Z]/g, ' $&')}`,
     place: `${title} · ${each.method.toUpperCase()} ${each.path}`,
     href: `${page}.html#${each.anchor}`,
-    excerpt: plain(each.description).slice(0, excerptLength),
-    text: `${each.description} ${namesIn(each)}`,
+    excerpt: plainText(each.description).slice(0, excerptLength),
+    keywords: '',
+    text: `${each.description} ${each.parameterNames.join(' ')}`,
   }))
-}
-
-/** Parameters are looked for by their names. */
-function namesIn({ operation }: ContractOperation): string {
-  const parameters = (operation.parameters ?? []) as { name?: string; $ref?: string }[]
-  return parameters.map(({ name, $ref }) => name ?? $ref?.split('/').at(-1) ?? '').join(' ')
 }

@@ -1,4 +1,4 @@
-/** Builds the site for a service, in a thread of its own, so that requests go on meanwhile. */
+/** Worker thread that builds the site, so that the service keeps serving requests meanwhile. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { docsSite } from './site.ts'
 

@@ -1,59 +1,128 @@
-/** Builds the docs: all files of the site in memory, with links that work on a server and from files alike. */
+/**
+ * Builds the docs as a set of files in memory. All files are in one folder and link to each other relatively, so the
+ * same files work on a server and from a disk.
+ */
+import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { type Addresses, type Contract, readContracts } from './contracts.ts'
-import { addLasting, type Site, siteFile } from './files.ts'
-import { readGuides } from './guides.ts'
-import { llmsText } from './llms.ts'
-import { type Assets, guidePage, notFoundPage, referencePage } from './page-layout.ts'
-import { documentScript, redocScript } from './reference.ts'
+import { type Guide, readGuides } from './guides.ts'
+import { type Assets, guidePage, notFoundPage, referenceTemplate } from './page-layout.ts'
+import { renderReference } from './reference.ts'
 import { searchScript } from './search-index.ts'
 
-/** @param addresses of the APIs, for guides and samples; without them, those that the documents name. */
+export interface SiteFile {
+  mediaType: string
+  content: Uint8Array
+  /** SHA-256 of the content, shortened. */
+  digest: string
+  /** The name contains the digest, so browsers may cache the file for good. */
+  immutable: boolean
+  /** CSP hash sources of the page's inline scripts. */
+  scriptHashes: readonly string[]
+}
+
+/** By file name. */
+export type Site = Map<string, SiteFile>
+
+/** @param addresses of the APIs, shown in guides and samples; by default those in the documents. */
 export async function docsSite(addresses?: Addresses): Promise<Site> {
   const contracts = readContracts(addresses)
   const guides = readGuides(contracts)
   const site: Site = new Map()
   const assets = addAssets(site, searchScript(guides, contracts))
-  const around = { assets, guides, contracts }
+  const layout = { assets, guides, contracts }
   const add = (name: string, content: string | Buffer) => site.set(name, siteFile(name, content))
+  // Redocly runs in processes of its own while the guides are rendered here.
+  const references = Promise.all(
+    contracts.map(async (contract) => renderReference(contract, await referenceTemplate(layout, contract))),
+  )
   for (const guide of guides) {
-    add(`${guide.name}.html`, await guidePage(around, guide))
+    add(`${guide.name}.html`, await guidePage(layout, guide))
     add(`${guide.name}.md`, guide.markdown)
   }
-  for (const contract of contracts) {
-    const script = addLasting(site, `${contract.page}.js`, documentScript(contract))
-    add(`${contract.page}.html`, await referencePage(around, contract, script))
-    add(`${contract.file}.json`, contract.json)
-    add(`${contract.file}.yaml`, yamlOf(contract))
+  for (const { file, json, document } of contracts) {
+    add(`${file}.json`, json)
+    add(`${file}.yaml`, stringify(document, { aliasDuplicateObjects: false, lineWidth: 120 }))
   }
   add('llms.txt', llmsText(guides, contracts))
-  add('404.html', await notFoundPage(around))
+  add('404.html', await notFoundPage(layout))
+  for (const [index, html] of (await references).entries()) {
+    const name = `${contracts[index]?.page}.html`
+    site.set(name, { ...siteFile(name, html), scriptHashes: inlineScriptHashes(html) })
+  }
   return site
 }
 
-/** In the order in which they build on each other. */
-const guideStyles = ['guide.css', 'text.css', 'code.css', 'diagram.css']
+const guideStyles = ['guide.css', 'article.css', 'code.css']
 
 function addAssets(site: Site, index: string): Assets {
   const own = (name: string) => readFileSync(new URL(`./assets/${name}`, import.meta.url))
-  const ofDashboard = (name: string) => readFileSync(new URL(`../dashboard/assets/${name}`, import.meta.url))
-  const ofPackage = (specifier: string, path = '') => readFileSync(new URL(path, import.meta.resolve(specifier)))
-  const look = Buffer.concat([ofDashboard('base.css'), own('bar.css'), own('search.css')])
+  const fromDashboard = (name: string) => readFileSync(new URL(`../dashboard/assets/${name}`, import.meta.url))
+  const fromPackage = (specifier: string, path = '') => readFileSync(new URL(path, import.meta.resolve(specifier)))
+  const shared = [fromDashboard('base.css'), own('bar.css'), own('search.css')]
   return {
-    pico: addLasting(site, 'pico.css', ofPackage('@picocss/pico/css/pico.indigo.min.css')),
-    docs: addLasting(site, 'docs.css', Buffer.concat([look, ...guideStyles.map(own)])),
-    reference: addLasting(site, 'reference.css', Buffer.concat([look, own('reference.css')])),
-    referenceScript: addLasting(site, 'reference.js', own('reference.js')),
-    theme: addLasting(site, 'theme.js', own('theme.js')),
-    script: addLasting(site, 'docs.js', own('docs.js')),
-    redoc: addLasting(site, 'redoc.js', redocScript()),
-    searcher: addLasting(site, 'minisearch.js', ofPackage('minisearch', '../umd/index.js')),
-    index: addLasting(site, 'search-index.js', index),
-    icon: addLasting(site, 'icon.svg', ofDashboard('icon.svg')),
+    pico: addImmutable(site, 'pico.css', fromPackage('@picocss/pico/css/pico.indigo.min.css')),
+    docs: addImmutable(site, 'docs.css', Buffer.concat([...shared, ...guideStyles.map(own)])),
+    reference: addImmutable(site, 'reference.css', Buffer.concat([...shared, own('reference.css')])),
+    theme: addImmutable(site, 'theme.js', own('theme.js')),
+    script: addImmutable(site, 'docs.js', own('docs.js')),
+    minisearch: addImmutable(site, 'minisearch.js', fromPackage('minisearch', '../umd/index.js')),
+    index: addImmutable(site, 'search-index.js', index),
+    icon: addImmutable(site, 'icon.svg', fromDashboard('icon.svg')),
   }
 }
 
-function yamlOf({ document }: Contract): string {
-  return stringify(document, { aliasDuplicateObjects: false, lineWidth: 120 })
+const mediaTypes: Record<string, string> = {
+  html: 'text/html; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  json: 'application/json',
+  yaml: 'application/yaml',
+  md: 'text/markdown; charset=utf-8',
+  txt: 'text/plain; charset=utf-8',
+  svg: 'image/svg+xml',
+}
+
+function siteFile(name: string, content: string | Buffer, immutable = false): SiteFile {
+  const bytes = Buffer.from(content)
+  const mediaType = mediaTypes[name.slice(name.lastIndexOf('.') + 1)]
+  if (!mediaType) throw new Error(`${name} has no media type: add it to src/surfaces/docs/site.ts.`)
+  const digest = hash('sha256', bytes, 'base64url').slice(0, 12)
+  return { mediaType, content: bytes, digest, immutable, scriptHashes: [] }
+}
+
+/** Adds the file under a name that contains its digest, and returns that name. */
+function addImmutable(site: Site, name: string, content: string | Buffer): string {
+  const file = siteFile(name, content, true)
+  const dot = name.lastIndexOf('.')
+  const immutableName = `${name.slice(0, dot)}.${file.digest}${name.slice(dot)}`
+  site.set(immutableName, file)
+  return immutableName
+}
+
+/** CSP Level 3, section 2.3.1: the hash covers the text between the tags. */
+function inlineScriptHashes(html: string): string[] {
+  const scripts = html.matchAll(/<script(?![^>]*\ssrc=)[^>]*>(.*?)<\/script>/gs)
+  return [...scripts].map(([, text = '']) => `'sha256-${hash('sha256', text, 'base64')}'`)
+}
+
+/** An overview of the docs for language models (https://llmstxt.org). */
+function llmsText(guides: readonly Guide[], contracts: readonly Contract[]): string {
+  const documents = contracts.flatMap(({ file, title, version, summary }) => [
+    `- [${title} ${version}](${file}.json): OpenAPI 3.1 document. ${summary}`,
+    `- [${title} as YAML](${file}.yaml): the same document in YAML.`,
+  ])
+  return `# execution-service
+
+> ${guides[0]?.summary ?? ''}
+
+## Guides
+
+${guides.map(({ name, title, summary }) => `- [${title}](${name}.md): ${summary}`).join('\n')}
+
+## Contracts
+
+${documents.join('\n')}
+`
 }

@@ -1,95 +1,89 @@
-// What pages of the docs do beyond being read: search, copying code, changing colours, showing where one is.
+// Search, copy buttons, the colour switch, and a landmark for Redoc's menu. Every page works without this script.
 ;(() => {
   const root = document.documentElement
 
   function element(name, attributes = {}, ...children) {
-    const made = document.createElement(name)
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value)
-    made.append(...children)
-    return made
+    const created = document.createElement(name)
+    for (const [key, value] of Object.entries(attributes)) created.setAttribute(key, value)
+    created.append(...children)
+    return created
   }
 
-  function themeButton() {
+  function enableThemeButton() {
     const button = document.querySelector('.theme-button')
-    const tell = () => button.setAttribute('aria-pressed', String(docsTheme.isDark()))
+    const update = () => button.setAttribute('aria-pressed', String(docsTheme.isDark()))
     button.hidden = false
     button.addEventListener('click', () => docsTheme.toggle())
-    root.addEventListener('themechange', tell)
-    tell()
+    root.addEventListener('themechange', update)
+    update()
   }
 
-  function copyButtons() {
-    // Browsers have none for pages of plain HTTP from another machine.
+  function addCopyButtons() {
+    // Undefined on pages served over plain HTTP from another machine.
     if (!navigator.clipboard) return
     for (const block of document.querySelectorAll('article pre')) {
       const button = element('button', { type: 'button', class: 'copy' }, 'Copy')
-      const said = element('span', { class: 'unseen', role: 'status' })
+      const status = element('span', { class: 'unseen', role: 'status' })
       button.addEventListener('click', async () => {
         await navigator.clipboard.writeText(block.textContent)
-        button.textContent = 'Copied'
-        said.textContent = 'Copied'
+        button.textContent = status.textContent = 'Copied'
         setTimeout(() => {
           button.textContent = 'Copy'
-          said.textContent = ''
+          status.textContent = ''
         }, 2000)
       })
       const frame = element('div', { class: 'code' })
       block.replaceWith(frame)
-      frame.append(block, button, said)
+      frame.append(block, button, status)
     }
   }
 
-  /** Marks the section that is read, which is the last one whose heading has come up. */
-  function whereabouts() {
-    const links = [...document.querySelectorAll('.contents a')]
-    const headings = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))))
-    if (headings.length === 0) return
-    const mark = () => {
-      const atEnd = innerHeight + scrollY >= root.scrollHeight - 2
-      const passed = headings.filter((heading) => heading.getBoundingClientRect().top < innerHeight / 4).length
-      const current = atEnd && scrollY > 0 ? headings.length - 1 : passed - 1
-      for (const [index, link] of links.entries()) {
-        if (index === current) link.setAttribute('aria-current', 'location')
-        else link.removeAttribute('aria-current')
-      }
+  /** Redoc's menu is not a landmark, and is replaced when the window becomes narrow. */
+  function labelReferenceMenu() {
+    const reference = document.querySelector('.reference')
+    if (!reference) return
+    const label = () => {
+      const menu = reference.querySelector('.menu-content:not([role])')
+      menu?.setAttribute('role', 'navigation')
+      menu?.setAttribute('aria-label', 'Operations')
     }
-    addEventListener('scroll', mark, { passive: true })
-    mark()
+    new MutationObserver(label).observe(reference, { childList: true, subtree: true })
+    label()
   }
 
-  const load = (source) =>
+  const loadScript = (source) =>
     new Promise((resolve, reject) => {
       const script = element('script', { src: source })
       script.addEventListener('load', resolve)
-      script.addEventListener('error', () => reject(new Error(`${source} cannot be loaded.`)))
+      script.addEventListener('error', () => reject(new Error(`${source} failed to load`)))
       document.head.append(script)
     })
 
-  let searcher
-  // Only whoever searches pays for the index.
-  function ready() {
-    searcher ??= Promise.all([load(root.dataset.searcher), load(root.dataset.index)])
+  let searchIndex
+  /** Loads the index when it is first needed. */
+  function loadIndex() {
+    searchIndex ??= Promise.all([loadScript(root.dataset.minisearch), loadScript(root.dataset.index)])
       .then(() => MiniSearch.loadJSON(docsIndex.index, docsIndex.options))
       .catch((error) => {
-        // The next letter tries anew.
-        searcher = undefined
+        // Retry at the next keystroke.
+        searchIndex = undefined
         throw error
       })
-    return searcher
+    return searchIndex
   }
 
   const resultsMax = 12
 
-  function result({ id, title, place, href, excerpt }, index) {
+  function resultItem({ id, title, place, href, excerpt }, index) {
     const link = element('a', { href: root.dataset.root + href, tabindex: '-1' })
     link.append(element('strong', {}, title), element('span', { class: 'place' }, place))
     if (excerpt) link.append(element('span', { class: 'excerpt' }, excerpt))
     return element('li', { id: `result-${id}`, role: 'option', 'aria-selected': String(index === 0) }, link)
   }
 
-  function searchDialog() {
+  function createSearchDialog() {
     const input = element('input', {
-      // A field of the type `search` takes the Escape that is meant to close the dialog.
+      // With type `search`, Escape would clear the field instead of closing the dialog.
       type: 'text',
       enterkeyhint: 'search',
       role: 'combobox',
@@ -102,9 +96,9 @@
       spellcheck: 'false',
     })
     const list = element('ul', { id: 'results', role: 'listbox', 'aria-label': 'Results' })
-    const said = element('p', { class: 'said', role: 'status' })
+    const status = element('p', { class: 'status', role: 'status' })
     const close = element('button', { type: 'button', class: 'close' }, 'Close')
-    const dialog = element('dialog', { class: 'search', 'aria-label': 'Search' }, input, close, said, list)
+    const dialog = element('dialog', { class: 'search', 'aria-label': 'Search' }, input, close, status, list)
     document.body.append(dialog)
     close.addEventListener('click', () => dialog.close())
     dialog.addEventListener('click', (event) => event.target === dialog && dialog.close())
@@ -115,23 +109,22 @@
       else input.removeAttribute('aria-activedescendant')
       option?.scrollIntoView({ block: 'nearest' })
     }
-    const selected = () => list.querySelector('[aria-selected="true"]')
 
-    async function find() {
+    async function search() {
       const text = input.value.trim()
-      const found = text === '' ? [] : (await ready()).search(text).slice(0, resultsMax)
-      // Another letter may have been typed meanwhile.
+      const found = text === '' ? [] : (await loadIndex()).search(text).slice(0, resultsMax)
+      // The text may have changed while the index was loading.
       if (text !== input.value.trim()) return
-      list.replaceChildren(...found.map(result))
+      list.replaceChildren(...found.map(resultItem))
       input.setAttribute('aria-expanded', String(found.length > 0))
       select(list.firstElementChild)
       const count = found.length === 1 ? '1 result' : `${found.length} results`
-      said.textContent = text === '' ? '' : found.length === 0 ? 'Nothing has these words.' : count
+      status.textContent = text === '' ? '' : found.length === 0 ? `No results for “${text}”` : count
     }
 
-    input.addEventListener('input', find)
+    input.addEventListener('input', search)
     input.addEventListener('keydown', (event) => {
-      const option = selected()
+      const option = list.querySelector('[aria-selected="true"]')
       if (event.key === 'ArrowDown') select(option?.nextElementSibling ?? option)
       else if (event.key === 'ArrowUp') select(option?.previousElementSibling ?? option)
       else if (event.key === 'Enter') option?.querySelector('a').click()
@@ -144,25 +137,25 @@
       if (dialog.open) return
       dialog.showModal()
       input.select()
-      ready()
+      loadIndex()
     }
   }
 
-  function searching() {
-    let dialog
+  function enableSearch() {
+    let openDialog
     const open = () => {
-      dialog ??= searchDialog()
-      dialog()
+      openDialog ??= createSearchDialog()
+      openDialog()
     }
     const button = document.querySelector('.search-button')
     button.hidden = false
     button.addEventListener('click', open)
-    // Before Redoc, which has a search of its own reference by the same keys.
+    // In the capture phase, because Redoc binds the same keys to a search of its own.
     addEventListener(
       'keydown',
       (event) => {
-        const writes = event.target.closest?.('input, textarea, select, [contenteditable]')
-        const isSlash = event.key === '/' && !writes && !event.ctrlKey && !event.metaKey && !event.altKey
+        const isTyping = event.target.closest?.('input, textarea, select, [contenteditable]')
+        const isSlash = event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey
         const isShortcut = event.key.toLowerCase() === 'k' && (event.ctrlKey || event.metaKey)
         if (!isSlash && !isShortcut) return
         event.preventDefault()
@@ -173,8 +166,8 @@
     )
   }
 
-  themeButton()
-  copyButtons()
-  whereabouts()
-  searching()
+  enableThemeButton()
+  addCopyButtons()
+  labelReferenceMenu()
+  enableSearch()
 })()

@@ -1,12 +1,12 @@
-// The colours of the page, before it is drawn: as they were chosen, or else as the system has them. The choice is kept
-// where Redoc keeps it, so that guides and reference agree.
+// Applies the colour scheme before the page is drawn: the reader's choice, or else the system's. The choice is kept
+// under Redoc's key, so that guides and reference agree.
 ;(() => {
   const key = 'redoc.colorMode'
   const root = document.documentElement
-  const dark = matchMedia('(prefers-color-scheme: dark)')
+  const systemDark = matchMedia('(prefers-color-scheme: dark)')
 
-  // Nothing may be kept where cookies are refused.
-  function chosen() {
+  // localStorage throws where cookies are blocked.
+  function savedMode() {
     try {
       const mode = localStorage.getItem(key)
       return mode === 'dark' || mode === 'light' ? mode : undefined
@@ -15,38 +15,40 @@
     }
   }
 
-  function show(mode) {
+  function apply(mode) {
     root.classList.toggle('dark', mode === 'dark')
     root.classList.toggle('light', mode === 'light')
   }
 
-  function follow() {
-    show(chosen() ?? (dark.matches ? 'dark' : 'light'))
+  const update = () => apply(savedMode() ?? (systemDark.matches ? 'dark' : 'light'))
+  const isDark = () => root.classList.contains('dark')
+  const syncTheme = () => {
+    root.dataset.theme = isDark() ? 'dark' : 'light'
   }
 
-  follow()
-  dark.addEventListener('change', follow)
-  addEventListener('storage', follow)
-  root.dataset.theme = root.classList.contains('dark') ? 'dark' : 'light'
-  // Redoc changes the class by itself.
+  update()
+  syncTheme()
+  systemDark.addEventListener('change', update)
+  addEventListener('storage', update)
+  // Redoc changes the class, too.
   new MutationObserver(() => {
-    root.dataset.theme = root.classList.contains('dark') ? 'dark' : 'light'
+    syncTheme()
     root.dispatchEvent(new Event('themechange'))
   }).observe(root, { attributeFilter: ['class'] })
 
   globalThis.docsTheme = {
-    isDark: () => root.classList.contains('dark'),
+    isDark,
     toggle() {
-      const mode = root.classList.contains('dark') ? 'light' : 'dark'
-      // Redoc remembers what it has chosen, and would change the page back.
-      const ofRedoc = document.querySelector('[data-testid="color-mode-switcher"]')
-      if (ofRedoc) return ofRedoc.click()
+      // Redoc keeps the mode in its state and would undo a change made without its own switch.
+      const redocSwitch = document.querySelector('[data-testid="color-mode-switcher"]')
+      if (redocSwitch) return redocSwitch.click()
+      const mode = isDark() ? 'light' : 'dark'
       try {
         localStorage.setItem(key, mode)
       } catch {
-        // It then holds for this page.
+        // The choice then applies to this page only.
       }
-      show(mode)
+      apply(mode)
     },
   }
 })()
