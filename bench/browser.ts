@@ -85,7 +85,7 @@ async function restoring(directory: string): Promise<[string, number[]][]> {
   const contexts = new BrowserContexts(store, new Cursors(encryption))
   const accountId = (await new Accounts(store).list())[0]?.id ?? ''
   const host = new BrowserHost({ path: process.env.BROWSER_PATH, cdpUrl: undefined }, pino({ level: 'silent' }))
-  const endpoint = await host.take()
+  const endpoint = await host.acquire()
   const samples: Samples = new Map()
   try {
     const made = await Promise.all(stateSizes.map(() => contexts.create(accountId, undefined)))

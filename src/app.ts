@@ -1,14 +1,14 @@
-/** The only file that constructs things and knows them all. */
-import { setTimeout } from 'node:timers/promises'
-import type { Express, RequestHandler } from 'express'
+/**
+ * Composes the service, a worker and what operator commands need. Domain objects are constructed here and, for a worker,
+ * in `worker/create-worker.ts`.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
-import { mountDocument } from './contract/mount.ts'
 import { Accounts } from './domain/accounts/accounts.ts'
 import { Sessions } from './domain/accounts/sessions.ts'
 import { SignInLinks } from './domain/accounts/sign-in-links.ts'
 import { Users } from './domain/accounts/users.ts'
-import type { Principal } from './domain/api-keys/api-key.ts'
 import { ApiKeys } from './domain/api-keys/api-keys.ts'
 import { RateLimit } from './domain/api-keys/rate-limit.ts'
 import { AuditLog } from './domain/audit-log/audit-log.ts'
@@ -21,93 +21,87 @@ import { RunFeed } from './domain/runs/run-feed.ts'
 import type { RunObserver } from './domain/runs/run-observer.ts'
 import { RunStatistics } from './domain/runs/run-statistics.ts'
 import { Runs } from './domain/runs/runs.ts'
-import { Workers } from './domain/runs/workers.ts'
+import { type LiveWorker, Workers } from './domain/runs/workers.ts'
+import type { Workflow } from './domain/workflows/workflow.ts'
 import { describeWorkflows, Workflows } from './domain/workflows/workflows.ts'
-import { Maintenance } from './maintenance/maintenance.ts'
 import { retentionOf } from './maintenance/retention.ts'
-import { browserContextContract, executionContract, knownScopes } from './openapi/served-documents.ts'
+import { knownScopes } from './openapi/served-documents.ts'
 import { Cursors } from './storage/cursors.ts'
 import type { Encryption } from './storage/encryption.ts'
-import { type Store, StoreUnavailable } from './storage/store.ts'
-import { browserContextApi } from './surfaces/browser-context-api.ts'
-import { dashboardApp } from './surfaces/dashboard/dashboard.ts'
-import { docsHandler, isDocsPath } from './surfaces/docs/docs-handler.ts'
-import { executionApi } from './surfaces/execution-api.ts'
+import type { Store } from './storage/store.ts'
 import { build } from './surfaces/management/build.ts'
-import { managementApp } from './surfaces/management/management.ts'
-import { Metrics, type SurfaceMetrics } from './surfaces/management/metrics.ts'
+import type { Management } from './surfaces/management/management.ts'
+import { Metrics } from './surfaces/management/metrics.ts'
 import { Readiness } from './surfaces/management/readiness.ts'
-import { type Addresses, addressesOf, listenOnAll, type SurfaceApps } from './surfaces/ports.ts'
-import { type Role, readRoles, type Surface } from './surfaces/roles.ts'
-import { apiRequestSpans, dashboardRequestSpans } from './telemetry/request-spans.ts'
-import { openTracing, type Tracing, tracedStore } from './telemetry/tracing.ts'
-import { WorkerProcess } from './worker/worker-process.ts'
+import { type Addresses, type Role, readRoles, type Surface } from './surfaces/roles.ts'
+import { openTracing, tracedStore } from './telemetry/tracing.ts'
+import { AttemptSpans, type ObserveAttempt } from './worker/attempt-observer.ts'
+import { createMaintenance, createWorker, workerSettings } from './worker/create-worker.ts'
+import { serveMetricsToParent, WorkerProcess } from './worker/worker-process.ts'
 
 export interface Service extends Addresses {
-  /** Leads to choosing who owns the installation, as long as nobody can sign in. Works once. */
+  /** Lets its reader become the installation's owner, until someone has. Works once. */
   welcomeUrl: string | undefined
   managementUrl: string
-  /** Where this process itself serves each surface; its public address may be another. */
+  /** Where this process itself listens; the public address of a surface may differ. */
   listening: ReadonlyMap<Surface, string>
-  /** The account that this start made, when it was the first one. */
+  /** Set when this start created the installation's first account. */
   firstAccount: { id: string; name: string } | undefined
   stop(): Promise<void>
 }
 
 /**
- * Serves what its roles are and the management address; resolves when they accept requests.
+ * Serves the surfaces of the given roles and the management address; resolves when they accept requests.
  *
- * @param command the module that runs a worker when it is started with the argument `worker`.
+ * @param command the module that runs a worker when started with the argument `worker`.
  */
 export async function startService(
   config: Config,
   log: Logger,
   command: string,
-  only: ReadonlySet<Role> = readRoles([]),
+  roles: ReadonlySet<Role> = readRoles([]),
 ): Promise<Service> {
-  const [workflows, opened, tracing] = await Promise.all([
+  const [{ listenOnSurfaces }, workflows, untraced, tracing] = await Promise.all([
+    // Loaded here, because a worker process does without Express and the dashboard.
+    import('./surfaces/serve-surfaces.ts'),
     describeWorkflows(config.WORKFLOWS_DIR),
     openStore(config),
     openTracing(config, log),
   ])
-  const store = tracing ? tracedStore(opened) : opened
-  const metrics = new Metrics('service', opened)
+  const store = tracing ? tracedStore(untraced) : untraced
+  const metrics = new Metrics('service', untraced)
   const encryption = await openEncryption(config, store, encryptedColumns)
-  const foundations = { config, store, workflows: new Workflows(workflows), encryption, observer: metrics.runs, log }
-  const domain = construct(foundations)
+  const domain = createDomain({ config, store, workflows, encryption, observer: metrics.runs, log })
   const firstAccount = await domain.accounts.createFirst()
-  const welcomeToken = only.has('dashboard') ? await domain.links.createFirstWelcomeLink() : undefined
-  const worker = only.has('worker') ? new WorkerProcess(command, log) : undefined
+  const welcomeToken = roles.has('dashboard') ? await domain.links.createFirstWelcomeLink() : undefined
+  const worker = roles.has('worker') ? new WorkerProcess(command, log) : undefined
   const readiness = new Readiness(store, log)
   const ready = () => readiness.check()
-  const { read: tx } = store
-  const { ACCOUNT_CONCURRENCY: accountConcurrency } = config
-  metrics.registerInstallationMetrics({
-    ready,
-    build,
-    tx: tx,
-    workers: domain.workers,
-    workflows: () => workflows,
-    accountConcurrency,
-  })
+  addInstallationMetrics(metrics, { config, store, workflows: () => workflows, ready })
   metrics.initializeWorkflows(workflows)
-  const measured = metrics.registerRequestMetrics(() => domain.feed.followers)
+  const surfaceMetrics = metrics.registerRequestMetrics(() => domain.feed.followers)
+  const onUnavailable = (err: unknown) => log.warn({ err }, 'shared rate limit failed; counting in this process alone')
   const perMinute = config.RATE_LIMIT_PER_MINUTE
-  const countedHere = (error: unknown) => log.warn({ err: error }, 'requests are counted in this process alone')
-  const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, countedHere) : undefined
-
-  const addresses: Addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
-  const served = await surfaceApps(only, { ...foundations, domain, measured, tracing, rateLimit, addresses })
-  const management = managementApp({ metrics: async () => metrics.text(await worker?.measured()), ready })
-  const listeners = await listenOnAll(config, served, management)
-  Object.assign(addresses, addressesOf(config, listeners.surfaces))
-  domain.upkeep.start()
+  const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, onUnavailable) : undefined
+  const management = { metrics: async () => metrics.text(await worker?.metrics()), ready }
+  const listeners = await listenOnSurfaces(roles, {
+    config,
+    store,
+    encryption,
+    domain,
+    metrics: surfaceMetrics,
+    isTraced: tracing !== undefined,
+    rateLimit,
+    management,
+    log,
+  })
+  domain.maintenance.start()
   worker?.start()
   readiness.start()
 
   return {
-    ...addresses,
-    welcomeUrl: welcomeToken && `${addresses.dashboardUrl}/links/${welcomeToken}`,
+    ...listeners.addresses,
+    welcomeUrl: welcomeToken && `${listeners.addresses.dashboardUrl}/links/${welcomeToken}`,
     managementUrl: listeners.management.url,
     listening: new Map([...listeners.surfaces].map(([name, { url }]) => [name, url])),
     firstAccount,
@@ -116,11 +110,10 @@ export async function startService(
       const workerEnded = worker?.stop()
       const serving = [...listeners.surfaces.values()]
       for (const listener of serving) listener.drain()
-      // Not even a turn of the event loop otherwise: whoever takes over the ports waits for them.
-      if (config.DRAIN_SECONDS > 0) await setTimeout(config.DRAIN_SECONDS * 1000)
+      await delay(config.DRAIN_SECONDS * 1000)
       domain.feed.close()
       const stopped = serving.map((listener) => listener.stop(config.SHUTDOWN_SECONDS))
-      await Promise.all([...stopped, workerEnded, domain.upkeep.stop()])
+      await Promise.all([...stopped, workerEnded, domain.maintenance.stop()])
       await domain.apiKeys.close()
       await listeners.management.stop(0)
       await tracing?.close()
@@ -129,19 +122,21 @@ export async function startService(
   }
 }
 
-interface Foundations {
+interface DomainOptions {
   config: Config
   store: Store
-  workflows: Workflows
+  workflows: readonly Workflow[]
   encryption: Encryption
   observer: RunObserver
   log: Logger
 }
 
-function construct({ config, store, workflows, encryption, observer, log }: Foundations) {
+function createDomain({ config, store, encryption, observer, log, ...options }: DomainOptions) {
   const cursors = new Cursors(encryption)
   const retention = retentionOf(config)
   const artifacts = new RunArtifacts(store, retention.artifacts)
+  const workflows = new Workflows(options.workflows)
+  const { ACCOUNT_CONCURRENCY: accountConcurrency, QUEUED_RUNS_MAX: queuedRunsMax } = config
   return {
     workflows,
     accounts: new Accounts(store),
@@ -150,94 +145,117 @@ function construct({ config, store, workflows, encryption, observer, log }: Foun
     sessions: new Sessions(store),
     auditLog: new AuditLog(store),
     apiKeys: new ApiKeys(store, knownScopes()),
-    runs: new Runs({
-      store,
-      workflows,
-      encryption,
-      cursors,
-      artifacts,
-      accountConcurrency: config.ACCOUNT_CONCURRENCY,
-      queuedRunsMax: config.QUEUED_RUNS_MAX,
-      observer,
-    }),
+    runs: new Runs({ store, workflows, encryption, cursors, artifacts, accountConcurrency, queuedRunsMax, observer }),
     artifacts,
     retention,
     feed: new RunFeed(store),
     statistics: new RunStatistics(store),
     workers: new Workers(store),
-    upkeep: new Maintenance(
-      store,
-      retention,
-      (error) => log.warn({ err: error }, 'upkeep failed; it is tried again'),
-      Date.now,
-      observer,
-    ),
+    maintenance: createMaintenance(store, retention, log, observer),
     browserContexts: new BrowserContexts(store, cursors),
     contextVersions: new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS),
   }
 }
 
-type Domain = ReturnType<typeof construct>
-
-interface SurfaceDependencies extends Foundations {
-  domain: Domain
-  measured: SurfaceMetrics
-  tracing: Tracing | undefined
-  rateLimit: RateLimit | undefined
-  /** Known once all of them are listened on. */
-  addresses: Addresses
+export interface RunningWorker {
+  /** Set for a worker with a management address. */
+  managementUrl: string | undefined
+  stop(): Promise<void>
 }
 
-/** In the order in which they are told of. */
-async function surfaceApps(only: ReadonlySet<Role>, parts: SurfaceDependencies): Promise<SurfaceApps> {
-  const { domain, addresses } = parts
-  const docs = docsHandler(() => ({
-    execution: addresses.executionUrl,
-    'browser-context': addresses.browserContextUrl,
-  }))
-  const api = apiOptions(parts, docs)
-  const makers: Record<Surface, () => Express | Promise<Express>> = {
-    dashboard: () => dashboardOf(parts, docs),
-    execution: () => mountDocument({ ...api('execution'), ...executionContract, handlers: executionApi(domain) }),
-    'browser-context': () =>
-      mountDocument({ ...api('browser-context'), ...browserContextContract, handlers: browserContextApi(domain) }),
-  }
-  const names = (Object.keys(makers) as Surface[]).filter((name) => only.has(name))
-  return new Map(await Promise.all(names.map(async (name) => [name, await makers[name]()] as const)))
-}
-
-/** What both APIs are mounted with. */
-function apiOptions({ config, domain, measured, tracing, rateLimit, log }: SurfaceDependencies, docs: RequestHandler) {
-  return (name: Surface) => ({
-    name,
-    fallback: (path: string) => (isDocsPath(path) ? docs : undefined),
-    authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
-    ...(rateLimit && { admit: measured.admit(name, (principal: Principal) => rateLimit.admit(principal)) }),
-    proxyHops: config.PROXY_HOPS,
-    isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
-    describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
-    observe: measured.observe(name),
-    before: tracing && apiRequestSpans(name),
-    log,
-  })
-}
-
-function dashboardOf(parts: SurfaceDependencies, docs: RequestHandler): Express {
-  const { config, store, domain, encryption, tracing, addresses, log } = parts
-  return dashboardApp({
-    ...domain,
-    before: tracing && dashboardRequestSpans(),
-    docs,
-    attempts: {
-      counters: store.counters,
-      pseudonym: (text) => encryption.sign('attempts', text).toString('base64url'),
+/**
+ * Starts a worker in this process; resolves when it executes runs.
+ *
+ * @param isManaged whether it listens on the management address. A service's own worker shares its settings and must not.
+ * @param onFatal called when it cannot execute runs any more.
+ */
+export async function startWorker(
+  config: Config,
+  log: Logger,
+  { isManaged, onFatal }: { isManaged: boolean; onFatal(error: unknown): void },
+): Promise<RunningWorker> {
+  const store = await openStore(config)
+  const tracing = await openTracing(config, log)
+  const metrics = new Metrics('worker', store)
+  serveMetricsToParent(() => metrics.registry.getMetricsAsJSON())
+  const encryption = await openEncryption(config, store, encryptedColumns)
+  const observers: ObserveAttempt[] = [metrics.registerAttemptMetrics()]
+  if (tracing) observers.push((claim) => new AttemptSpans(claim))
+  const settings = { ...workerSettings(config), observer: metrics.runs, observers }
+  const worker = createWorker(store, encryption, settings, log, onFatal)
+  let workflows: readonly Workflow[] = []
+  const readiness = new Readiness(store, log)
+  const ready = () => readiness.check()
+  if (isManaged) addInstallationMetrics(metrics, { config, store, workflows: () => workflows, ready })
+  // Before the worker starts, so that one whose port is in use has not announced itself.
+  const listener = isManaged ? await listenForManagement(config, { metrics: () => metrics.text(), ready }) : undefined
+  workflows = await worker.start()
+  metrics.initializeWorkflows(workflows)
+  readiness.start()
+  return {
+    managementUrl: listener?.url,
+    async stop() {
+      readiness.stop()
+      await worker.stop(config.SHUTDOWN_SECONDS)
+      await listener?.stop(0)
+      await store.close()
+      await tracing?.close()
     },
-    sessionSecrets: encryption.signatures('dashboard', 'sessions').map((each) => each.toString('base64url')),
-    publicUrl: config.DASHBOARD_URL,
-    port: config.DASHBOARD_PORT,
-    proxyHops: config.PROXY_HOPS,
-    addresses: () => addresses,
-    isUnavailable: (error) => error instanceof StoreUnavailable,
-    log,
+  }
+}
+
+/** Loads Express only for a worker with a management address: it takes some megabytes. */
+async function listenForManagement({ HOST: host, MANAGEMENT_PORT: port }: Config, management: Management) {
+  const [{ listen }, { managementApp }] = await Promise.all([
+    import('./contract/listener.ts'),
+    import('./surfaces/management/management.ts'),
+  ])
+  return listen(managementApp(management), { host, port, name: 'MANAGEMENT_PORT' })
+}
+
+interface InstallationMetricsOptions {
+  config: Config
+  store: Store
+  workflows: () => readonly Workflow[]
+  ready: () => Promise<void>
+}
+
+function addInstallationMetrics(metrics: Metrics, { config, store, ...options }: InstallationMetricsOptions): void {
+  const { ACCOUNT_CONCURRENCY: accountConcurrency } = config
+  metrics.registerInstallationMetrics({
+    ...options,
+    build,
+    tx: store.read,
+    workers: new Workers(store),
+    accountConcurrency,
   })
+}
+
+export interface Administration {
+  accounts: Accounts
+  users: Users
+  links: SignInLinks
+  apiKeys: ApiKeys
+  close(): Promise<void>
+}
+
+/** Opens what operator commands change, while a service may be running. Creates the store and the first account. */
+export async function openAdministration(config: Config): Promise<Administration> {
+  const store = await openStore(config)
+  const accounts = new Accounts(store)
+  const apiKeys = new ApiKeys(store, knownScopes())
+  const close = async () => {
+    await apiKeys.close()
+    await store.close()
+  }
+  await accounts.createFirst().catch(async (error: unknown) => {
+    await close()
+    throw error
+  })
+  return { accounts, users: new Users(store), links: new SignInLinks(store), apiKeys, close }
+}
+
+/** The workers whose heartbeat is younger than their lease. */
+export function findLiveWorkers(store: Store, now: number): Promise<LiveWorker[]> {
+  return new Workers(store, () => now).alive()
 }

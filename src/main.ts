@@ -1,62 +1,65 @@
-/** The command line: arguments in, exit code out. Each command is in command-line/, and loaded when it is called. */
+/** The command line: arguments in, exit code out. Each command's module is loaded when it is called. */
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 
-// Compiled code is kept between starts, for this process and those below it: it saves time, and the 18 MB that each
-// process needs to strip types by itself.
+// Shares compiled code between starts and child processes. It saves start-up time, and the 18 MB that each process
+// otherwise needs to strip types.
 const cache = fileURLToPath(new URL('../node_modules/.cache/node', import.meta.url))
 enableCompileCache(cache)
 process.env.NODE_COMPILE_CACHE ??= cache
 
 const program = new Command('execution-service').description('Queues remote runs of workflows over an HTTP API.')
 
+const accountOption = ['--account <id>', 'the account, if there are several'] as const
+const jsonOption = ['--json', 'print JSON'] as const
+
 program
   .command('start')
   .description('serve the dashboard and both APIs, and run one worker')
   .option(
     '--only <roles>',
-    'do only some of it: execution, browser-context, dashboard, worker; several with commas, or repeated',
-    (given: string, before: string[]) => [...before, given],
+    'limit this process to roles: execution, browser-context, dashboard, worker (comma-separated or repeated)',
+    (roles: string, before: string[]) => [...before, roles],
     [],
   )
   .action(async (options) => (await import('./commands/start.ts')).start(options))
 
 program
   .command('worker')
-  .description('run one more worker on the same data directory')
-  .action(async () => (await import('./commands/worker.ts')).worker())
+  .description('run an additional worker')
+  .action(async () => (await import('./commands/start.ts')).worker())
 
 program
   .command('doctor')
-  .description('check the installation, and say what is wrong and what to do; works while the service runs')
-  .option('--json', 'print JSON')
-  .action(async (options) => (await import('./commands/doctor.ts')).doctor(options))
+  .description('check the installation and explain how to fix what is wrong')
+  .option(...jsonOption)
+  .action(async (options) => (await import('./commands/doctor/doctor.ts')).doctor(options))
 
-const keys = program.command('keys').description('create, list and delete API keys; works while the service runs')
+const keys = program.command('keys').description('create, list and delete API keys')
 
 keys
   .command('create')
-  .description('create an API key and show its value, once')
+  .description('create an API key and print it, once')
   .requiredOption('--name <name>', 'what the key is for')
-  .option('--scopes <scopes>', 'limit it to scopes, separated by commas')
-  .option('--expires-in <time>', 'end it after a time such as 12h or 90d')
-  .option('--account <id>', 'the account, where there are several')
-  .option('--json', 'print JSON')
+  .option('--scopes <scopes>', 'limit the key to these scopes (comma-separated)')
+  .option('--expires-in <time>', 'let the key expire after a time, such as 12h or 90d')
+  .option(...accountOption)
+  .option(...jsonOption)
   .action(async (options) => (await import('./commands/keys.ts')).createKey(options))
 
 keys
   .command('list')
   .description('list API keys')
-  .option('--account <id>', 'the account, where there are several')
-  .option('--json', 'print JSON')
+  .option(...accountOption)
+  .option(...jsonOption)
   .action(async (options) => (await import('./commands/keys.ts')).listKeys(options))
 
 keys
   .command('delete')
-  .description('delete an API key; it is refused from then on')
-  .argument('<id>', 'the id that `keys list` shows')
-  .option('--account <id>', 'the account, where there are several')
+  .description('delete an API key; requests with it are refused from then on')
+  .argument('<id>', "the key's id, from `keys list`")
+  .option(...accountOption)
   .action(async (id, options) => (await import('./commands/keys.ts')).deleteKey(id, options))
 
 const accounts = program.command('accounts').description('create and list accounts')
@@ -64,53 +67,53 @@ const accounts = program.command('accounts').description('create and list accoun
 accounts
   .command('create')
   .description('create an account')
-  .requiredOption('--name <name>', 'what it is called')
+  .requiredOption('--name <name>', 'its display name')
   .option('--scopes', 'let its API keys be limited to scopes')
-  .option('--json', 'print JSON')
+  .option(...jsonOption)
   .action(async (options) => (await import('./commands/accounts.ts')).createAccount(options))
 
 accounts
   .command('list')
   .description('list accounts')
-  .option('--json', 'print JSON')
+  .option(...jsonOption)
   .action(async (options) => (await import('./commands/accounts.ts')).listAccounts(options))
 
-const users = program.command('users').description('list users, and let them in without a password')
+const users = program.command('users').description('list users and create sign-in links')
 
 users
   .command('list')
   .description('list the users of an account')
-  .option('--account <id>', 'the account, where there are several')
-  .option('--json', 'print JSON')
-  .action(async (options) => (await import('./commands/users.ts')).listUsers(options))
+  .option(...accountOption)
+  .option(...jsonOption)
+  .action(async (options) => (await import('./commands/accounts.ts')).listUsers(options))
 
 users
   .command('sign-in-link')
-  .description('print a link that signs a user in, once: for whoever has forgotten the password')
-  .option('--email <email>', 'the user; the owner of the account unless given')
-  .option('--account <id>', 'the account, where there are several')
-  .option('--json', 'print JSON')
-  .action(async (options) => (await import('./commands/users.ts')).makeSignInLink(options))
+  .description('print a link that signs a user in once, for a forgotten password')
+  .option('--email <email>', "the user; defaults to the account's owner")
+  .option(...accountOption)
+  .option(...jsonOption)
+  .action(async (options) => (await import('./commands/accounts.ts')).createSignInLink(options))
 
 program
   .command('rotate-encryption-key')
-  .description('encrypt everything that is stored encrypted with a new key; works while the service runs')
+  .description('re-encrypt all encrypted data with a new key; the service may be running')
   .action(async () => (await import('./commands/rotate-encryption-key.ts')).rotateEncryptionKey())
 
 program
   .command('backup')
-  .description('write the store and its encryption key to one file, as they are now; works while the service runs')
-  .argument('<file>', 'the file to make')
-  .option('--without-key', 'leave the encryption key out of it')
-  .option('--overwrite', 'put it in the place of a file that is there')
+  .description('write a snapshot of the store and its encryption key to one file; the service may be running')
+  .argument('<file>', 'the file to create')
+  .option('--without-key', 'leave out the encryption key')
+  .option('--overwrite', 'replace the file if it exists')
   .action(async (file, options) => (await import('./commands/backup.ts')).backup(file, options))
 
 program
   .command('restore')
-  .description('put a backup into the data directory; nothing may run on that meanwhile')
-  .argument('<file>', 'what `backup` has made')
-  .option('--replace', 'put it in the place of the store that is there, which is kept beside it')
+  .description('restore a backup into the data directory; stop the service first')
+  .argument('<file>', 'a file that `backup` has written')
+  .option('--replace', 'replace the present store, which is kept under another name')
   .action(async (file, options) => (await import('./commands/restore.ts')).restore(file, options))
 
-const { exitWithError: explained } = await import('./commands/exit-with-error.ts')
-await explained(() => program.parseAsync())
+const { exitOnError } = await import('./commands/output.ts')
+await exitOnError(() => program.parseAsync())

@@ -1,46 +1,102 @@
-/** `accounts create` and `accounts list`, and which account a command means. */
+/** The commands `accounts` and `users`, and the account that a command is about. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Administration, openAdministration } from '../app.ts'
+import { type Config, readConfig } from '../config.ts'
+import { urlOf } from '../contract/listener.ts'
 import type { Account, Accounts } from '../domain/accounts/accounts.ts'
+import type { User } from '../domain/accounts/user.ts'
+import type { Users } from '../domain/accounts/users.ts'
+import { operator } from '../domain/audit-log/audit-log.ts'
 import { nameError } from '../domain/display-names.ts'
-import { withAdministration } from './administration.ts'
-import { CommandError } from './exit-with-error.ts'
-import { print, table } from './print.ts'
+import { CommandError, print, table } from './output.ts'
+
+export interface AccountOptions {
+  account?: string
+  json?: boolean
+}
+
+/** Opens the store for as long as `act` takes. */
+export async function withAdministration(
+  act: (administration: Administration, config: Config) => Promise<void>,
+): Promise<void> {
+  const config = readConfig(process.env)
+  const isNew = config.DATABASE_URL === undefined && !existsSync(join(config.DATA_DIR, 'service.db'))
+  const administration = await openAdministration(config)
+  // A forgotten DATA_DIR would otherwise go unnoticed.
+  if (isNew) process.stderr.write(`Created a new store in ${config.DATA_DIR}.\n`)
+  await act(administration, config).finally(() => administration.close())
+}
 
 export async function createAccount(options: { name: string; scopes?: boolean; json?: boolean }): Promise<void> {
-  const name = nameOf(options.name)
-  await withAdministration(async ({ accounts, links, linkUrl }) => {
+  const name = parseName(options.name)
+  await withAdministration(async ({ accounts, links }, config) => {
     const account = await accounts.create({ name, scopesEnabled: options.scopes ?? false })
     const token = await links.createWelcomeLink(account.id)
-    const welcomeUrl = token === undefined ? null : linkUrl(token)
-    if (options.json) return print(JSON.stringify({ ...shown(account), welcomeUrl }))
+    const welcomeUrl = token === undefined ? null : linkUrl(config, token)
+    if (options.json) return print(JSON.stringify({ ...toRow(account), welcomeUrl }))
     print(`Created the account "${account.name}": ${account.id}`)
-    print(`This link makes whoever opens it its owner. It works once, within a day:\n  ${welcomeUrl}`)
+    print(`Its owner signs up with this link, which works once, within a day:\n  ${welcomeUrl}`)
   })
 }
 
 export async function listAccounts(options: { json?: boolean }): Promise<void> {
   await withAdministration(async ({ accounts }) => {
-    const found = (await accounts.list()).map(shown)
-    print(options.json ? JSON.stringify(found) : table(found))
+    const rows = (await accounts.list()).map(toRow)
+    print(options.json ? JSON.stringify(rows) : table(rows))
   })
 }
 
-/** What `--name` says. */
-export function nameOf(option: string): string {
+function toRow({ id, name, scopesEnabled, createdAt }: Account) {
+  return { id, name, scopesEnabled, createdAt: new Date(createdAt).toISOString() }
+}
+
+export async function listUsers(options: AccountOptions): Promise<void> {
+  await withAdministration(async ({ accounts, users }) => {
+    const rows = (await users.list(await findAccountId(accounts, options.account))).map(toUserRow)
+    print(options.json ? JSON.stringify(rows) : table(rows))
+  })
+}
+
+export async function createSignInLink(options: AccountOptions & { email?: string }): Promise<void> {
+  await withAdministration(async ({ accounts, users, links }, config) => {
+    const accountId = await findAccountId(accounts, options.account)
+    const user = await findUser(users, accountId, options.email ?? (await accounts.findOwnerId(accountId)))
+    const url = linkUrl(config, await links.createSignInLink(user, operator))
+    if (options.json) return print(JSON.stringify({ user: toUserRow(user), url }))
+    print(`${url}\n\nThis link signs in "${user.name}". It works once, within a day.`)
+  })
+}
+
+/** @param emailOrId the user's e-mail address or id. */
+async function findUser(users: Users, accountId: string, emailOrId: string): Promise<User> {
+  const email = emailOrId.trim().toLowerCase()
+  const user = (await users.list(accountId)).find((each) => each.id === emailOrId || each.email === email)
+  if (user) return user
+  throw new CommandError(`This account has no user with the e-mail ${emailOrId}. \`users list\` shows its users.`)
+}
+
+function toUserRow({ id, name, email, role, lastSignedInAt }: User) {
+  const signedIn = lastSignedInAt === null ? null : new Date(lastSignedInAt).toISOString()
+  return { id, name, email, role, lastSignedInAt: signedIn }
+}
+
+function linkUrl({ DASHBOARD_URL, DASHBOARD_PORT, HOST }: Config, token: string): string {
+  return `${DASHBOARD_URL ?? urlOf(HOST, DASHBOARD_PORT)}/links/${token}`
+}
+
+export function parseName(option: string): string {
   const name = option.trim()
-  const fault = nameError(name)
-  if (fault) throw new CommandError(`--name is no name: ${fault}`)
+  const error = nameError(name)
+  if (error) throw new CommandError(`--name is invalid: ${error}`)
   return name
 }
 
-/** The account that was named, or the only one there is. */
-export async function accountOf(accounts: Accounts, id: string | undefined): Promise<string> {
+/** The account with the id or, without one, the only account. */
+export async function findAccountId(accounts: Accounts, id: string | undefined): Promise<string> {
   const all = await accounts.list()
   const found = id === undefined && all.length === 1 ? all[0] : all.find((account) => account.id === id?.toLowerCase())
   if (found) return found.id
-  if (id !== undefined) throw new CommandError(`There is no account ${id}; \`accounts list\` shows them.`)
-  throw new CommandError('There are several accounts: say which with --account ID; `accounts list` shows them.')
-}
-
-function shown({ id, name, scopesEnabled, createdAt }: Account) {
-  return { id, name, scopesEnabled, createdAt: new Date(createdAt).toISOString() }
+  if (id !== undefined) throw new CommandError(`There is no account ${id}. \`accounts list\` shows the ids.`)
+  throw new CommandError('There are several accounts: name one with --account ID. `accounts list` shows the ids.')
 }

@@ -1,4 +1,4 @@
-/** `backup FILE`: writes the store and its encryption key to one file, beside a service that runs. */
+/** `backup FILE`: writes a snapshot of the embedded store and its encryption key to one file. */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Config, readConfig } from '../config.ts'
@@ -9,25 +9,23 @@ import { keyFilePath } from '../storage/key-file.ts'
 import { BackupError, readBackupMetadata, writeBackup } from '../storage/sqlite/sqlite-backup.ts'
 import { connect } from '../storage/sqlite/sqlite-connection.ts'
 import { type Inspection, inspectSqliteStore } from '../storage/sqlite/sqlite-inspection.ts'
-import { sealedIn } from './doctor/encryption-key.ts'
-import { sizeOf } from './doctor/finding.ts'
-import { CommandError } from './exit-with-error.ts'
-import { refusePostgres } from './postgres-backup.ts'
-import { print } from './print.ts'
+import { findEncryptedColumns } from './doctor/encryption-key.ts'
+import { formatBytes } from './doctor/finding.ts'
+import { CommandError, print } from './output.ts'
 
-export interface BackupCall {
+export interface BackupOptions {
   withoutKey?: boolean
   overwrite?: boolean
 }
 
 export async function backup(
   file: string,
-  { withoutKey = false, overwrite = false }: BackupCall,
+  { withoutKey = false, overwrite = false }: BackupOptions,
   environment: NodeJS.ProcessEnv = process.env,
 ): Promise<void> {
   refusePostgres(environment)
   const config = readConfig(environment)
-  const inspection = await openedStore(config)
+  const inspection = await openStore(config)
   const target = resolve(file)
   const keyPath = keyFilePath(config.DATA_DIR)
   const hasKey = !config.ENCRYPTION_KEY && !withoutKey && existsSync(keyPath)
@@ -40,50 +38,58 @@ export async function backup(
   } finally {
     inspection.close()
   }
-  print(`Backed up ${inspection.path} to ${target} (${sizeOf(statSync(target).size)}).`)
-  print(ofKey(config, hasKey, withoutKey))
+  print(`Backed up ${inspection.path} to ${target} (${formatBytes(statSync(target).size)}).`)
+  print(keyNote(config, hasKey, withoutKey))
 }
 
-async function openedStore({ DATA_DIR }: Config): Promise<Inspection> {
+/** @throws {CommandError} */
+export function refusePostgres({ DATABASE_URL }: NodeJS.ProcessEnv): void {
+  if (!DATABASE_URL) return
+  throw new CommandError(
+    [
+      'DATABASE_URL is set: this command is for the embedded store. Back up PostgreSQL with its own tools, such as',
+      `\`pg_dump --format=custom --schema='execution_service*' --file=FILE "$DATABASE_URL"\` and`,
+      '`pg_restore --clean --if-exists --dbname="$DATABASE_URL" FILE` while all processes are stopped,',
+      'or pg_basebackup with WAL archiving. Keep the encryption key apart from the backup.',
+    ].join('\n'),
+  )
+}
+
+async function openStore({ DATA_DIR }: Config): Promise<Inspection> {
   const inspection = await inspectSqliteStore(DATA_DIR)
-  if (!inspection) throw new CommandError(`There is no store in ${DATA_DIR}: set DATA_DIR to the service's.`)
+  if (!inspection) throw new CommandError(`There is no store in ${DATA_DIR}: set DATA_DIR to the service's directory.`)
   const { newer } = inspection.schema
   if (newer.length === 0) return inspection
   inspection.close()
   throw new CommandError('The store was written by a newer version of this service: back it up with that version.')
 }
 
-/** It is whole, and the installation's keys open what it holds; whoever keeps them elsewhere may call this without. */
+/** Checks that the copy is intact and, with a config, that the installation's keys decrypt its values. */
 async function verify(draft: string, { path, schema }: Inspection, config: Config | undefined): Promise<void> {
   try {
     readBackupMetadata(draft)
   } catch (error) {
     if (!(error instanceof BackupError)) throw error
-    throw new CommandError(
-      `What was copied of ${path} is not whole, and was not kept: look for the fault by \`doctor\`.`,
-    )
+    throw new CommandError(`The copy of ${path} is damaged and was deleted: check the store with \`doctor\`.`)
   }
   if (!config) return
   const { tx, database } = connect(draft, { readOnly: true })
   try {
-    const columns = await sealedIn({ read: tx, schema })
+    const columns = await findEncryptedColumns({ read: tx, schema })
     if (columns.length > 0) await decryptLatest(tx, new Encryption(await openKeyRing(config)), columns)
   } catch (error) {
     if (!(error instanceof DecryptionError)) throw error
     throw new CommandError(
-      `The installation's key does not open what ${path} holds: put the right one there, or call this with --without-key.`,
+      `The installation's key does not decrypt the values in ${path}: restore the right key, or use --without-key.`,
     )
   } finally {
     database.close()
   }
 }
 
-function ofKey({ ENCRYPTION_KEY, DATA_DIR }: Config, hasKey: boolean, withoutKey: boolean): string {
-  if (hasKey)
-    return 'The encryption key is in it: whoever reads this file reads everything. Keep it as safe as DATA_DIR.'
-  const without = 'is not in it; without it, secrets and browser contexts are lost. Keep it, apart from this file.'
-  if (ENCRYPTION_KEY) return `The encryption key, which ENCRYPTION_KEY holds, ${without}`
-  return withoutKey
-    ? `The encryption key, which ${keyFilePath(DATA_DIR)} holds, ${without}`
-    : 'There is no encryption key yet, because nothing is encrypted.'
+function keyNote({ ENCRYPTION_KEY, DATA_DIR }: Config, hasKey: boolean, withoutKey: boolean): string {
+  if (hasKey) return 'It contains the encryption key: its reader can decrypt everything. Keep it as safe as DATA_DIR.'
+  if (!ENCRYPTION_KEY && !withoutKey) return 'There is no encryption key yet, because nothing is encrypted.'
+  const place = ENCRYPTION_KEY ? 'ENCRYPTION_KEY' : keyFilePath(DATA_DIR)
+  return `It does not contain the encryption key (${place}). Back that up separately: secrets and browser contexts are lost without it.`
 }

@@ -1,69 +1,61 @@
-/** `keys create`, `keys list` and `keys delete`. */
+/** The commands `keys create`, `keys list` and `keys delete`. */
 import type { ApiKey } from '../domain/api-keys/api-key.ts'
 import { operator } from '../domain/audit-log/audit-log.ts'
-import { accountOf, nameOf } from './accounts.ts'
-import { withAdministration } from './administration.ts'
-import { CommandError } from './exit-with-error.ts'
-import { print, table } from './print.ts'
+import { type AccountOptions, findAccountId, parseName, withAdministration } from './accounts.ts'
+import { CommandError, print, table } from './output.ts'
 
-interface AccountOption {
-  account?: string
-}
-
-interface CreateOptions extends AccountOption {
+interface CreateOptions extends AccountOptions {
   name: string
   scopes?: string
   expiresIn?: string
-  json?: boolean
 }
 
 export async function createKey(options: CreateOptions): Promise<void> {
-  const name = nameOf(options.name)
-  const expiresAt = options.expiresIn === undefined ? null : Date.now() + millisecondsOf(options.expiresIn)
+  const name = parseName(options.name)
+  const expiresAt = options.expiresIn === undefined ? null : Date.now() + parseDuration(options.expiresIn)
   const scopes = options.scopes?.split(',').map((scope) => scope.trim()) ?? null
   await withAdministration(async ({ accounts, apiKeys }) => {
-    const accountId = await accountOf(accounts, options.account)
+    const accountId = await findAccountId(accounts, options.account)
     const userId = await accounts.findOwnerId(accountId)
     const key = await apiKeys.create({ accountId, userId, name, scopes, expiresAt }, operator)
-    if (options.json) return print(JSON.stringify({ id: key.id, value: key.value, ...shown(key) }))
+    if (options.json) return print(JSON.stringify({ id: key.id, value: key.value, ...toRow(key) }))
     print(key.value)
-    // Beside it, so that `$(… keys create --name ci)` is the value alone.
-    process.stderr.write(`\nThis is the value of "${key.name}". It is not shown again: store it now.\n`)
+    // On standard error, so that `$(… keys create --name ci)` is the value alone.
+    process.stderr.write(`\nThis is the API key "${key.name}". Copy it now: it won't be shown again.\n`)
   })
 }
 
-export async function listKeys(options: AccountOption & { json?: boolean }): Promise<void> {
+export async function listKeys(options: AccountOptions): Promise<void> {
   await withAdministration(async ({ accounts, apiKeys }) => {
-    const keys = await apiKeys.list(await accountOf(accounts, options.account))
-    if (options.json) return print(JSON.stringify(keys.map((key) => ({ id: key.id, ...shown(key) }))))
-    if (keys.length === 0) return print('There is no API key. Create one with `keys create --name NAME`.')
-    const rows = keys.map((key) => ({ id: key.id, ...shown(key), scopes: key.scopes?.join(',') ?? 'all' }))
-    print(table(rows))
+    const keys = await apiKeys.list(await findAccountId(accounts, options.account))
+    if (options.json) return print(JSON.stringify(keys.map((key) => ({ id: key.id, ...toRow(key) }))))
+    if (keys.length === 0) return print('No API keys. Create one with `keys create --name NAME`.')
+    print(table(keys.map((key) => ({ id: key.id, ...toRow(key), scopes: key.scopes?.join(',') ?? 'all' }))))
   })
 }
 
-export async function deleteKey(id: string, options: AccountOption): Promise<void> {
+export async function deleteKey(id: string, options: AccountOptions): Promise<void> {
   await withAdministration(async ({ accounts, apiKeys }) => {
-    const deleted = await apiKeys.delete(await accountOf(accounts, options.account), id.toLowerCase(), operator)
-    if (!deleted) throw new CommandError(`There is no API key with the id ${id}; \`keys list\` shows the ids.`)
-    print('Deleted. The key is refused from now on.')
+    const deleted = await apiKeys.delete(await findAccountId(accounts, options.account), id.toLowerCase(), operator)
+    if (!deleted) throw new CommandError(`There is no API key with the id ${id}. \`keys list\` shows the ids.`)
+    print('Deleted. Requests with this key are refused from now on.')
   })
 }
 
-function shown({ name, prefix, scopes, createdAt, lastUsedAt, expiresAt, expired }: ApiKey) {
-  const moment = (at: number | null) => (at === null ? null : new Date(at).toISOString())
-  const moments = { createdAt: moment(createdAt), lastUsedAt: moment(lastUsedAt), expiresAt: moment(expiresAt) }
-  return { name, prefix, scopes, ...moments, state: expired ? 'expired' : 'active' }
+function toRow({ name, prefix, scopes, createdAt, lastUsedAt, expiresAt, expired }: ApiKey) {
+  const time = (at: number | null) => (at === null ? null : new Date(at).toISOString())
+  const times = { createdAt: time(createdAt), lastUsedAt: time(lastUsedAt), expiresAt: time(expiresAt) }
+  return { name, prefix, scopes, ...times, state: expired ? 'expired' : 'active' }
 }
 
-const units: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
-const expiresInMillisecondsMax = 10 * 365 * 86_400_000
+const unitMilliseconds: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const durationMillisecondsMax = 10 * 365 * 86_400_000
 
-function millisecondsOf(time: string): number {
-  const [, amount, unit] = /^(\d{1,9})([smhd])$/.exec(time) ?? []
-  const milliseconds = Number(amount) * (units[unit ?? ''] ?? 0)
-  if (milliseconds > 0 && milliseconds <= expiresInMillisecondsMax) return milliseconds
+function parseDuration(text: string): number {
+  const [, amount, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
+  const milliseconds = Number(amount) * (unitMilliseconds[unit] ?? 0)
+  if (milliseconds > 0 && milliseconds <= durationMillisecondsMax) return milliseconds
   throw new CommandError(
-    `--expires-in is "${time}": give a number and s, m, h or d, such as 90d, of ten years at most.`,
+    `--expires-in "${text}" is invalid: use a number and s, m, h or d, such as 90d; at most ten years.`,
   )
 }

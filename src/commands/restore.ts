@@ -1,4 +1,4 @@
-/** `restore FILE`: makes what `backup` has written the store of a data directory that nobody uses. */
+/** `restore FILE`: restores a file of `backup` into a data directory that no process uses. */
 import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Config, readConfig } from '../config.ts'
@@ -15,9 +15,9 @@ import {
 } from '../storage/sqlite/sqlite-backup.ts'
 import { connect } from '../storage/sqlite/sqlite-connection.ts'
 import { replaceStore, storeExistsError, storePath } from '../storage/sqlite/sqlite-restore.ts'
-import { sealedIn } from './doctor/encryption-key.ts'
-import { refusePostgres } from './postgres-backup.ts'
-import { print } from './print.ts'
+import { refusePostgres } from './backup.ts'
+import { findEncryptedColumns } from './doctor/encryption-key.ts'
+import { print } from './output.ts'
 
 export async function restore(
   file: string,
@@ -30,12 +30,12 @@ export async function restore(
   const source = resolve(file)
   if (!replace && existsSync(storePath(directory))) throw storeExistsError(directory)
   const { madeAt, keyFile } = readBackupMetadata(source)
-  const from = await explainingSystem(directory, async () => {
+  const from = await explainSystemErrors(directory, async () => {
     mkdirSync(directory, { recursive: true, mode: 0o700 })
     return mkdtempSync(join(directory, 'restoring-'))
   })
   try {
-    const kept = await explainingSystem(directory, async () => {
+    const kept = await explainSystemErrors(directory, async () => {
       copyFileSync(source, storePath(from))
       chmodSync(storePath(from), 0o600)
       if (keyFile !== null) writeFileSync(keyFilePath(from), keyFile, { mode: 0o600, flush: true })
@@ -44,27 +44,27 @@ export async function restore(
       return replaceStore({ directory, from, replace })
     })
     print(`Restored the store as it was at ${new Date(madeAt).toISOString()} to ${directory}.`)
-    if (kept) print(`What was there before is in ${kept}; remove it when you do not need it any more.`)
+    if (kept) print(`The previous store is in ${kept}. Delete it when you no longer need it.`)
   } finally {
     rmSync(from, { recursive: true, force: true })
   }
 }
 
-/** The service will start with it: it is of this version or an earlier one, and the keys fit. */
+/** Checks that the service can start with it: its schema is not newer, and the keys decrypt its values. */
 async function verify(source: string, from: string, config: Config): Promise<void> {
   const { tx, database } = connect(storePath(from), { readOnly: true })
   try {
     const schema = await schemaDifference(tx.query)
     if (schema.newer.length > 0) {
-      throw new BackupError(`${source} was made by a newer version of this service: restore it with that version.`)
+      throw new BackupError(`${source} was written by a newer version of this service: restore it with that version.`)
     }
-    const columns = await sealedIn({ read: tx, schema })
+    const columns = await findEncryptedColumns({ read: tx, schema })
     if (columns.length === 0) return
     const keys = keysFor(source, from, config)
     await decryptLatest(tx, new Encryption(keys.ring), columns).catch((error: unknown) => {
       if (!(error instanceof DecryptionError)) throw error
       throw new BackupError(
-        `${keys.place} does not open what ${source} holds: put the key there that the store had when it was backed up.`,
+        `${keys.place} does not decrypt the values in ${source}: use the key that the store had when it was backed up.`,
       )
     })
   } finally {
@@ -72,7 +72,7 @@ async function verify(source: string, from: string, config: Config): Promise<voi
   }
 }
 
-/** Those that the service will use. */
+/** The keys that the service will use. */
 function keysFor(source: string, from: string, config: Config): { ring: KeyRing; place: string } {
   const { DATA_DIR, ENCRYPTION_KEY, ENCRYPTION_KEY_PREVIOUS } = config
   if (ENCRYPTION_KEY) {
@@ -82,16 +82,16 @@ function keysFor(source: string, from: string, config: Config): { ring: KeyRing;
   if (existsSync(restored)) return { ring: new KeyFile(restored), place: 'The key file in the backup' }
   if (existsSync(present)) return { ring: new KeyFile(present), place: present }
   throw new BackupError(
-    `${source} was made without the encryption key: put the key file at ${present}, or set ENCRYPTION_KEY, and call this again.`,
+    `${source} does not contain the encryption key: put the key file at ${present}, or set ENCRYPTION_KEY.`,
   )
 }
 
-/** A directory that is missing, not writable or full is the operator's to mend. */
-async function explainingSystem<Result>(directory: string, act: () => Promise<Result>): Promise<Result> {
+/** The operator can fix a directory that is not writable or full: explains instead of printing a stack. */
+async function explainSystemErrors<Result>(directory: string, act: () => Promise<Result>): Promise<Result> {
   try {
     return await act()
   } catch (error) {
     if (!isSystemError(error)) throw error
-    throw new BackupError(`${directory} cannot take the backup: ${error.message}. Nothing was changed.`)
+    throw new BackupError(`Restoring into ${directory} failed: ${error.message}. Nothing was changed.`)
   }
 }

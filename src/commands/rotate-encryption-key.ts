@@ -1,4 +1,4 @@
-/** `rotate-encryption-key`: makes a new key where there is a key file, and encrypts everything anew with the current one. */
+/** `rotate-encryption-key`: adds a key to the key file, if there is one, and re-encrypts everything with the newest key. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Config, readConfig } from '../config.ts'
 import { encryptedColumns } from '../domain/encrypted-columns.ts'
@@ -7,14 +7,10 @@ import { type Reencrypted, reencrypt } from '../storage/encrypted-columns.ts'
 import { keyRefreshMilliseconds } from '../storage/encryption-keys.ts'
 import { addKeyInTransaction, keyFilePath } from '../storage/key-file.ts'
 import { ignoreUnavailable } from '../storage/store.ts'
-import { CommandError } from './exit-with-error.ts'
-import { print } from './print.ts'
+import { CommandError, print } from './output.ts'
 
-/**
- * Until every process seals under the new key: the first second is the time in which they notice it, the second one is
- * for writing what was sealed just before.
- */
-const settlingMilliseconds = 2 * keyRefreshMilliseconds
+/** Processes reload the key file within one refresh interval; a second one lets writes under the old key finish. */
+const waitMilliseconds = 2 * keyRefreshMilliseconds
 
 export async function rotateEncryptionKey(): Promise<void> {
   const config = readConfig(process.env)
@@ -23,38 +19,41 @@ export async function rotateEncryptionKey(): Promise<void> {
     const encryption = await openEncryption(config, store, encryptedColumns)
     if (!config.ENCRYPTION_KEY) {
       await addKeyInTransaction(store, keyFilePath(config.DATA_DIR))
-      print('Made a new key. Waiting until every process uses it…')
-      await delay(settlingMilliseconds)
+      print('Created a new key. Waiting until every process uses it…')
+      await delay(waitMilliseconds)
     }
-    const resealed = await reencrypt(store, encryption, encryptedColumns)
-    // What stood there under the older keys is not to stay in the files; where others read all the time, it takes longer.
+    const result = await reencrypt(store, encryption, encryptedColumns)
+    // Removes the old ciphertext from the files. Skipped when other processes keep the store busy.
     await store.scrub().catch(ignoreUnavailable)
-    print(said(config, resealed))
-    if (resealed.failures.length > 0) throw new CommandError(complaint(resealed.failures))
+    print(summary(config, result))
+    if (result.failures.length > 0) throw new CommandError(failureList(result.failures))
   } finally {
     await store.close()
   }
 }
 
-function said(config: Config, { values }: Reencrypted): string {
-  const count = `Encrypted ${values} ${values === 1 ? 'value' : 'values'} anew.`
+function summary(config: Config, { values }: Reencrypted): string {
+  const count = `Re-encrypted ${values} ${values === 1 ? 'value' : 'values'}.`
   if (!config.ENCRYPTION_KEY) {
     const path = keyFilePath(config.DATA_DIR)
-    return `${count} The older keys stay in ${path}, for backups of the store that were made before: back up that file now.`
+    return `${count} Older keys stay in ${path}, because older backups of the store need them. Back up that file now.`
   }
-  if (values > 0) return `${count} ENCRYPTION_KEY_PREVIOUS is needed for backups of the store that were made before.`
+  if (values > 0) return `${count} Keep the keys of ENCRYPTION_KEY_PREVIOUS: older backups of the store need them.`
   return [
-    'Nothing was encrypted with an older key. To change the key: make one with `openssl rand -base64 32`, start all',
-    'processes anew with it as ENCRYPTION_KEY and with the present one in ENCRYPTION_KEY_PREVIOUS, and call this again.',
-    'To start them one after the other, do so first with the new key in ENCRYPTION_KEY_PREVIOUS.',
+    'Nothing is encrypted with an older key. To rotate the key:',
+    '  1. Create a key with `openssl rand -base64 32`.',
+    '  2. Restart all processes with it as ENCRYPTION_KEY and the present key in ENCRYPTION_KEY_PREVIOUS.',
+    '     To restart one at a time, first restart each with the new key in ENCRYPTION_KEY_PREVIOUS.',
+    '  3. Run this command again.',
   ].join('\n')
 }
 
-const refusedShownMax = 10
+const failuresShownMax = 10
 
-function complaint(refused: readonly string[]): string {
-  const shown = refused.slice(0, refusedShownMax).map((each) => `  ${each}`)
-  const more = refused.length > refusedShownMax ? [`  and ${refused.length - refusedShownMax} more`] : []
-  const head = `These do not open, and were left as they are (${refused.length}):`
-  return [head, ...shown, ...more].join('\n')
+function failureList(failures: readonly string[]): string {
+  const shown = failures.slice(0, failuresShownMax).map((each) => `  ${each}`)
+  const more = failures.length > failuresShownMax ? [`  and ${failures.length - failuresShownMax} more`] : []
+  return [`These values cannot be decrypted and were left unchanged (${failures.length}):`, ...shown, ...more].join(
+    '\n',
+  )
 }

@@ -1,28 +1,23 @@
-/** `npm start`: serves until it is told to stop. */
+/** `start` and `worker`: serve, or execute runs, until a stop signal. */
 import { fileURLToPath } from 'node:url'
-import { type Service, startService } from '../app.ts'
+import { type Service, startService, startWorker } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
 import { keyFilePath } from '../storage/key-file.ts'
-import { type Role, readRoles, type Surface, surfaces } from '../surfaces/roles.ts'
+import { type Addresses, type Role, readRoles, type Surface, surfaces } from '../surfaces/roles.ts'
 import { openLog } from '../telemetry/log.ts'
+import { findBrowser } from '../worker/browser/find-browser.ts'
 import { onStopSignal } from './stop-signal.ts'
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 
-interface StartOptions {
-  /** What this process does, as `readRoles` takes it; everything unless given. */
-  only?: string[]
-  /** Whether to say where everything is; it is in the log in any case. */
-  greet?: boolean
-}
-
-export async function start({ only = [], greet = true }: StartOptions = {}): Promise<void> {
+/** @param only the roles of this process, as `readRoles` takes them. */
+export async function start({ only }: { only: string[] }): Promise<void> {
   const roles = readRoles(only)
-  if (roles.size === 1 && roles.has('worker')) return (await import('./worker.ts')).worker({ managed: true })
+  if (roles.size === 1 && roles.has('worker')) return worker({ isManaged: true })
   const config = readConfig(process.env)
   const log = openLog(config)
   if (isBehindUnknownProxy(config, roles)) {
-    log.warn('a public address is set, but PROXY_HOPS is not: failed sign-ins of one reader count for all')
+    log.warn('a public address is set, but PROXY_HOPS is 0: failed sign-ins of all clients count as those of one')
   }
   const starting = startService(config, log, main, roles)
   onStopSignal(async () => {
@@ -32,75 +27,86 @@ export async function start({ only = [], greet = true }: StartOptions = {}): Pro
     log.flush()
   })
   const service = await starting
-  for (const guess of guessesOf(config, service, roles)) log.warn(guess)
-  if (greet) say(welcome(service, roles, config))
-  log.info({ roles: [...roles], ...addressesOf(service, roles) }, 'service ready')
+  const served = surfaceNames.filter((name) => roles.has(name))
+  for (const name of surfaceNames.filter((each) => each !== 'dashboard' && !roles.has(each))) {
+    const { title, url } = surfaces[name]
+    if (config[url] !== undefined) continue
+    log.warn(`${url} is not set, and another process serves the ${title}: links assume ${service[addressOf[name]]}`)
+  }
+  printForPeople(welcome(service, served, config))
+  const addresses = Object.fromEntries(
+    served.map((name) => [addressOf[name].replace(/Url$/, ''), service[addressOf[name]]]),
+  )
+  log.info({ roles: [...roles], ...addresses }, 'service ready')
 }
 
-const memberOf = {
+/** @param isManaged whether the worker listens on the management address; a service's own worker does not. */
+export async function worker({ isManaged = false } = {}): Promise<void> {
+  const config = readConfig(process.env)
+  const log = openLog(config)
+  const onFatal = (error: unknown) => {
+    log.fatal({ err: error }, 'worker cannot execute runs; exiting')
+    log.flush()
+    process.exit(1)
+  }
+  // A warning only: runs without a browser still work.
+  if (config.BROWSER_PATH) findBrowser(config.BROWSER_PATH).catch((error: Error) => log.warn(error.message))
+  const starting = startWorker(config, log, { isManaged, onFatal })
+  onStopSignal(async () => {
+    await (await starting).stop()
+    log.flush()
+  })
+  const { managementUrl } = await starting
+  if (managementUrl) printForPeople(addressLine('Management', `${managementUrl}/readyz`))
+}
+
+const addressOf = {
   dashboard: 'dashboardUrl',
   execution: 'executionUrl',
   'browser-context': 'browserContextUrl',
-} as const satisfies Record<Surface, keyof Service>
+} as const satisfies Record<Surface, keyof Addresses>
 
 const surfaceNames = Object.keys(surfaces) as Surface[]
 
-/** Of what this process serves. */
-function addressesOf(service: Service, roles: ReadonlySet<Role>): Record<string, string> {
-  const served = surfaceNames.filter((name) => roles.has(name))
-  return Object.fromEntries(served.map((name) => [memberOf[name].replace(/Url$/, ''), service[memberOf[name]]]))
-}
-
-/** A process that leaves a surface to another can only guess where that is. */
-function guessesOf(config: Config, service: Service, roles: ReadonlySet<Role>): string[] {
-  const linked = surfaceNames.filter((name) => name !== 'dashboard' && !roles.has(name))
-  return linked
-    .filter((name) => config[surfaces[name].url] === undefined)
-    .map((name) => {
-      const { title, url } = surfaces[name]
-      return `the ${title} is served elsewhere, and ${url} is not set: docs and commands say ${service[memberOf[name]]}`
-    })
-}
-
-/** By the addresses of what it serves: those of other processes are set where there is no proxy, too. */
+/** A public address of a served surface is set, as it is behind a proxy, but no proxy is trusted. */
 function isBehindUnknownProxy(config: Config, roles: ReadonlySet<Role>): boolean {
   const hasUrl = (name: Surface) => roles.has(name) && config[surfaces[name].url] !== undefined
   return config.PROXY_HOPS === 0 && surfaceNames.some(hasUrl)
 }
 
-function welcome(service: Service, roles: ReadonlySet<Role>, config: Config): string {
+function addressLine(title: string, url: string): string {
+  return `${title.padEnd(21)}${url}`
+}
+
+function welcome(service: Service, served: readonly Surface[], config: Config): string {
   const { firstAccount, welcomeUrl, executionUrl, managementUrl } = service
-  const served = surfaceNames.filter((name) => roles.has(name))
-  const line = (title: string, url: string) => `${title.padEnd(21)}${url}`
-  const docs = served[0] && `${service[memberOf[served[0]]]}/docs/`
-  const addresses = [
-    ...served.map((name) => line(surfaces[name].title, service[memberOf[name]])),
-    line('Management', `${managementUrl}/readyz`),
-    ...(docs ? [line('Docs', docs)] : []),
-  ]
+  const addresses = served.map((name) => addressLine(surfaces[name].title, service[addressOf[name]]))
+  addresses.push(addressLine('Management', `${managementUrl}/readyz`))
+  if (served[0]) addresses.push(addressLine('Docs', `${service[addressOf[served[0]]]}/docs/`))
   if (!welcomeUrl) return addresses.join('\n')
   return [
-    ...(firstAccount ? [`First start: made ${madeFirst(config)} and the account "${firstAccount.name}".`, ''] : []),
+    ...(firstAccount ? [`First start: created ${created(config)} and the account "${firstAccount.name}".`, ''] : []),
     ...addresses,
     '',
-    'Nobody can sign in to the dashboard yet. This link works once, within a day; it makes you its owner:',
+    'Open this link to set up your sign-in. It works once, within a day:',
     `  ${welcomeUrl}`,
     '',
-    'Create an API key there, and queue a run with it:',
+    'Then create an API key in the dashboard, and queue a run with it:',
     `  curl -X PUT ${executionUrl}/v1/execution/queue-remote/count-words \\`,
     "    -H 'Authorization: Bearer <API_KEY>' -H 'Content-Type: application/json' -H 'Prefer: wait=10' \\",
     `    -d '{"variableData": {"path": "README.md"}}'`,
   ].join('\n')
 }
 
-function madeFirst({ DATABASE_URL, DATA_DIR, ENCRYPTION_KEY }: Config): string {
-  if (DATABASE_URL === undefined) return `the store in ${DATA_DIR},${ENCRYPTION_KEY ? '' : ' its encryption key,'}`
+/** What the first start created. */
+function created({ DATABASE_URL, DATA_DIR, ENCRYPTION_KEY }: Config): string {
+  if (DATABASE_URL === undefined) return `the store in ${DATA_DIR}${ENCRYPTION_KEY ? '' : ', its encryption key'}`
   const tables = 'the tables in the database of DATABASE_URL'
   if (ENCRYPTION_KEY) return tables
   return `${tables}, the encryption key in ${keyFilePath(DATA_DIR)}, which all other machines need as ENCRYPTION_KEY,`
 }
 
-/** For people; the logs go to standard output. */
-function say(text: string): void {
+/** Standard output is for the log. */
+function printForPeople(text: string): void {
   process.stderr.write(`${text}\n`)
 }

@@ -1,9 +1,9 @@
-/** How a command that serves until it is told to stop is told. */
+/** Stops a long-running command on SIGINT, SIGTERM or the end of the process that started it. */
 
-/** One press of Ctrl-C arrives more than once: from the terminal, and from npm or whatever else started the process. */
-const oneSignalMilliseconds = 1000
+/** One Ctrl-C may arrive twice within this time: from the terminal, and passed on by npm. */
+const repeatMilliseconds = 1000
 
-/** Calls `stop` at the first SIGINT or SIGTERM and ends the process after it; one that comes later ends it at once. */
+/** Calls `stop` at the first signal and exits after it. A later signal exits at once. */
 export function onStopSignal(stop: () => Promise<void>): void {
   let stoppingSince: number | undefined
   const begin = () => {
@@ -18,15 +18,15 @@ export function onStopSignal(stop: () => Promise<void>): void {
     )
   }
   const onSignal = (signal: NodeJS.Signals) => {
-    // The process that has started this one passes on what it was told, which may be late: that is no second time.
+    // The parent process may pass on the signal of the same Ctrl-C late: that is not a second one.
     const isPassedOn = signal === 'SIGTERM' && process.connected
-    const isLater = stoppingSince !== undefined && performance.now() - stoppingSince > oneSignalMilliseconds
-    if (isLater && !isPassedOn) process.exit(1)
+    const isSecond = stoppingSince !== undefined && performance.now() - stoppingSince > repeatMilliseconds
+    if (isSecond && !isPassedOn) process.exit(1)
     begin()
   }
   process.on('SIGINT', onSignal)
   process.on('SIGTERM', onSignal)
-  // What was started by another process ends with it, also when that has ended already.
+  // The parent may have ended already.
   if (process.connected === false) return begin()
   process.once('disconnect', begin)
 }

@@ -1,33 +1,40 @@
-/** What a process of the service may do. Without a choice, one process does everything. */
+/** The roles that a process of the service may have. By default, one process has all of them. */
 
 export const roles = ['execution', 'browser-context', 'dashboard', 'worker'] as const
 
 export type Role = (typeof roles)[number]
 
-/** A role that is served on a port of its own. */
+/** A role that listens on a port. */
 export type Surface = Exclude<Role, 'worker'>
 
-/** What each surface is called, and the settings that say where it is. */
+/** Each surface's title, and the settings of its port and public address. */
 export const surfaces = {
   dashboard: { title: 'Dashboard', port: 'DASHBOARD_PORT', url: 'DASHBOARD_URL' },
   execution: { title: 'Execution API', port: 'EXECUTION_PORT', url: 'EXECUTION_URL' },
   'browser-context': { title: 'Browser Context API', port: 'BROWSER_CONTEXT_PORT', url: 'BROWSER_CONTEXT_URL' },
 } as const satisfies Record<Surface, object>
 
-/** A role that does not exist; the message says which there are. */
+/** Where readers of pages and docs reach each surface, whichever process serves it. */
+export interface Addresses {
+  dashboardUrl: string
+  executionUrl: string
+  browserContextUrl: string
+}
+
+/** An unknown role; the message lists the known ones. */
 export class RoleError extends Error {}
 
 /**
- * @param named roles as they are given on the command line, each for itself or several with commas; none for all.
+ * @param lists values of `--only`, each a role or several separated by commas; none for all roles.
  * @throws {RoleError}
  */
-export function readRoles(named: readonly string[]): ReadonlySet<Role> {
-  if (named.length === 0) return new Set(roles)
-  return new Set(named.flatMap((words) => words.split(',')).map(roleOf))
+export function readRoles(lists: readonly string[]): ReadonlySet<Role> {
+  if (lists.length === 0) return new Set(roles)
+  return new Set(lists.flatMap((list) => list.split(',')).map(parseRole))
 }
 
-function roleOf(word: string): Role {
-  const role = roles.find((each) => each === word.trim())
+function parseRole(text: string): Role {
+  const role = roles.find((each) => each === text.trim())
   if (role) return role
-  throw new RoleError(`--only names "${word}", which is no role: name some of ${roles.join(', ')}.`)
+  throw new RoleError(`Unknown role "${text}" in --only. The roles are ${roles.join(', ')}.`)
 }

@@ -10,214 +10,212 @@ import type { Workflows } from '../domain/workflows/workflows.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Transaction } from '../storage/store.ts'
 import { AttemptBrowser, type AttemptBrowserDependencies } from './attempt-browser.ts'
-import type { ExecutorEvent, ExecutorMessage, ExecutorProcess } from './executor-process.ts'
-import { Reporter, untilAvailable } from './reporter.ts'
-import type { AttemptEnd, AttemptWatch, WatchedStep } from './watch.ts'
+import type { AttemptEnd, AttemptObserver, ObservedStep } from './attempt-observer.ts'
+import type { AttemptChannel, ExecutorEvent, ExecutorProcess } from './executor-process.ts'
+import { Reporter, retryUntilAvailable } from './reporter.ts'
 
-/** Why an attempt is made to end. */
+/** Why an attempt is ended from outside. */
 type Interruption = 'timeLimit' | 'cancelled' | 'workerStopped' | 'leaseLost'
 
 const abortMessages: Record<Interruption, string> = {
-  timeLimit: "The attempt has reached the workflow's time limit.",
+  timeLimit: "The attempt reached the workflow's time limit.",
   cancelled: 'The run was cancelled.',
   workerStopped: 'The worker is stopping.',
-  leaseLost: 'The worker has lost the run to another.',
+  leaseLost: "The worker lost the run's lease.",
 }
+
+type EndEvent = Extract<ExecutorEvent, { type: 'returned' | 'threw' | 'exited' }>
+type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type: Type }>
 
 export interface AttemptDependencies {
   queue: RunQueue
   encryption: Encryption
   workflows: Workflows
-  /** How long a workflow has, after its AbortSignal, before its process is ended. */
+  /** Time between a workflow's AbortSignal and the end of its process. */
   abortGraceSeconds: number
   browser: AttemptBrowserDependencies
 }
 
 export class Attempt {
-  readonly #parts: AttemptDependencies
+  readonly #dependencies: AttemptDependencies
   readonly #claim: Claim
   readonly #executor: ExecutorProcess
   readonly #reporter: Reporter
   readonly #redact: <Value>(value: Value) => Value
   readonly #secrets: Secrets
   readonly #browser: AttemptBrowser
-  readonly #watch: Required<AttemptWatch>
+  readonly #observer: Required<AttemptObserver>
   readonly #timers: NodeJS.Timeout[] = []
-  #spoken: ExecutorMessage | undefined
+  #channel: AttemptChannel | undefined
   #artifactWrites = 0
   #interruption: Interruption | undefined
-  #end: (outcome: Outcome | 'lost') => void = () => {}
-  /** Whether the executor may serve another attempt. */
+  #end: (outcome: Outcome | 'leaseLost') => void = () => {}
+  /** Whether the executor may run another attempt. */
   reusable = false
-  /** Once it is written down; or that it will not be. */
+  /** Set when `execute` has resolved. */
   end: AttemptEnd
 
-  constructor(parts: AttemptDependencies, claim: Claim, executor: ExecutorProcess, watch: Required<AttemptWatch>) {
-    this.#parts = parts
-    this.#watch = watch
+  constructor(
+    dependencies: AttemptDependencies,
+    claim: Claim,
+    executor: ExecutorProcess,
+    observer: Required<AttemptObserver>,
+  ) {
+    this.#dependencies = dependencies
+    this.#observer = observer
     this.#claim = claim
     this.#executor = executor
-    this.#secrets = this.#openSecrets()
+    this.#secrets = this.#decryptSecrets()
     this.#redact = createRedactor(this.#secrets)
-    this.#browser = new AttemptBrowser(parts.browser, claim, this.#secrets)
+    this.#browser = new AttemptBrowser(dependencies.browser, claim, this.#secrets)
+    // Looked up at each call: the browser replaces its redactor when it learns of cookies.
     const redact = <Value>(value: Value) => this.#browser.redact(value)
-    this.#reporter = new Reporter(parts.queue, claim, redact, () => this.interrupt('leaseLost'))
+    this.#reporter = new Reporter(dependencies.queue, claim, redact, () => this.interrupt('leaseLost'))
   }
 
-  /** Executes the attempt and writes down how it ended; returns false when that was not possible, the lease being lost. */
+  /** Executes the attempt and stores its outcome; returns false when the lease was lost before that. */
   async execute(): Promise<boolean> {
-    const workflow = this.#parts.workflows.get(this.#claim.workflowId)
+    const workflow = this.#dependencies.workflows.get(this.#claim.workflowId)
     if (!workflow) throw new Error(`A run of workflow ${this.#claim.workflowId} was claimed without its definition.`)
-    const outcome = await this.#outcome(workflow.timeLimitSeconds)
+    const outcome = await this.#run(workflow.timeLimitSeconds)
     for (const timer of this.#timers) clearTimeout(timer)
     this.#browser.release()
-    const settled = outcome !== 'lost' && (await this.#settle(outcome, workflow.retry))
-    this.end = settled ? outcome : { kind: 'leaseLost' }
-    return settled
+    const completed = outcome !== 'leaseLost' && (await this.#complete(outcome, workflow.retry))
+    this.end = completed ? outcome : { kind: 'leaseLost' }
+    return completed
   }
 
-  /** Makes the attempt end: its AbortSignal first, its process after the time of grace. */
+  /** Ends the attempt: aborts its signal now, and ends its process after the grace period. */
   interrupt(why: Interruption): void {
-    // A later cause does not prolong the grace of the first.
+    // A second cause does not extend the grace period of the first.
     if (this.#interruption) return
     this.#interruption = why
-    if (why === 'leaseLost') return this.#end('lost')
-    this.#spoken?.abort(abortMessages[why])
-    const grace = () => this.#end(this.#interrupted(why))
-    this.#timers.push(setTimeout(grace, this.#parts.abortGraceSeconds * 1000))
+    if (why === 'leaseLost') return this.#end('leaseLost')
+    this.#channel?.abort(abortMessages[why])
+    const grace = () => this.#end(this.#interruptedOutcome(why))
+    this.#timers.push(setTimeout(grace, this.#dependencies.abortGraceSeconds * 1000))
   }
 
-  #outcome(timeLimitSeconds: number): Promise<Outcome | 'lost'> {
+  #run(timeLimitSeconds: number): Promise<Outcome | 'leaseLost'> {
     return new Promise((resolve) => {
       this.#end = resolve
-      const steps = this.#claim.steps.map(({ name, value }) => [name, this.#openStep(name, value)])
+      const { workflowId, runId, attempt: runAttempt, variables, hold, persistContext } = this.#claim
+      const steps = this.#claim.steps.map(({ name, value }) => [name, this.#decryptStep(name, value)])
       const start = {
-        workflowId: this.#claim.workflowId,
-        runId: this.#claim.runId,
-        runAttempt: this.#claim.attempt,
-        variables: insertSecrets(this.#claim.variables, this.#secrets),
+        workflowId,
+        runId,
+        runAttempt,
+        variables: insertSecrets(variables, this.#secrets),
         steps: Object.fromEntries(steps),
-        tellsState: this.#claim.hold ? this.#claim.persistContext : ('never' as const),
+        captureState: hold ? persistContext : ('never' as const),
       }
-      this.#spoken = this.#executor.start(start, (heard) => this.#hear(heard))
-      this.#watch.started()
+      this.#channel = this.#executor.start(start, (event) => this.#onEvent(event))
+      this.#observer.started()
       this.#timers.push(setTimeout(() => this.interrupt('timeLimit'), timeLimitSeconds * 1000))
     })
   }
 
-  #hear(heard: ExecutorEvent): void {
-    switch (heard.type) {
+  #onEvent(event: ExecutorEvent): void {
+    switch (event.type) {
       case 'log':
-        return this.#reporter.add(heard.at, 'log', { level: heard.level, message: heard.message })
+        return this.#reporter.add(event.at, 'log', { level: event.level, message: event.message })
       case 'progress':
-        return this.#reporter.add(heard.at, 'progress', { percent: heard.percent, message: heard.message })
+        return this.#reporter.add(event.at, 'progress', { percent: event.percent, message: event.message })
       case 'step':
-        this.#watchStep(heard.name, heard.state, heard.at)
-        return this.#reporter.add(heard.at, 'step', { name: heard.name, state: heard.state })
+        this.#observeStep(event.name, event.state, event.at)
+        return this.#reporter.add(event.at, 'step', { name: event.name, state: event.state })
       case 'stepFinished':
-        return void this.#keepStep(heard).catch(() => this.interrupt('leaseLost'))
+        return void this.#saveStep(event).catch(() => this.interrupt('leaseLost'))
       case 'artifact':
-        return void this.#keepArtifact(heard).catch(() => this.interrupt('leaseLost'))
-      case 'browserWanted': {
-        const answered = this.#browser.provide()
-        this.#watch.browserWanted(answered)
-        return void answered.then((answer) => this.#spoken?.answer(answer))
+        return void this.#saveArtifact(event).catch(() => this.interrupt('leaseLost'))
+      case 'browserRequested': {
+        const reply = this.#browser.provide()
+        this.#observer.browserRequested(reply)
+        return void reply.then((message) => this.#channel?.reply(message))
       }
       default:
-        if (heard.type !== 'exited') this.#browser.take(heard.state)
-        this.#end(this.#interruption ? this.#interrupted(this.#interruption, heard) : this.#finished(heard))
+        if (event.type !== 'exited') this.#browser.capture(event.state)
+        this.#end(this.#interruption ? this.#interruptedOutcome(this.#interruption, event) : this.#outcome(event))
     }
   }
 
-  #watchStep(name: string, state: WatchedStep['state'], at: number): void {
-    this.#watch.step({ name: this.#browser.redact(name), state, at })
+  #observeStep(name: string, state: ObservedStep['state'], at: number): void {
+    this.#observer.step({ name: this.#browser.redact(name), state, at })
   }
 
-  /** The outcome of an attempt that ended by itself. */
-  #finished(heard: Extract<ExecutorEvent, { type: 'returned' | 'threw' | 'exited' }>): Outcome {
-    if (heard.type === 'threw') {
-      const error = this.#browser.redact({ name: heard.name, message: heard.message })
-      return { kind: 'failed', reason: 'workflowFailed', error }
+  /** The outcome of an attempt that was not interrupted. */
+  #outcome(event: EndEvent): Outcome {
+    if (event.type === 'threw') return this.#failed('workflowFailed', event.name, event.message)
+    if (event.type === 'exited') {
+      return this.#failed('workflowExited', 'ProcessExit', `The workflow's process ended (${event.how}).`)
     }
-    if (heard.type === 'exited') {
-      const error = { name: 'ProcessExit', message: `The workflow's process ended (${heard.how}).` }
-      return { kind: 'failed', reason: 'workflowExited', error }
-    }
-    this.reusable = heard.reusable
-    const checked = this.#parts.workflows.checkOutput(this.#claim.workflowId, JSON.parse(heard.output))
+    this.reusable = event.reusable
+    const checked = this.#dependencies.workflows.checkOutput(this.#claim.workflowId, JSON.parse(event.output))
     if ('masked' in checked) return { kind: 'succeeded', output: this.#redact(checked.masked) }
-    const message = checked.errors.map(({ pointer, detail }) => `${pointer || 'the output'} ${detail}`).join('; ')
-    const error = this.#browser.redact({
-      name: 'OutputInvalid',
-      message: `The output does not fit its schema: ${message}`,
-    })
-    return { kind: 'failed', reason: 'outputInvalid', error }
+    const errors = checked.errors.map(({ pointer, detail }) => `${pointer || 'the output'} ${detail}`).join('; ')
+    return this.#failed('outputInvalid', 'OutputInvalid', `The output does not match its schema: ${errors}`)
   }
 
-  /** The outcome of an attempt that was made to end; a stopping worker keeps a result that came in time. */
-  #interrupted(
-    why: Interruption,
-    heard?: Extract<ExecutorEvent, { type: 'returned' | 'threw' | 'exited' }>,
-  ): Outcome | 'lost' {
-    if (why === 'leaseLost') return 'lost'
+  #failed(reason: 'workflowFailed' | 'workflowExited' | 'outputInvalid', name: string, message: string): Outcome {
+    return { kind: 'failed', reason, error: this.#browser.redact({ name, message }) }
+  }
+
+  /** A stopping worker keeps a result that arrives within the grace period. */
+  #interruptedOutcome(why: Interruption, event?: EndEvent): Outcome | 'leaseLost' {
+    if (why === 'leaseLost') return 'leaseLost'
     if (why === 'timeLimit') return { kind: 'timedOut' }
     if (why === 'cancelled') return { kind: 'cancelled' }
-    return heard?.type === 'returned' ? this.#finished(heard) : { kind: 'workerStopped' }
+    return event?.type === 'returned' ? this.#outcome(event) : { kind: 'workerStopped' }
   }
 
-  async #keepStep({ name, value, at }: { name: string; value: string; at: number }): Promise<void> {
-    const { queue, encryption } = this.#parts
+  async #saveStep({ name, value, at }: EventOf<'stepFinished'>): Promise<void> {
+    const { queue, encryption } = this.#dependencies
     const before = await this.#reporter.take()
     const finished = this.#reporter.report(at, 'step', { name, state: 'finished' })
-    const seal = () => encryption.encrypt(value, stepAad(this.#claim.runId, name))
-    const kept = await untilAvailable(() => queue.finishStep(this.#claim, name, seal, [...before, finished]))
-    this.#watchStep(name, 'finished', at)
-    if (kept) this.#spoken?.answer({ type: 'stepKept', name })
+    const encrypt = () => encryption.encrypt(value, stepAad(this.#claim.runId, name))
+    const saved = await retryUntilAvailable(() => queue.finishStep(this.#claim, name, encrypt, [...before, finished]))
+    this.#observeStep(name, 'finished', at)
+    if (saved) this.#channel?.reply({ type: 'stepSaved', name })
     else this.interrupt('leaseLost')
   }
 
-  async #keepArtifact({
-    id,
-    name,
-    mediaType,
-    content,
-    at,
-  }: Extract<ExecutorEvent, { type: 'artifact' }>): Promise<void> {
+  async #saveArtifact({ id, name, mediaType, content, at }: EventOf<'artifact'>): Promise<void> {
     this.#artifactWrites += 1
     if (this.#artifactWrites > artifactWritesMax) {
-      const refused = `An attempt may write artifacts ${artifactWritesMax} times, also where one replaces another.`
-      return this.#spoken?.answer({ type: 'artifactKept', id, refused })
+      const error = `An attempt may write artifacts ${artifactWritesMax} times, including replacements.`
+      return this.#channel?.reply({ type: 'artifactSaved', id, error })
     }
-    const { queue } = this.#parts
+    const { queue } = this.#dependencies
     const bytes = Buffer.from(content, 'base64')
     const artifact = { name: this.#redact(name), mediaType: mediaType as NewArtifact['mediaType'], content: bytes }
-    const told = this.#reporter.report(at, 'artifact', { name: artifact.name, mediaType, sizeBytes: bytes.length })
+    const report = this.#reporter.report(at, 'artifact', { name: artifact.name, mediaType, sizeBytes: bytes.length })
     const before = await this.#reporter.take()
     try {
-      const kept = await untilAvailable(() => queue.keepArtifact(this.#claim, artifact, [...before, told]))
-      if (kept) this.#spoken?.answer({ type: 'artifactKept', id })
+      const saved = await retryUntilAvailable(() => queue.keepArtifact(this.#claim, artifact, [...before, report]))
+      if (saved) this.#channel?.reply({ type: 'artifactSaved', id })
       else this.interrupt('leaseLost')
     } catch (error) {
       if (!(error instanceof ArtifactError)) throw error
-      if (!(await untilAvailable(() => queue.report(this.#claim, before)))) return this.interrupt('leaseLost')
-      this.#spoken?.answer({ type: 'artifactKept', id, refused: error.message })
+      if (!(await retryUntilAvailable(() => queue.report(this.#claim, before)))) return this.interrupt('leaseLost')
+      this.#channel?.reply({ type: 'artifactSaved', id, error: error.message })
     }
   }
 
-  async #settle(ended: Outcome, retry: Claimable['retry']): Promise<boolean> {
-    const saved = await untilAvailable(() => this.#browser.save(ended))
-    const tell = (told: readonly Report[]) => told.map(({ at, type, data }) => this.#reporter.report(at, type, data))
-    const reports = [...(await this.#reporter.take()), ...tell(saved.reports)]
-    const alongside = async (tx: Transaction, next: RunStatus) => tell(await saved.alongside(tx, next))
-    return untilAvailable(() => this.#parts.queue.complete(this.#claim, saved.outcome, retry, reports, alongside))
+  async #complete(ended: Outcome, retry: Claimable['retry']): Promise<boolean> {
+    const context = await retryUntilAvailable(() => this.#browser.save(ended))
+    const mask = (list: readonly Report[]) => list.map(({ at, type, data }) => this.#reporter.report(at, type, data))
+    const reports = [...(await this.#reporter.take()), ...mask(context.reports)]
+    const within = async (tx: Transaction, next: RunStatus) => mask(await context.within(tx, next))
+    const { queue } = this.#dependencies
+    return retryUntilAvailable(() => queue.complete(this.#claim, context.outcome, retry, reports, within))
   }
 
-  #openSecrets(): Secrets {
+  #decryptSecrets(): Secrets {
     const { secrets, accountId, runId } = this.#claim
-    return secrets ? JSON.parse(this.#parts.encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
+    return secrets ? JSON.parse(this.#dependencies.encryption.decrypt(secrets, secretsAad(accountId, runId))) : {}
   }
 
-  #openStep(name: string, value: Uint8Array): string {
-    return this.#parts.encryption.decrypt(value, stepAad(this.#claim.runId, name))
+  #decryptStep(name: string, value: Uint8Array): string {
+    return this.#dependencies.encryption.decrypt(value, stepAad(this.#claim.runId, name))
   }
 }

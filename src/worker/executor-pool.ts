@@ -1,8 +1,8 @@
-/** Executor processes, started ahead so that a claimed run starts within milliseconds. */
+/** Keeps executor processes started ahead, so that a claimed run begins within milliseconds. */
 import type { Workflow } from '../domain/workflows/workflow.ts'
 import { type ExecutorOptions, ExecutorProcess } from './executor-process.ts'
 
-/** Idle processes beyond the first end after this time. */
+/** All idle processes but one are killed after this time. */
 const idleMilliseconds = 30_000
 
 export class ExecutorPool {
@@ -18,17 +18,17 @@ export class ExecutorPool {
     this.#size = size
   }
 
-  /** Starts the first process; resolves with its workflows. */
+  /** Starts the first process and resolves with its workflows. */
   async open(): Promise<Workflow[]> {
     const first = this.#start()
     this.#idle.push(first)
     return first.ready
   }
 
-  async take(): Promise<ExecutorProcess> {
+  async acquire(): Promise<ExecutorProcess> {
     this.#busy += 1
-    const executor = this.#idleAlive() ?? this.#start()
-    // The next claim finds one that has already loaded its modules.
+    const executor = this.#popAlive() ?? this.#start()
+    // Load the modules for the next claim now.
     if (this.#idle.length === 0 && this.#busy < this.#size) this.#idle.push(this.#start())
     try {
       await executor.ready
@@ -39,7 +39,7 @@ export class ExecutorPool {
     }
   }
 
-  /** @param reusable false when work of the attempt may still be going on in the process. */
+  /** @param reusable false when code of the attempt may still run in the process. */
   release(executor: ExecutorProcess, reusable: boolean): void {
     this.#busy -= 1
     if (!reusable || this.#closed) executor.kill()
@@ -58,7 +58,7 @@ export class ExecutorPool {
     for (const executor of this.#idle.splice(0)) executor.kill()
   }
 
-  #idleAlive(): ExecutorProcess | undefined {
+  #popAlive(): ExecutorProcess | undefined {
     for (;;) {
       const executor = this.#idle.pop()
       if (!executor || executor.alive) return executor

@@ -4,79 +4,78 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../config.ts'
 import { loadExitError, loadTimeoutError, type Workflow, WorkflowError } from '../domain/workflows/workflow.ts'
-import type { ChannelMessage, FromExecutor, ToExecutor } from './messages.ts'
-import { dyingWithParent } from './parent-death.ts'
+import type { AttemptMessage, FromExecutor, ToExecutor } from './messages.ts'
+import { parentBoundLauncher } from './parent-death.ts'
 
-/** A word of the attempt that the process executes, or its end. */
-export type ExecutorEvent = (ChannelMessage & { at: number }) | { type: 'exited'; how: string }
+/** A message from the attempt, or the end of its process. */
+export type ExecutorEvent = (AttemptMessage & { at: number }) | { type: 'exited'; how: string }
 
-/** An answer of the worker to a word of the attempt. */
-export type Answer = WithoutAttempt<Exclude<ToExecutor, { type: 'start' | 'abort' }>>
+/** The worker's reply to a message of the attempt. */
+export type Reply = WithoutAttempt<Exclude<ToExecutor, { type: 'start' | 'abort' }>>
 
-/** Speaks to one attempt alone: what comes after its end is not taken for the next one's in the same process. */
-export interface ExecutorMessage {
+/** Sends to one attempt only: after its end, messages are dropped instead of reaching the next attempt. */
+export interface AttemptChannel {
   abort(reason: string): void
-  answer(message: Answer): void
+  reply(message: Reply): void
 }
 
 type WithoutAttempt<Message> = Message extends unknown ? Omit<Message, 'attempt'> : never
 
 export interface ExecutorOptions {
-  /** Where the workflows are. */
-  directory: string
+  workflowsDirectory: string
   memoryMegabytesMax: number
-  /** How long the workflows may take to load. */
+  /** Time limit for loading all workflows. */
   loadSecondsMax: number
 }
 
 export class ExecutorProcess {
-  /** What the loaded workflows say of themselves. */
+  /** The definitions of the loaded workflows. */
   readonly ready: Promise<Workflow[]>
   readonly #child: ChildProcess
   #attempt = 0
-  #hear: ((heard: ExecutorEvent) => void) | undefined
+  #onEvent: ((event: ExecutorEvent) => void) | undefined
 
-  constructor({ directory, memoryMegabytesMax, loadSecondsMax }: ExecutorOptions) {
-    const { execPath, execArgv, watchdog } = dyingWithParent()
-    this.#child = fork(fileURLToPath(new URL('./executor.ts', import.meta.url)), [directory, ...watchdog], {
+  constructor({ workflowsDirectory, memoryMegabytesMax, loadSecondsMax }: ExecutorOptions) {
+    const { execPath, execArgv, args } = parentBoundLauncher()
+    this.#child = fork(fileURLToPath(new URL('./executor.ts', import.meta.url)), [workflowsDirectory, ...args], {
       env: environmentWithoutSecrets(process.env),
       execPath,
       execArgv: [...execArgv, `--max-old-space-size=${memoryMegabytesMax}`],
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
-    this.ready = this.#untilReady(directory, loadSecondsMax)
-    // Whoever waits for it is told; nobody waiting is no reason to end the worker.
+    this.ready = this.#untilReady(workflowsDirectory, loadSecondsMax)
+    // An idle process that nothing awaits may fail without an unhandled rejection.
     this.ready.catch(() => {})
-    this.#captureLines()
+    this.#captureOutput()
   }
 
   get alive(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null && this.#child.connected
   }
 
-  /** Starts an attempt; `hear` is told what it says, and at last that it returned, threw or exited. */
+  /** Starts an attempt. The last event is `returned`, `threw` or `exited`. */
   start(
     message: Omit<Extract<ToExecutor, { type: 'start' }>, 'type' | 'attempt'>,
-    hear: (heard: ExecutorEvent) => void,
-  ): ExecutorMessage {
+    onEvent: (event: ExecutorEvent) => void,
+  ): AttemptChannel {
     this.#attempt += 1
     const attempt = this.#attempt
-    this.#hear = hear
+    this.#onEvent = onEvent
     this.#send({ type: 'start', attempt, ...message })
     return {
       abort: (reason) => this.#send({ type: 'abort', attempt, reason }),
-      answer: (answer) => this.#send({ ...answer, attempt } as ToExecutor),
+      reply: (reply) => this.#send({ ...reply, attempt } as ToExecutor),
     }
   }
 
-  /** Ends the process at once; nothing is heard of its attempt any more. */
+  /** Kills the process; its attempt emits no more events. */
   kill(): void {
-    this.#hear = undefined
+    this.#onEvent = undefined
     this.#child.kill('SIGKILL')
   }
 
   #send(message: ToExecutor): void {
-    // A process that has ended is heard of by its exit.
+    // Errors are ignored: the exit event reports a dead process.
     if (this.alive) this.#child.send(message, () => {})
   }
 
@@ -85,15 +84,15 @@ export class ExecutorProcess {
     const ready = new Promise<Workflow[]>((resolve, reject) => {
       this.#child.on('message', (message: FromExecutor) => {
         if (message.type === 'ready') resolve(JSON.parse(message.workflows))
-        else if (message.type === 'refused') reject(new WorkflowError(message.message))
-        else if (message.attempt === this.#attempt) this.#hear?.(message)
+        else if (message.type === 'loadFailed') reject(new WorkflowError(message.message))
+        else if (message.attempt === this.#attempt) this.#onEvent?.(message)
       })
       this.#child.on('error', reject)
-      // Not 'exit', which may come before the last words.
+      // `exit` may be emitted before the last message or line of output.
       this.#child.on('close', (code, signal) => {
         const how = signal ? `signal ${signal}` : `exit code ${code}`
         reject(loadExitError(directory, how))
-        this.#hear?.({ type: 'exited', how })
+        this.#onEvent?.({ type: 'exited', how })
       })
       timer = setTimeout(() => {
         reject(loadTimeoutError(directory, secondsMax))
@@ -103,15 +102,16 @@ export class ExecutorProcess {
     return ready.finally(() => clearTimeout(timer))
   }
 
-  /** What is written past the console, by a native module or `process.stdout`, belongs to the run's log too. */
-  #captureLines(): void {
+  /** Output that bypasses `console`, such as a native module's, also goes to the run's log. */
+  #captureOutput(): void {
     for (const [stream, level] of [
       [this.#child.stdout, 'info'],
       [this.#child.stderr, 'warn'],
     ] as const) {
       if (!stream) continue
-      const say = (message: string) => this.#hear?.({ type: 'log', level, message, at: Date.now() })
-      createInterface({ input: stream }).on('line', say)
+      createInterface({ input: stream }).on('line', (message) => {
+        this.#onEvent?.({ type: 'log', level, message, at: Date.now() })
+      })
     }
   }
 }

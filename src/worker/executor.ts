@@ -1,111 +1,103 @@
-/**
- * A process that executes one attempt at a time for its worker: whatever a workflow does to its process (block it,
- * exhaust it, end it) is done to no other.
- */
+/** The executor process: loads the workflows and executes one attempt at a time, isolated from the worker. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { flushCompileCache } from 'node:module'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import { format, stripVTControlCharacters } from 'node:util'
 import { type LoadedWorkflow, loadWorkflows } from '../domain/workflows/load-workflows.ts'
 import { WorkflowError } from '../domain/workflows/workflow.ts'
-import type { ChannelMessage, FromExecutor, ToExecutor } from './messages.ts'
+import type { AttemptMessage, FromExecutor, ToExecutor } from './messages.ts'
 import { watchParent } from './parent-death.ts'
 import { RunningAttempt, type Start, toJson } from './run-context.ts'
 
 let current: RunningAttempt | undefined
-/** The attempt that a piece of code belongs to, which may have returned while the code goes on. */
-const attemptOf = new AsyncLocalStorage<number>()
+/** The attempt that started the running code, which may go on after the attempt returned. */
+const attemptStorage = new AsyncLocalStorage<number>()
 
-function tell(message: FromExecutor): void {
+function send(message: FromExecutor): void {
   process.send?.(message)
 }
 
-function say(attempt: number, word: ChannelMessage): void {
-  tell({ ...word, attempt, at: Date.now() })
+function sendFrom(attempt: number, message: AttemptMessage): void {
+  send({ ...message, attempt, at: Date.now() })
 }
 
 async function execute(workflow: LoadedWorkflow, start: Start): Promise<void> {
   const { attempt } = start
-  const running = new RunningAttempt(start, (word) => say(attempt, word))
+  const running = new RunningAttempt(start, (message) => sendFrom(attempt, message))
   current = running
-  const activeBefore = process.getActiveResourcesInfo().length
+  const resourcesBefore = process.getActiveResourcesInfo().length
   try {
-    const returned = await attemptOf.run(attempt, async () => workflow.run(running.context(workflow.usesBrowser)))
+    const returned = await attemptStorage.run(attempt, async () => workflow.run(running.context(workflow.usesBrowser)))
     const output = toJson(returned, 'The output')
     const state = await running.browser.end(true)
-    // What it left to itself and fails at once, ends this process now and not in the next attempt.
-    await turn()
+    // Lets a floating promise that rejects now end this process, and not the next attempt.
+    await nextTick()
     const reusable =
-      process.getActiveResourcesInfo().length <= activeBefore && process.memoryUsage.rss() < reusableBytesMax
-    say(attempt, { type: 'returned', output, reusable, state })
+      process.getActiveResourcesInfo().length <= resourcesBefore && process.memoryUsage.rss() < reusableBytesMax
+    sendFrom(attempt, { type: 'returned', output, reusable, state })
   } catch (error) {
     const state = await running.browser.end(false)
-    say(attempt, { type: 'threw', ...described(running.browser.died ? browserEnded(error) : error), state })
+    sendFrom(attempt, { type: 'threw', ...describe(running.browser.crashed ? browserEnded(error) : error), state })
   }
 }
 
-/** What Playwright says then depends on what was going on, and speaks of calls that the workflow did not make. */
+/** Playwright's own error then depends on the call in progress and may name calls that the workflow did not make. */
 function browserEnded(error: unknown): Error {
-  const message = `The browser ended while the run used it: ${described(error).message}`
+  const message = `The browser ended while the run used it: ${describe(error).message}`
   return Object.assign(new Error(message), { name: 'BrowserEnded' })
 }
 
-/** A process that has grown beyond this is replaced rather than used again. */
+/** A larger process is replaced instead of reused. */
 const reusableBytesMax = 256 * 1024 * 1024
 
-/** Playwright's messages have colours in them. */
-function described(error: unknown): { name: string; message: string } {
+function describe(error: unknown): { name: string; message: string } {
+  // Playwright colours its messages.
   if (error instanceof Error) return { name: error.name, message: stripVTControlCharacters(error.message) }
   return { name: 'Error', message: format('%s', error) }
 }
 
-/** Lines that a workflow writes to the console belong to its run's log. */
+/** Sends console output to the run's log. */
 function captureConsole(): void {
   const levels = { log: 'info', info: 'info', debug: 'info', warn: 'warn', error: 'error', trace: 'info' } as const
   for (const [method, level] of Object.entries(levels)) {
-    const write = (...words: unknown[]) => {
-      const attempt = attemptOf.getStore()
-      if (attempt !== undefined) say(attempt, { type: 'log', level, message: format(...words) })
+    const write = (...values: unknown[]) => {
+      const attempt = attemptStorage.getStore()
+      if (attempt !== undefined) sendFrom(attempt, { type: 'log', level, message: format(...values) })
     }
     Object.assign(console, { [method]: write })
   }
 }
 
-function noWorkflow(id: string): Error {
-  return new Error(`There is no workflow ${id}.`)
-}
-
-/** Takes the worker's messages from now on. */
 function listen(workflows: Map<string, LoadedWorkflow>): void {
   process.on('message', (message: ToExecutor) => {
     if (message.type === 'start') {
       const workflow = workflows.get(message.workflowId)
-      if (workflow) void execute(workflow, message)
-      else say(message.attempt, { type: 'threw', ...described(noWorkflow(message.workflowId)), state: undefined })
-      return
+      if (workflow) return void execute(workflow, message)
+      const missing = new Error(`There is no workflow ${message.workflowId}.`)
+      return sendFrom(message.attempt, { type: 'threw', ...describe(missing), state: undefined })
     }
-    if (message.attempt === current?.attempt) current.hear(message)
+    if (message.attempt === current?.attempt) current.onMessage(message)
   })
 }
 
 async function main(directory: string): Promise<void> {
   process.once('disconnect', () => process.exit())
-  // Signals to the whole group, such as Ctrl-C, are for the worker, which then ends its attempts in order.
+  // Signals to the process group, such as Ctrl-C, are for the worker, which ends its attempts in order.
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => {})
   watchParent()
   captureConsole()
-  // Node opens them for whoever looks at them first, as Playwright does: they would count as left open by that attempt.
+  // Node opens these lazily. Opened by an attempt, they would count as resources that it leaked.
   void [process.stdout, process.stderr]
   try {
     const workflows = await loadWorkflows(directory)
     listen(workflows)
-    tell({ type: 'ready', workflows: JSON.stringify([...workflows.values()]) })
-    // Node would write its cache at a normal exit, which this process never has.
+    send({ type: 'ready', workflows: JSON.stringify([...workflows.values()]) })
+    // Node writes its compile cache at a normal exit, which this process never has.
     flushCompileCache()
   } catch (error) {
     if (!(error instanceof WorkflowError)) throw error
-    tell({ type: 'refused', message: error.message })
+    send({ type: 'loadFailed', message: error.message })
   }
 }
 

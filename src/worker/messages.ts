@@ -1,9 +1,7 @@
-/** What a worker and the processes that execute its attempts say to each other. */
-
+/** Messages between a worker and its executor processes. */
 import type { BrowserEndpoint } from './browser/browser-host.ts'
-import type { TellsState } from './run-browser.ts'
 
-/** `attempt` numbers attempts within the process, so that words of an earlier one are not taken for this one's. */
+/** `attempt` counts the attempts of one process, so that late messages of an earlier attempt are ignored. */
 export type ToExecutor =
   | {
       type: 'start'
@@ -12,39 +10,41 @@ export type ToExecutor =
       runId: string
       runAttempt: number
       variables: Record<string, unknown>
-      /** Values of finished steps by name, as JSON. */
+      /** Results of finished steps by name, as JSON. */
       steps: Record<string, string>
-      /** When the browser's storage state is to be told at the end. */
-      tellsState: TellsState
+      captureState: CaptureState
     }
   | { type: 'abort'; attempt: number; reason: string }
-  | { type: 'stepKept'; attempt: number; name: string }
-  /** `refused` says why, when it could not be kept. */
-  | { type: 'artifactKept'; attempt: number; id: number; refused?: string }
+  | { type: 'stepSaved'; attempt: number; name: string }
+  /** `error` is set when the artifact was refused. */
+  | { type: 'artifactSaved'; attempt: number; id: number; error?: string }
   | { type: 'browser'; attempt: number; endpoint: BrowserEndpoint; storageState: string | undefined }
-  | { type: 'browserRefused'; attempt: number; message: string }
+  | { type: 'browserUnavailable'; attempt: number; message: string }
 
 export type FromExecutor =
   /** The loaded workflows as JSON. */
   | { type: 'ready'; workflows: string }
-  | { type: 'refused'; message: string }
-  | ({ attempt: number; at: number } & ChannelMessage)
+  | { type: 'loadFailed'; message: string }
+  | ({ attempt: number; at: number } & AttemptMessage)
 
-/** What an executing attempt says. Values are JSON text. */
-export type ChannelMessage =
+/** Sent by an executing attempt. Values are JSON text. */
+export type AttemptMessage =
   | { type: 'log'; level: 'info' | 'warn' | 'error'; message: string }
   | { type: 'progress'; percent: number; message: string | null }
   | { type: 'step'; name: string; state: 'started' | 'failed' | 'reused' }
   | { type: 'stepFinished'; name: string; value: string }
-  /** `content` in base64; `id` counts within the attempt. */
+  /** `content` is base64; `id` counts within the attempt. */
   | { type: 'artifact'; id: number; name: string; mediaType: string; content: string }
-  | { type: 'browserWanted' }
-  /** `reusable` unless the process has grown, or something of the attempt goes on in it. */
-  | { type: 'returned'; output: string; reusable: boolean; state: TakenState }
-  | { type: 'threw'; name: string; message: string; state: TakenState }
+  | { type: 'browserRequested' }
+  /** `reusable` is false when the process has grown or code of the attempt may still run in it. */
+  | { type: 'returned'; output: string; reusable: boolean; state: CapturedState }
+  | { type: 'threw'; name: string; message: string; state: CapturedState }
+
+/** When an attempt sends its browser's storage state: when it succeeds, when it ends, or never. */
+export type CaptureState = 'never' | 'onSuccess' | 'always'
 
 /**
- * The browser's storage state as JSON, or why there is none: it could not be read, or has more bytes than are kept, and
- * is spared the worker then. `undefined` when it is not to be told.
+ * The browser's storage state as JSON, or why it is missing. A state above the size limit is not sent to the worker.
+ * `undefined` when it was not to be captured.
  */
-export type TakenState = { json: string } | { tooLarge: number } | { unreadable: string } | undefined
+export type CapturedState = { json: string } | { tooLarge: number } | { unreadable: string } | undefined

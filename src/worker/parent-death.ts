@@ -1,17 +1,17 @@
 /**
- * Makes a process die with its worker, also while a workflow blocks it. Linux does that for nothing
- * (prctl PR_SET_PDEATHSIG), but only a program can ask for it, such as util-linux' setpriv; where there is none, a
- * thread in the process looks every half second, which costs 20 MB.
+ * Ends executor processes when their worker dies, even while a workflow blocks the event loop. On Linux, util-linux'
+ * `setpriv` asks the kernel for it (prctl PR_SET_PDEATHSIG). Elsewhere a thread polls the parent's id every 500 ms,
+ * which costs 20 MB per process.
  */
 import { spawnSync } from 'node:child_process'
-import { Worker } from 'node:worker_threads'
+import { Worker, workerData } from 'node:worker_threads'
 
 export interface Launcher {
   execPath: string
-  /** Stands before Node's own arguments. */
+  /** Arguments before Node's own. */
   execArgv: string[]
-  /** Stands after the module's arguments. */
-  watchdog: string[]
+  /** Arguments after the module's own. */
+  args: string[]
 }
 
 const watchdogArgument = '--watchdog'
@@ -19,10 +19,10 @@ const watchdogArgument = '--watchdog'
 let launcher: Launcher | undefined
 
 /** How to start a process that dies with this one. */
-export function dyingWithParent(): Launcher {
+export function parentBoundLauncher(): Launcher {
   launcher ??= setprivWorks()
-    ? { execPath: 'setpriv', execArgv: ['--pdeathsig', 'KILL', '--', process.execPath], watchdog: [] }
-    : { execPath: process.execPath, execArgv: [], watchdog: [watchdogArgument] }
+    ? { execPath: 'setpriv', execArgv: ['--pdeathsig', 'KILL', '--', process.execPath], args: [] }
+    : { execPath: process.execPath, execArgv: [], args: [watchdogArgument] }
   return launcher
 }
 
@@ -30,8 +30,15 @@ function setprivWorks(): boolean {
   return spawnSync('setpriv', ['--pdeathsig', 'KILL', '--', process.execPath, '--version']).status === 0
 }
 
-/** For the process that was started so: starts the thread, where it is needed. */
+/** Called by the started process; starts the watchdog thread if the launcher asked for it. */
 export function watchParent(): void {
   if (!process.argv.includes(watchdogArgument)) return
-  new Worker(new URL('./watchdog.ts', import.meta.url), { workerData: process.ppid }).unref()
+  new Worker(new URL(import.meta.url), { workerData: { watchdogOf: process.ppid } }).unref()
+}
+
+// This module is also the watchdog thread's entry point.
+if (workerData?.watchdogOf !== undefined) {
+  setInterval(() => {
+    if (process.ppid !== workerData.watchdogOf) process.kill(process.pid, 'SIGKILL')
+  }, 500)
 }

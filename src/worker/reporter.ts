@@ -1,43 +1,42 @@
-/** Gathers what an attempt says for a moment and writes it together, in order, with every secret masked. */
-
+/** Collects an attempt's reports for 20 ms and writes them in one transaction, in order and with secrets masked. */
 import type { Report } from '../domain/runs/attempt-reports.ts'
 import type { Lease } from '../domain/runs/claim.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
 import { StoreUnavailable } from '../storage/store.ts'
 
 /** Long enough to share a commit, too short for a reader to notice. */
-const gatherMilliseconds = 20
+const batchMilliseconds = 20
 const messageLengthMax = 8192
-/** A workflow that logs in a loop must not fill the disk. */
+/** Keeps a workflow that logs in a loop from filling the disk. */
 const reportsMax = 10_000
 
 export class Reporter {
   readonly #queue: RunQueue
   readonly #lease: Lease
   readonly #redact: <Value>(value: Value) => Value
-  readonly #onLost: () => void
-  #gathered: Report[] = []
+  readonly #onLeaseLost: () => void
+  #batch: Report[] = []
   #count = 0
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
 
-  constructor(queue: RunQueue, lease: Lease, redact: <Value>(value: Value) => Value, onLost: () => void) {
+  constructor(queue: RunQueue, lease: Lease, redact: <Value>(value: Value) => Value, onLeaseLost: () => void) {
     this.#queue = queue
     this.#lease = lease
     this.#redact = redact
-    this.#onLost = onLost
+    this.#onLeaseLost = onLeaseLost
   }
 
-  /** Adds a report to those that are written next. */
+  /** Adds a report to the next batch. */
   add(at: number, type: Report['type'], data: Record<string, unknown>): void {
     this.#count += 1
     if (this.#count > reportsMax) return
-    const last = this.#count === reportsMax
-    this.#gathered.push(last ? this.report(at, 'log', tooMany) : this.report(at, type, data))
-    this.#timer ??= setTimeout(() => this.#flush(), gatherMilliseconds)
+    const isLast = this.#count === reportsMax
+    this.#batch.push(isLast ? this.report(at, 'log', tooMany) : this.report(at, type, data))
+    this.#timer ??= setTimeout(() => this.#flush(), batchMilliseconds)
   }
 
-  /** A report of this attempt, masked and cut to size. */
+  /** A report of this attempt, masked and truncated. */
   report(at: number, type: Report['type'], data: Record<string, unknown>): Report {
     const masked = this.#redact(data)
     const { message } = masked
@@ -46,33 +45,33 @@ export class Reporter {
     return { at, type, data: { attempt: this.#lease.attempt, ...masked } }
   }
 
-  /** Waits until what was added before is on its way, and returns what is not written yet. */
+  /** Waits for earlier batches to be written and returns the reports that are not in any, for another transaction. */
   async take(): Promise<Report[]> {
     clearTimeout(this.#timer)
     this.#timer = undefined
     await this.#writing
-    return this.#gathered.splice(0)
+    return this.#batch.splice(0)
   }
 
   #flush(): void {
     this.#timer = undefined
-    const reports = this.#gathered.splice(0)
+    const reports = this.#batch.splice(0)
     const write = async () => {
-      if (!(await untilAvailable(() => this.#queue.report(this.#lease, reports)))) this.#onLost()
+      if (!(await retryUntilAvailable(() => this.#queue.report(this.#lease, reports)))) this.#onLeaseLost()
     }
-    this.#writing = this.#writing.then(write).catch(() => this.#onLost())
+    this.#writing = this.#writing.then(write).catch(() => this.#onLeaseLost())
   }
 }
 
-const tooMany = { level: 'warn', message: `The run has said more than ${reportsMax} things; the rest is dropped.` }
+const tooMany = { level: 'warn', message: `The attempt reported more than ${reportsMax} events; the rest is dropped.` }
 
 const retryMilliseconds = 250
 
-/** Does it again until the store is available; the lease decides whether it still counts then. */
-export async function untilAvailable<Result>(act: () => Promise<Result>): Promise<Result> {
+/** Retries for as long as the store is unavailable. The lease decides whether the write still counts. */
+export async function retryUntilAvailable<Result>(write: () => Promise<Result>): Promise<Result> {
   for (;;) {
     try {
-      return await act()
+      return await write()
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
       await new Promise((resolve) => setTimeout(resolve, retryMilliseconds))

@@ -3,78 +3,75 @@ import type { BrowserContext } from 'playwright-core'
 import { stateBytesMax } from '../domain/browser-contexts/storage-state.ts'
 import type { BrowserEndpoint } from './browser/browser-host.ts'
 import { type OpenBrowser, openBrowser } from './browser/connection.ts'
-import type { TakenState } from './messages.ts'
-
-/** When the storage state is to be told: at the end of a run that succeeds, of any, or never. */
-export type TellsState = 'never' | 'onSuccess' | 'always'
+import type { CapturedState, CaptureState } from './messages.ts'
 
 export class RunBrowser {
-  readonly #ask: () => void
+  readonly #request: () => void
   readonly #signal: AbortSignal
-  readonly #tellsState: TellsState
+  readonly #captureState: CaptureState
   readonly #readMillisecondsMax: number
   #opening: Promise<OpenBrowser> | undefined
-  #give: { resolve(opened: Promise<OpenBrowser>): void; reject(error: Error): void } | undefined
-  #state: Promise<TakenState> | undefined
+  #pending: { resolve(opened: Promise<OpenBrowser>): void; reject(error: Error): void } | undefined
+  #state: Promise<CapturedState> | undefined
   #closing: Promise<void> | undefined
   #isClosed = false
-  #died = false
+  #crashed = false
 
   /**
-   * @param ask asks the worker for a browser, which answers by `given` or `refused`.
-   * @param readMillisecondsMax how long reading the storage state may take.
+   * @param request asks the worker for a browser; `provide` or `fail` follows.
+   * @param readMillisecondsMax time limit for reading the storage state.
    */
-  constructor(ask: () => void, signal: AbortSignal, tellsState: TellsState, readMillisecondsMax = 30_000) {
-    this.#ask = ask
+  constructor(request: () => void, signal: AbortSignal, captureState: CaptureState, readMillisecondsMax = 30_000) {
+    this.#request = request
     this.#signal = signal
-    this.#tellsState = tellsState
+    this.#captureState = captureState
     this.#readMillisecondsMax = readMillisecondsMax
-    // Whatever the workflow waits for in a page comes to an end then.
+    // Closing the browser ends every call that the workflow awaits in a page.
     signal.addEventListener('abort', () => void this.end(true), { once: true })
   }
 
-  /** Whether it ended and nobody had closed it. */
-  get died(): boolean {
-    return this.#died
+  /** Whether the browser ended without being closed. */
+  get crashed(): boolean {
+    return this.#crashed
   }
 
-  /** The same context at every call. */
+  /** Returns the same context at every call. */
   async open(): Promise<BrowserContext> {
     this.#signal.throwIfAborted()
-    // By code that the workflow has left behind.
+    // Called by code that outlived its attempt.
     if (this.#closing) throw hasEnded()
     this.#opening ??= new Promise<OpenBrowser>((resolve, reject) => {
-      this.#give = { resolve, reject }
-      this.#ask()
+      this.#pending = { resolve, reject }
+      this.#request()
     })
     return (await this.#opening).context
   }
 
-  given(endpoint: BrowserEndpoint, storageState: string | undefined): void {
-    // Nobody would close it.
+  provide(endpoint: BrowserEndpoint, storageState: string | undefined): void {
+    // Too late: nothing would close it.
     if (this.#closing) return
-    this.#give?.resolve(openBrowser(endpoint, storageState).then((opened) => this.#watched(opened)))
+    this.#pending?.resolve(openBrowser(endpoint, storageState).then((opened) => this.#captureBeforeClose(opened)))
   }
 
-  refused(message: string): void {
-    this.#give?.reject(Object.assign(new Error(message), { name: 'BrowserUnavailable' }))
+  fail(message: string): void {
+    this.#pending?.reject(Object.assign(new Error(message), { name: 'BrowserUnavailable' }))
   }
 
-  /** Closes the browser; tells first what it holds, when the workflow has opened it and that is wanted. */
-  async end(succeeded: boolean): Promise<TakenState> {
-    // A browser that was asked for and has not come yet is not waited for: the worker may be busy starting one.
-    this.#give?.reject(this.#signal.aborted ? this.#signal.reason : hasEnded())
-    const tells = succeeded ? this.#tellsState !== 'never' : this.#tellsState === 'always'
-    const state = tells ? await this.#takeState() : undefined
+  /** Closes the browser if the workflow has opened it, and returns its storage state if that is to be captured. */
+  async end(succeeded: boolean): Promise<CapturedState> {
+    // Does not wait for a requested browser, which the worker may still be starting.
+    this.#pending?.reject(this.#signal.aborted ? this.#signal.reason : hasEnded())
+    const captures = succeeded ? this.#captureState !== 'never' : this.#captureState === 'always'
+    const state = captures ? await this.#capture() : undefined
     this.#closing ??= this.#close()
     await this.#closing
     return state
   }
 
-  /** Once: what comes later is the same. */
-  async #takeState(): Promise<TakenState> {
+  /** Reads the state once; later calls return the same. */
+  async #capture(): Promise<CapturedState> {
     const opened = await this.#opened()
-    if (opened) this.#state ??= stateOf(opened, this.#readMillisecondsMax)
+    if (opened) this.#state ??= readState(opened, this.#readMillisecondsMax)
     return this.#state
   }
 
@@ -88,17 +85,17 @@ export class RunBrowser {
     return this.#opening?.catch(() => undefined)
   }
 
-  /** A workflow may close its context by itself, or the browser, as Playwright's examples do: it is read before. */
-  #watched(opened: OpenBrowser): OpenBrowser {
-    // Of the browser's end Playwright tells a turn later than calls fail; of the context's before.
+  /** A workflow may close its context or browser itself, as Playwright's examples do: read the state before that. */
+  #captureBeforeClose(opened: OpenBrowser): OpenBrowser {
+    // The context's `close` comes before pending calls fail; the browser's `disconnected` comes after.
     opened.context.once('close', () => {
-      this.#died = !this.#isClosed
+      this.#crashed = !this.#isClosed
     })
     for (const closable of [opened.context, opened.context.browser()]) {
       if (!closable) continue
       const close = closable.close.bind(closable)
       closable.close = async (options) => {
-        if (!this.#closing && this.#tellsState !== 'never') await this.#takeState()
+        if (!this.#closing && this.#captureState !== 'never') await this.#capture()
         this.#isClosed = true
         await close(options)
       }
@@ -111,12 +108,12 @@ function hasEnded(): Error {
   return new Error('The run has ended.')
 }
 
-/** Playwright would wait for ever for a page in a loop, and for one that has stored a value which contains itself. */
-async function stateOf(opened: OpenBrowser, millisecondsMax: number): Promise<TakenState> {
+/** Playwright has no time limit of its own here: a page in a loop or a cyclic IndexedDB value would block for ever. */
+async function readState(opened: OpenBrowser, millisecondsMax: number): Promise<CapturedState> {
   let timer: NodeJS.Timeout | undefined
   const tooSlow = new Promise<never>((_, reject) => {
-    const time = `it was not told within ${millisecondsMax / 1000} s`
-    const message = `${time}: a page may be in a loop, or have stored a value that contains itself.`
+    const limit = `it was not read within ${millisecondsMax / 1000} s`
+    const message = `${limit}: a page may be in a loop, or have stored a value that contains itself.`
     timer = setTimeout(() => reject(new Error(message)), millisecondsMax)
   })
   try {

@@ -1,13 +1,13 @@
-/** What a workflow's `run` function is given, in the executor: each member becomes words to the worker. */
+/** The `RunContext` that a workflow's `run` function gets, in the executor: each call becomes a message to the worker. */
 import { checkArtifact } from '../domain/runs/artifacts.ts'
 import type { ArtifactMediaType, BrowserRunContext, RunContext } from '../domain/workflows/define-workflow.ts'
-import type { ChannelMessage, ToExecutor } from './messages.ts'
+import type { AttemptMessage, ToExecutor } from './messages.ts'
 import { RunBrowser } from './run-browser.ts'
 
 export type Start = Extract<ToExecutor, { type: 'start' }>
 
-/** Continues what waits for the worker to have stored something. */
-interface Keeping {
+/** A step or artifact that the worker has yet to store. */
+interface PendingSave {
   resolve(): void
   reject(error: Error): void
 }
@@ -17,39 +17,38 @@ export class RunningAttempt {
   readonly abort = new AbortController()
   readonly browser: RunBrowser
   readonly #start: Start
-  readonly #say: (word: ChannelMessage) => void
+  readonly #send: (message: AttemptMessage) => void
   readonly #steps = new Set<string>()
-  readonly #keeping = new Map<string | number, Keeping>()
+  readonly #pending = new Map<string | number, PendingSave>()
   #artifacts = 0
 
-  constructor(start: Start, say: (word: ChannelMessage) => void) {
+  constructor(start: Start, send: (message: AttemptMessage) => void) {
     this.attempt = start.attempt
     this.#start = start
-    this.#say = say
-    this.browser = new RunBrowser(() => say({ type: 'browserWanted' }), this.abort.signal, start.tellsState)
+    this.#send = send
+    this.browser = new RunBrowser(() => send({ type: 'browserRequested' }), this.abort.signal, start.captureState)
   }
 
-  /** Takes what the worker answers. */
-  hear(message: Exclude<ToExecutor, Start>): void {
+  onMessage(message: Exclude<ToExecutor, Start>): void {
     switch (message.type) {
       case 'abort':
         return this.abort.abort(new Error(message.reason))
-      case 'stepKept':
-        return this.#keeping.get(message.name)?.resolve()
-      case 'artifactKept': {
-        const keeping = this.#keeping.get(message.id)
-        if (message.refused === undefined) keeping?.resolve()
-        else keeping?.reject(Object.assign(new Error(message.refused), { name: 'ArtifactRefused' }))
+      case 'stepSaved':
+        return this.#pending.get(message.name)?.resolve()
+      case 'artifactSaved': {
+        const pending = this.#pending.get(message.id)
+        if (message.error === undefined) pending?.resolve()
+        else pending?.reject(Object.assign(new Error(message.error), { name: 'ArtifactRefused' }))
         return
       }
       case 'browser':
-        return this.browser.given(message.endpoint, message.storageState)
-      case 'browserRefused':
-        return this.browser.refused(message.message)
+        return this.browser.provide(message.endpoint, message.storageState)
+      case 'browserUnavailable':
+        return this.browser.fail(message.message)
     }
   }
 
-  /** @param usesBrowser whether the workflow has asked for a browser in its definition. */
+  /** @param usesBrowser whether the workflow's definition asks for a browser. */
   context(usesBrowser: boolean): BrowserRunContext<object> {
     const { variables, runId, runAttempt } = this.#start
     const context: RunContext<object> = {
@@ -57,67 +56,68 @@ export class RunningAttempt {
       runId,
       attempt: runAttempt,
       signal: this.abort.signal,
-      log: (message, level = 'info') => this.#say({ type: 'log', level, message: String(message) }),
+      log: (message, level = 'info') => this.#send({ type: 'log', level, message: String(message) }),
       progress: (percent, message) => {
         const bounded = Math.min(100, Math.max(0, Number(percent) || 0))
-        this.#say({ type: 'progress', percent: bounded, message: message === undefined ? null : String(message) })
+        this.#send({ type: 'progress', percent: bounded, message: message === undefined ? null : String(message) })
       },
       step: (name, fn) => this.#step(name, fn),
       artifact: (name, content, options) => this.#artifact(name, content, options?.mediaType),
     }
-    return { ...context, browser: usesBrowser ? () => this.browser.open() : refuseBrowser }
+    return { ...context, browser: usesBrowser ? () => this.browser.open() : noBrowser }
   }
 
   async #step<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value> {
-    // Neither store gives such a name back as it was.
+    // Neither store returns such a name unchanged.
     if (name.includes('\0') || !name.isWellFormed())
-      throw new Error('The name of a step has U+0000 or half of a surrogate pair in it: leave it out.')
+      throw new Error('The name of a step must not contain U+0000 or half of a surrogate pair.')
     if (this.#steps.has(name))
-      throw new Error(`Two steps of this run are named "${name}": their results would be mixed up.`)
+      throw new Error(`Two steps of this run are named "${name}". Each step needs its own name.`)
     this.#steps.add(name)
     const { steps } = this.#start
     const finished = Object.hasOwn(steps, name) ? steps[name] : undefined
     if (finished !== undefined) {
-      this.#say({ type: 'step', name, state: 'reused' })
+      this.#send({ type: 'step', name, state: 'reused' })
       return JSON.parse(finished)
     }
     this.abort.signal.throwIfAborted()
-    this.#say({ type: 'step', name, state: 'started' })
-    const value = await attemptStep(fn).catch((error: unknown) => {
-      this.#say({ type: 'step', name, state: 'failed' })
+    this.#send({ type: 'step', name, state: 'started' })
+    // The async wrapper turns a synchronous throw into a rejection.
+    const value = await (async () => fn())().catch((error: unknown) => {
+      this.#send({ type: 'step', name, state: 'failed' })
       throw error
     })
-    const json = toJson(value, `What step "${name}" returned`)
-    const kept = this.#kept(name)
-    this.#say({ type: 'stepFinished', name, value: json })
-    await kept
-    // What a later attempt would get, so that the first does not behave otherwise.
+    const json = toJson(value, `The result of step "${name}"`)
+    const saved = this.#untilSaved(name)
+    this.#send({ type: 'stepFinished', name, value: json })
+    await saved
+    // The value that a later attempt would get, so that the first attempt behaves the same.
     return JSON.parse(json)
   }
 
   async #artifact(name: string, content: Uint8Array | string, mediaType: ArtifactMediaType | undefined): Promise<void> {
     const bytes = Buffer.from(typeof content === 'string' ? Buffer.from(content) : content)
-    const artifact = { name: String(name), mediaType: mediaType ?? typeOfExtension(String(name)), content: bytes }
-    // Here too, so that nothing too large is sent to the worker.
+    const artifact = { name: String(name), mediaType: mediaType ?? mediaTypeFor(String(name)), content: bytes }
+    // The worker checks too; checking here avoids sending what is too large.
     checkArtifact(artifact)
     this.#artifacts += 1
     const id = this.#artifacts
-    const kept = this.#kept(id)
-    this.#say({ type: 'artifact', id, ...artifact, content: bytes.toString('base64') })
-    await kept
+    const saved = this.#untilSaved(id)
+    this.#send({ type: 'artifact', id, ...artifact, content: bytes.toString('base64') })
+    await saved
   }
 
-  #kept(key: string | number): Promise<void> {
-    return new Promise((resolve, reject) => this.#keeping.set(key, { resolve, reject }))
+  #untilSaved(key: string | number): Promise<void> {
+    return new Promise((resolve, reject) => this.#pending.set(key, { resolve, reject }))
   }
 }
 
-/** For those whom no type has told. */
-async function refuseBrowser(): Promise<never> {
+/** For JavaScript authors; in TypeScript the call does not compile. */
+async function noBrowser(): Promise<never> {
   throw new Error('This workflow uses no browser: set `browser: true` in its definition to get one.')
 }
 
-const typesByExtension: Record<string, ArtifactMediaType> = {
+const mediaTypes: Record<string, ArtifactMediaType> = {
   csv: 'text/csv',
   jpeg: 'image/jpeg',
   jpg: 'image/jpeg',
@@ -129,19 +129,15 @@ const typesByExtension: Record<string, ArtifactMediaType> = {
   zip: 'application/zip',
 }
 
-function typeOfExtension(name: string): ArtifactMediaType {
-  return typesByExtension[name.slice(name.lastIndexOf('.') + 1).toLowerCase()] ?? 'application/octet-stream'
+function mediaTypeFor(name: string): ArtifactMediaType {
+  return mediaTypes[name.slice(name.lastIndexOf('.') + 1).toLowerCase()] ?? 'application/octet-stream'
 }
 
-/** Turns what `fn` throws before its first await into a rejection too. */
-async function attemptStep<Value>(fn: () => Value | Promise<Value>): Promise<Value> {
-  return fn()
-}
-
-export function toJson(value: unknown, what: string): string {
+/** @param subject names the value in the error. */
+export function toJson(value: unknown, subject: string): string {
   try {
     return JSON.stringify(value ?? null) ?? 'null'
   } catch (error) {
-    throw new TypeError(`${what} is not JSON: ${(error as Error).message}`)
+    throw new TypeError(`${subject} is not JSON: ${(error as Error).message}`)
   }
 }

@@ -1,10 +1,10 @@
-/** Keeps one worker process beside the service: starts it, replaces it when it dies, ends it. */
+/** Both sides of the worker process that a service starts: its supervision, and the channel for its metrics. */
 import { type ChildProcess, fork } from 'node:child_process'
 import type { Logger } from 'pino'
-import { askChild } from './parent-channel.ts'
 
 const restartMillisecondsMax = 30_000
 
+/** Starts a worker process, restarts it with a growing delay when it exits, and stops it. */
 export class WorkerProcess {
   readonly #command: string
   readonly #log: Logger
@@ -13,15 +13,15 @@ export class WorkerProcess {
   #timer: NodeJS.Timeout | undefined
   #stopping = false
 
-  /** @param command the module that runs a worker when it is started with the argument `worker`. */
+  /** @param command the module that runs a worker when started with the argument `worker`. */
   constructor(command: string, log: Logger) {
     this.#command = command
     this.#log = log
   }
 
   start(): void {
-    // The worker stops when this channel closes, so that it never outlives the service. It makes little garbage, and
-    // keeps less memory with a small young generation.
+    // A worker makes little garbage: a small young generation saves memory. It stops when the channel closes, so that it
+    // never outlives the service.
     const child = fork(this.#command, ['worker'], { execArgv: ['--max-semi-space-size=1'] })
     this.#child = child
     const startedAt = performance.now()
@@ -30,14 +30,14 @@ export class WorkerProcess {
       if (performance.now() - startedAt > restartMillisecondsMax) this.#restarts = 0
       const milliseconds = Math.min(restartMillisecondsMax, 500 * 2 ** this.#restarts)
       this.#restarts += 1
-      this.#log.error({ code, signal, milliseconds }, 'the worker ended; it is started again')
+      this.#log.error({ code, signal, milliseconds }, 'worker exited; restarting')
       this.#timer = setTimeout(() => this.start(), milliseconds)
     })
   }
 
-  /** What the worker has measured, as it says it itself; `undefined` while there is none that answers. */
-  async measured(): Promise<unknown> {
-    return this.#child && askChild(this.#child)
+  /** The worker's metrics; `undefined` when no worker replies within a second. */
+  async metrics(): Promise<unknown> {
+    return this.#child && requestMetrics(this.#child)
   }
 
   async stop(): Promise<void> {
@@ -49,4 +49,41 @@ export class WorkerProcess {
     child.kill('SIGTERM')
     await ended
   }
+}
+
+const metricsRequest = 'metrics?'
+/** A scrape does not wait longer for a worker that is busy or dead. */
+const replyMillisecondsMax = 1000
+
+interface MetricsReply {
+  to: typeof metricsRequest
+  metrics: unknown
+}
+
+/** In the worker process: replies whenever the service asks for metrics. */
+export function serveMetricsToParent(metrics: () => Promise<unknown>): void {
+  if (!process.send) return
+  process.on('message', async (message) => {
+    if (message !== metricsRequest) return
+    const reply: MetricsReply = { to: metricsRequest, metrics: await metrics() }
+    process.send?.(reply, undefined, undefined, () => {})
+  })
+}
+
+function requestMetrics(child: ChildProcess): Promise<unknown> {
+  if (!child.connected) return Promise.resolve(undefined)
+  return new Promise((resolve) => {
+    const done = (metrics: unknown) => {
+      clearTimeout(timer)
+      child.off('message', onMessage)
+      resolve(metrics)
+    }
+    const onMessage = (message: unknown) => {
+      const { to, metrics } = message as Partial<MetricsReply>
+      if (to === metricsRequest) done(metrics)
+    }
+    const timer = setTimeout(() => done(undefined), replyMillisecondsMax)
+    child.on('message', onMessage)
+    child.send(metricsRequest, (error) => error && done(undefined))
+  })
 }

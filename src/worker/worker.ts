@@ -1,226 +1,240 @@
-/** Claims runs while it has free slots, keeps its leases, and hands back what it cannot finish when it stops. */
+/** Claims runs while it has free slots, renews its leases, and returns unfinished runs to the queue when it stops. */
+import { hostname } from 'node:os'
 import type { Logger } from 'pino'
-import { v7 as uuid } from 'uuid'
-import { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
+import type { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
 import type { Claim, Lease } from '../domain/runs/claim.ts'
-import { RunQueue } from '../domain/runs/run-queue.ts'
+import type { RunQueue } from '../domain/runs/run-queue.ts'
 import { noRetry } from '../domain/runs/run-state.ts'
-import { loadSecondsMax as defaultLoadSecondsMax, type Workflow } from '../domain/workflows/workflow.ts'
+import type { Workers } from '../domain/runs/workers.ts'
+import type { Workflow } from '../domain/workflows/workflow.ts'
 import { Workflows } from '../domain/workflows/workflows.ts'
-import { Maintenance } from '../maintenance/maintenance.ts'
+import type { Maintenance } from '../maintenance/maintenance.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
 import { Attempt, type AttemptDependencies } from './attempt.ts'
-import { BrowserHost } from './browser/browser-host.ts'
-import { ExecutorPool } from './executor-pool.ts'
+import { type AttemptObserver, type ObserveAttempt, observeWithAll } from './attempt-observer.ts'
+import type { BrowserHost } from './browser/browser-host.ts'
+import type { ExecutorPool } from './executor-pool.ts'
 import type { ExecutorProcess } from './executor-process.ts'
-import { Heartbeat } from './presence.ts'
-import { untilAvailable } from './reporter.ts'
-import { type AttemptWatch, watchedBy } from './watch.ts'
-import type { WorkerOptions } from './worker-options.ts'
+import { retryUntilAvailable } from './reporter.ts'
+
+export interface WorkerDependencies {
+  store: Store
+  queue: RunQueue
+  workers: Workers
+  maintenance: Maintenance
+  encryption: Encryption
+  contextVersions: ContextVersions
+  executors: ExecutorPool
+  browser: BrowserHost
+  observers: readonly ObserveAttempt[]
+  log: Logger
+  /** Called when the worker cannot execute runs any more. Its process must be replaced. */
+  onFatal(error: unknown): void
+}
+
+export interface WorkerSettings {
+  id: string
+  /** How many attempts it executes at the same time. */
+  slots: number
+  /** A worker without a heartbeat for this long has lost its runs. */
+  leaseSeconds: number
+  abortGraceSeconds: number
+}
 
 export class Worker {
-  readonly #id = uuid()
-  readonly #store: Store
-  readonly #encryption: Encryption
-  readonly #options: WorkerOptions
-  readonly #log: Logger
+  readonly #dependencies: WorkerDependencies
+  readonly #settings: WorkerSettings
   readonly #queue: RunQueue
-  readonly #presence: Heartbeat
-  readonly #upkeep: Maintenance
-  readonly #pool: ExecutorPool
-  readonly #browser: BrowserHost
-  /** Attempts that have their executor, by run and attempt. */
+  readonly #log: Logger
+  readonly #startedAt = Date.now()
+  /** Attempts that have an executor, by run and attempt number. */
   readonly #attempts = new Map<string, Attempt>()
-  /** What has been claimed, until it is settled, and when it is. */
+  /** Claims until their attempts are completed, each with the promise of that. */
   readonly #claims = new Map<Claim, Promise<unknown>>()
-  readonly #onFatal: (error: unknown) => void
-  #parts: AttemptDependencies | undefined
-  #stopListening: (() => void)[] = []
-  #renewal: NodeJS.Timeout | undefined
+  #attemptDependencies: AttemptDependencies | undefined
+  #unsubscribe: (() => void)[] = []
+  #heartbeatTimer: NodeJS.Timeout | undefined
   #claiming: Promise<void> | undefined
   #isClaiming = false
-  #again = false
+  #claimAgain = false
   #stopping = false
-  /** From now on attempts are handed back, those that are about to begin among them. */
-  #handingBack = false
+  /** The grace period of a stop is over: attempts that begin now are interrupted at once. */
+  #interrupting = false
 
-  /** @param onFatal told when no run can be executed any more; the process is to be replaced then. */
-  constructor(
-    store: Store,
-    encryption: Encryption,
-    options: WorkerOptions,
-    log: Logger,
-    onFatal: (error: unknown) => void,
-  ) {
-    this.#onFatal = onFatal
-    this.#encryption = encryption
-    this.#store = store
-    this.#options = options
-    this.#log = log.child({ workerId: this.#id })
-    const { accountConcurrency = 0, observer } = options
-    this.#queue = new RunQueue(store, { accountConcurrency, ...(observer && { observer }) })
-    const { slots, leaseSeconds } = options
-    this.#presence = new Heartbeat(store, { id: this.#id, slots, leaseSeconds }, this.#log)
-    const failed = (error: unknown) => this.#log.warn({ err: error }, 'upkeep failed; it is tried again')
-    this.#upkeep = new Maintenance(store, options.retention, failed, Date.now, observer)
-    const { workflowsDirectory: directory, memoryMegabytesMax, loadSecondsMax = defaultLoadSecondsMax } = options
-    this.#browser = new BrowserHost(options.browser, this.#log)
-    this.#pool = new ExecutorPool({ directory, memoryMegabytesMax, loadSecondsMax }, options.slots)
+  constructor(dependencies: WorkerDependencies, settings: WorkerSettings) {
+    this.#dependencies = dependencies
+    this.#settings = settings
+    this.#queue = dependencies.queue
+    this.#log = dependencies.log
   }
 
-  /** Resolves with its workflows when it is ready to execute runs. */
+  /** Resolves with its workflows when it executes runs. */
   async start(): Promise<readonly Workflow[]> {
-    const workflows = await this.#openPool()
-    const { abortGraceSeconds, contextVersionsKept } = this.#options
-    const versions = new ContextVersions(this.#store, this.#encryption, contextVersionsKept)
-    const browser = { host: this.#browser, versions }
-    this.#parts = { queue: this.#queue, encryption: this.#encryption, workflows, abortGraceSeconds, browser }
-    this.#stopListening = [
-      this.#store.listen('queue', () => this.#wake()),
-      this.#store.listen('cancellations', () => this.#endCancelled()),
+    const { store, encryption, contextVersions: versions, browser: host, maintenance } = this.#dependencies
+    const workflows = await this.#loadWorkflows()
+    const { abortGraceSeconds, leaseSeconds, slots } = this.#settings
+    const browser = { host, versions }
+    this.#attemptDependencies = { queue: this.#queue, encryption, workflows, abortGraceSeconds, browser }
+    this.#unsubscribe = [
+      store.listen('queue', () => this.#wake()),
+      store.listen('cancellations', () => this.#interruptCancelled()),
     ]
-    this.#upkeep.start()
-    void this.#presence.announce()
-    this.#renewal = setInterval(() => this.#renew(), (this.#options.leaseSeconds * 1000) / 3)
+    maintenance.start()
+    void this.#heartbeat()
+    this.#heartbeatTimer = setInterval(() => this.#renew(), (leaseSeconds * 1000) / 3)
     this.#wake()
-    this.#log.info({ workflows: workflows.list().map(({ id }) => id), slots: this.#options.slots }, 'worker ready')
+    this.#log.info({ workflows: workflows.list().map(({ id }) => id), slots }, 'worker ready')
     return workflows.list()
   }
 
-  /** Claims nothing more, lets attempts finish for `graceSeconds`, and hands the others back. */
+  /** Claims no more runs, lets attempts finish for `graceSeconds`, and returns the others to the queue. */
   async stop(graceSeconds: number): Promise<void> {
+    const { workers, maintenance, executors, browser } = this.#dependencies
     this.#stopping = true
-    for (const stop of this.#stopListening) stop()
-    await this.#upkeep.stop()
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
+    await maintenance.stop()
     await this.#claiming
     const timer = setTimeout(() => {
-      this.#handingBack = true
+      this.#interrupting = true
       for (const attempt of this.#attempts.values()) attempt.interrupt('workerStopped')
     }, graceSeconds * 1000)
     await Promise.all(this.#claims.values())
     clearTimeout(timer)
-    clearInterval(this.#renewal)
-    this.#pool.close()
-    await this.#browser.close()
-    await this.#presence.leave()
+    clearInterval(this.#heartbeatTimer)
+    executors.close()
+    await browser.close()
+    await workers.leave(this.#settings.id).catch((error: unknown) => {
+      this.#log.warn({ err: error }, 'worker sign-off failed; it counts as alive until its lease ends')
+    })
     this.#log.info('worker stopped')
   }
 
-  async #openPool(): Promise<Workflows> {
+  async #loadWorkflows(): Promise<Workflows> {
+    const { executors } = this.#dependencies
     try {
-      return new Workflows(await this.#pool.open())
+      return new Workflows(await executors.open())
     } catch (error) {
-      this.#pool.close()
+      executors.close()
       throw error
     }
   }
 
   #wake(): void {
-    this.#again = true
+    this.#claimAgain = true
     if (!this.#isClaiming) this.#claiming = this.#claim()
   }
 
   async #claim(): Promise<void> {
     this.#isClaiming = true
-    const parts = this.#parts
-    while (this.#again && !this.#stopping && parts) {
-      this.#again = false
-      const slots = this.#options.slots - this.#claims.size
-      if (slots === 0) break
+    const dependencies = this.#attemptDependencies
+    const { id, slots, leaseSeconds } = this.#settings
+    while (this.#claimAgain && !this.#stopping && dependencies) {
+      this.#claimAgain = false
+      const free = slots - this.#claims.size
+      if (free === 0) break
       try {
-        const claims = await this.#queue.claim(this.#id, parts.workflows.list(), slots, this.#options.leaseSeconds)
-        for (const claim of claims) this.#begin(claim, parts)
+        const claims = await this.#queue.claim(id, dependencies.workflows.list(), free, leaseSeconds)
+        for (const claim of claims) this.#begin(claim, dependencies)
       } catch (error) {
-        // The store is unavailable; the next ring of the bell tries again.
-        this.#log.warn({ err: error }, 'claiming failed; it is tried again')
+        this.#log.warn({ err: error }, 'claiming runs failed; retrying at the next notification')
       }
     }
-    // In the turn of the last look at `#again`: a wake-up between the two would be slept through.
+    // Synchronously after the last test of #claimAgain: a wake-up between the two would be lost.
     this.#isClaiming = false
   }
 
-  #begin(claim: Claim, parts: AttemptDependencies): void {
-    const key = keyOf(claim)
-    const watch = watchedBy(this.#options.watches ?? [], claim)
+  #begin(claim: Claim, dependencies: AttemptDependencies): void {
+    const observer = observeWithAll(this.#dependencies.observers, claim)
     const log = this.#log.child({ runId: claim.runId, workflowId: claim.workflowId, attempt: claim.attempt })
-    const ended: Promise<unknown> = watch
-      .within(() => this.#execute(claim, parts, watch))
+    const ended: Promise<unknown> = observer
+      .within(() => this.#execute(claim, dependencies, observer))
       .catch((error) => {
-        log.error({ err: error }, 'the attempt was not carried through')
+        log.error({ err: error }, 'attempt failed in the worker')
         return false
       })
-      .then(async (settled) => settled || this.#letGo(claim))
-      .catch((error: unknown) => log.error({ err: error }, 'the attempt was not ended'))
+      .then(async (completed) => completed || this.#release(claim))
+      .catch((error: unknown) => log.error({ err: error }, 'attempt could not be ended'))
       .finally(() => {
-        this.#attempts.delete(key)
+        this.#attempts.delete(keyOf(claim))
         this.#claims.delete(claim)
         this.#wake()
       })
     this.#claims.set(claim, ended)
   }
 
-  /** Returns whether the outcome is written down. */
-  async #execute(claim: Claim, parts: AttemptDependencies, watch: Required<AttemptWatch>): Promise<boolean> {
+  /** Returns whether the outcome is stored. */
+  async #execute(
+    claim: Claim,
+    dependencies: AttemptDependencies,
+    observer: Required<AttemptObserver>,
+  ): Promise<boolean> {
     let executor: ExecutorProcess | undefined
     let attempt: Attempt | undefined
     try {
-      executor = await this.#takeExecutor(claim)
-      attempt = new Attempt(parts, claim, executor, watch)
+      executor = await this.#acquireExecutor(claim)
+      attempt = new Attempt(dependencies, claim, executor, observer)
       this.#attempts.set(keyOf(claim), attempt)
       const executed = attempt.execute()
-      if (this.#handingBack) attempt.interrupt('workerStopped')
-      const [settled] = await Promise.all([executed, this.#endCancelled()])
-      return settled
+      if (this.#interrupting) attempt.interrupt('workerStopped')
+      const [completed] = await Promise.all([executed, this.#interruptCancelled()])
+      return completed
     } finally {
-      if (executor) this.#pool.release(executor, attempt?.reusable ?? false)
-      watch.ended(attempt?.end)
+      if (executor) this.#dependencies.executors.release(executor, attempt?.reusable ?? false)
+      observer.ended(attempt?.end)
     }
   }
 
-  /**
-   * Ends an attempt whose outcome could not be written down, so that the run need not wait until its lease has run out.
-   * A lease that is lost already is not touched.
-   */
-  #letGo(claim: Claim): Promise<boolean> {
-    return untilAvailable(() => this.#queue.complete(claim, { kind: 'workerLost' }, noRetry))
+  /** Ends an attempt without outcome, so that its run need not wait for the lease to expire. A lost lease stays lost. */
+  #release(claim: Claim): Promise<boolean> {
+    return retryUntilAvailable(() => this.#queue.complete(claim, { kind: 'workerLost' }, noRetry))
   }
 
-  async #takeExecutor(claim: Claim): Promise<ExecutorProcess> {
+  async #acquireExecutor(claim: Claim): Promise<ExecutorProcess> {
     try {
-      return await this.#pool.take()
+      return await this.#dependencies.executors.acquire()
     } catch (error) {
       this.#stopping = true
       await this.#queue.complete(claim, { kind: 'workerStopped' }, noRetry)
-      this.#onFatal(error)
+      this.#dependencies.onFatal(error)
       throw error
     }
   }
 
+  /** Reports that this worker is alive, for people: runs depend on their leases only. */
+  async #heartbeat(): Promise<void> {
+    const { id, slots, leaseSeconds } = this.#settings
+    const worker = { id, host: hostname(), slots, startedAt: this.#startedAt }
+    await this.#dependencies.workers.announce(worker, leaseSeconds).catch((error: unknown) => {
+      this.#log.warn({ err: error }, 'worker heartbeat failed; retrying')
+    })
+  }
+
   async #renew(): Promise<void> {
-    // In the same turn, so that both share a commit.
-    void this.#presence.announce()
+    // Not awaited, so that it shares a commit with the renewal.
+    void this.#heartbeat()
     if (this.#claims.size === 0) return
-    // What is claimed while the leases are renewed is not among those that come back.
+    // Attempts claimed during the renewal are not in its result.
     const before = [...this.#attempts]
     try {
       const leases = [...this.#claims.keys()]
-      const held = new Set((await this.#queue.renew(this.#id, leases, this.#options.leaseSeconds)).map(keyOf))
+      const { id, leaseSeconds } = this.#settings
+      const held = new Set((await this.#queue.renew(id, leases, leaseSeconds)).map(keyOf))
       for (const [key, attempt] of before) if (!held.has(key)) attempt.interrupt('leaseLost')
-      await this.#endCancelled()
+      await this.#interruptCancelled()
     } catch (error) {
-      this.#log.warn({ err: error }, 'leases could not be renewed; it is tried again')
+      this.#log.warn({ err: error }, 'lease renewal failed; retrying')
     }
   }
 
-  async #endCancelled(): Promise<void> {
+  async #interruptCancelled(): Promise<void> {
     if (this.#attempts.size === 0) return
     try {
-      for (const lease of await this.#queue.cancelRequested(this.#id)) {
+      for (const lease of await this.#queue.cancelRequested(this.#settings.id)) {
         this.#attempts.get(keyOf(lease))?.interrupt('cancelled')
       }
     } catch (error) {
-      this.#log.warn({ err: error }, 'cancellations could not be read; it is tried again')
+      this.#log.warn({ err: error }, 'reading cancellations failed; retrying')
     }
   }
 }

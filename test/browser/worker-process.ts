@@ -3,4 +3,4 @@ import { pino } from 'pino'
 import { BrowserHost } from '../../src/worker/browser/browser-host.ts'
 
 const host = new BrowserHost({ path: process.argv[2], cdpUrl: undefined }, pino({ level: 'silent' }))
-process.send?.((await host.take()).url)
+process.send?.((await host.acquire()).url)

@@ -21,7 +21,8 @@ import { describeWorkflows, Workflows } from '../../src/domain/workflows/workflo
 import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { FixedKeys, keyBytes } from '../../src/storage/encryption-keys.ts'
-import { Worker } from '../../src/worker/worker.ts'
+import { createWorker } from '../../src/worker/create-worker.ts'
+import type { Worker } from '../../src/worker/worker.ts'
 import { newStorage } from '../support/storage.ts'
 import { retention } from '../support/store.ts'
 import { patience } from '../support/timeouts.ts'
@@ -49,7 +50,7 @@ async function openPlace() {
     const failed = (error: unknown) => {
       throw error
     }
-    const worker = new Worker(store, encryption, options, pino({ level: 'silent' }), failed)
+    const worker = createWorker(store, encryption, options, pino({ level: 'silent' }), failed)
     await worker.start()
     return worker
   }

@@ -130,7 +130,7 @@ describe('an operator', () => {
     }
     const deleteKey = async () => {
       const deleted = await installation.command('keys', 'delete', id, '--account', account.id)
-      expect(deleted).toMatchObject({ code: 0, stdout: 'Deleted. The key is refused from now on.\n' })
+      expect(deleted).toMatchObject({ code: 0, stdout: 'Deleted. Requests with this key are refused from now on.\n' })
       const refused = await other.getRun({ params: { path: { runId: run.id } } })
       expect(refused.error).toMatchObject({ status: 401, title: 'Unauthorized' })
       // What happens from now on is not told to who holds the deleted key.
@@ -145,7 +145,7 @@ describe('an operator', () => {
     const { id } = JSON.parse((await installation.command('accounts', 'create', '--name', 'Script', '--json')).stdout)
     const { stdout, stderr } = await installation.command('keys', 'create', '--name', 'ci', '--account', id)
     expect((await clientOf(service, stdout.trim()).listRuns()).response.status).toBe(200)
-    expect(stderr).toContain('This is the value of "ci". It is not shown again')
+    expect(stderr).toContain('This is the API key "ci". Copy it now')
   })
 
   test('limits keys to scopes in an account that has them, and in no other', async () => {

@@ -54,7 +54,7 @@ describe.concurrent('--only', () => {
     expect({ dashboardUrl, executionUrl }).toEqual({ dashboardUrl: '', executionUrl: '' })
     expect(await statusOf(`${browserContextUrl}/docs/`)).toBe(200)
     expect(only.log.map(({ msg }) => msg)).toContain(
-      'the Execution API is served elsewhere, and EXECUTION_URL is not set: docs and commands say http://127.0.0.1:3901',
+      'EXECUTION_URL is not set, and another process serves the Execution API: links assume http://127.0.0.1:3901',
     )
     expect(only.log.filter(({ msg }) => msg.includes('PROXY_HOPS'))).toEqual([])
     expect(only.output(), 'the link is for those who have the dashboard').not.toContain('/links/')
@@ -89,8 +89,6 @@ describe.concurrent('--only', () => {
   test('refuses a role that does not exist in one sentence that names those that do', async () => {
     const { code, stderr } = await command(['start', '--only', 'execution,cron'], {})
     expect(code).toBe(1)
-    expect(stderr).toBe(
-      '--only names "cron", which is no role: name some of execution, browser-context, dashboard, worker.\n',
-    )
+    expect(stderr).toBe('Unknown role "cron" in --only. The roles are execution, browser-context, dashboard, worker.\n')
   })
 })

@@ -20,7 +20,7 @@ beforeAll(async () => {
   const opened = await openHost({ onTestFinished: (end) => void ends.push(end as () => unknown) })
   host = opened.host
   log = opened.log
-  endpoint = await host.take()
+  endpoint = await host.acquire()
 })
 afterAll(async () => {
   for (const end of ends) await end()
@@ -120,7 +120,7 @@ test('a process that was killed leaves no context in the browser, and others go 
 
 test('a context of a browser that ends is closed at once, and another cannot be opened there', async () => {
   const other = await openHost({ onTestFinished })
-  const elsewhere = await other.host.take()
+  const elsewhere = await other.host.acquire()
   const opened = await openBrowser(elsewhere, undefined)
   await other.host.close()
   await opened.close()
@@ -142,12 +142,12 @@ test.for([
     const before = log.length
     const other = await visit(await open(test))
     const { signal } = new AbortController()
-    const browser: RunBrowser = new RunBrowser(() => browser.given(endpoint, undefined), signal, 'always', 300)
+    const browser: RunBrowser = new RunBrowser(() => browser.provide(endpoint, undefined), signal, 'always', 300)
     const context = await browser.open()
     await (await visit({ context })).evaluate(script)
     context.storageState({ indexedDB: true }).catch(() => {})
     await vi.waitUntil(() => log.length - before >= errors.length, patience)
-    const unreadable = expect.stringMatching('^it was not told within 0.3 s: a page may be in a loop, or ')
+    const unreadable = expect.stringMatching('^it was not read within 0.3 s: a page may be in a loop, or ')
     expect(await browser.end(true)).toEqual({ unreadable })
     expect(await other.innerText('p')).toBe('Shop')
     expect(new Set(log.slice(before).map(({ error }) => error))).toEqual(new Set(errors))

@@ -12,23 +12,23 @@ const isStart = 'test "$1" = --version ||'
 test('a browser that is missing is told with a sentence to each who needs it, and looked for again', async (test) => {
   const path = join(await newPlace(test), 'browser')
   const { host } = await openHost(test, { path })
-  const taken = await Promise.allSettled([host.take(), host.take()])
+  const taken = await Promise.allSettled([host.acquire(), host.acquire()])
   const reason = new BrowserMissing(
     `BROWSER_PATH is "${path}", which does not run (ENOENT): set it to the executable of a Chrome or Chromium.`,
   )
   expect(taken).toEqual([1, 2].map(() => ({ status: 'rejected', reason })))
   symlinkSync(await browserProgram(test), path)
-  expect(await host.take()).toMatchObject({ url: expect.stringMatching(/^ws:/) })
+  expect(await host.acquire()).toMatchObject({ url: expect.stringMatching(/^ws:/) })
 })
 
 test('a browser that does not start says why, and is tried again at once only the first time', async (test) => {
   const path = await browserProgram(test, `${isStart} { echo "no more colours" >&2; exit 3; }`)
   const { host, log } = await openHost(test, { path })
-  await expect(host.take()).rejects.toThrow(/^The browser did not start: .*\nno more colours$/)
-  await expect(host.take()).rejects.toThrow('no more colours')
-  await expect(host.take()).rejects.toThrow('no more colours')
+  await expect(host.acquire()).rejects.toThrow(/^The browser did not start: .*\nno more colours$/)
+  await expect(host.acquire()).rejects.toThrow('no more colours')
+  await expect(host.acquire()).rejects.toThrow('no more colours')
   // Whoever waits for the next try is told when there will be none.
-  const waiting = host.take()
+  const waiting = host.acquire()
   waiting.catch(() => {})
   const waits = () => log.flatMap(({ milliseconds }) => milliseconds ?? [])
   await vi.waitUntil(() => waits().length === 2, patience)
@@ -49,11 +49,11 @@ test.for([
     const refusal = `case "$*" in *--no-sandbox*) ;; *) echo '${complaint}' >&2; exit 1;; esac`
     const path = await browserProgram(test, `${isStart} ${refusal}`)
     const { host, log } = await openHost(test, { path })
-    const { url } = await host.take()
+    const { url } = await host.acquire()
     expect(host.describe()).toMatchObject({ sandboxed: false })
     const [browser = 0] = await processesOf(url)
     process.kill(browser, 'SIGKILL')
-    await host.take()
+    await host.acquire()
     // Once: the second start does not try again.
     expect(log.filter(({ level }) => level === 40).map(({ msg, err }) => [msg, err?.message.split(':')[0]])).toEqual([
       ['the browser starts only without its sandbox, which this system does not allow', 'The browser did not start'],
@@ -67,10 +67,10 @@ test('a browser that takes its time is not waited for when the worker stops', as
     // As Chromium does, it ends with the pipe by which it is told what to do.
     path: await browserProgram(test, `${isStart} { touch ${file}; exec cat <&3 >/dev/null; }`),
   })
-  const taken = host.take()
+  const taken = host.acquire()
   taken.catch(() => {})
   await vi.waitUntil(() => existsSync(file), patience)
   await host.close()
   await expect(taken).rejects.toThrow('The worker is stopping: it starts no browser any more.')
-  await expect(host.take()).rejects.toThrow('The worker is stopping: it starts no browser any more.')
+  await expect(host.acquire()).rejects.toThrow('The worker is stopping: it starts no browser any more.')
 })

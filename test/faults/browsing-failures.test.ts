@@ -97,7 +97,7 @@ describe.concurrent('a run with a browser', () => {
     await browserContexts.delete(site.accountId, deleted)
     await startWorker(test, site.domain, { browser: { path: '/not/needed', cdpUrl: undefined } })
     const [first, second] = await Promise.all(runs.map((run) => finished(site.domain, run)))
-    const doesNotOpen = 'What is stored of the browser context of this run does not open: replace or restore it.'
+    const doesNotOpen = "The run's browser context cannot be decrypted: replace or restore it."
     expect(first).toMatchObject({ status: 'failed', error: { name: 'BrowserUnavailable', message: doesNotOpen } })
     const wasDeleted = 'The browser context of this run was deleted.'
     expect(second).toMatchObject({ status: 'failed', error: { name: 'BrowserUnavailable', message: wasDeleted } })

@@ -133,7 +133,7 @@ describe.concurrent('a run with a browser', () => {
     writeFileSync(until, '')
     expect(await finished(site.domain, run)).toMatchObject({ status: 'succeeded', error: null })
     const lines = await history(site.domain, run)
-    expect(lines).toContain('warn: The browser context was deleted while the run used it: nothing was saved.')
+    expect(lines).toContain('warn: The browser context was deleted during the run: its changes were not saved.')
     // What has waited for it goes on.
     expect(await finished(site.domain, waiting)).toMatchObject({ status: 'succeeded' })
   })

@@ -22,7 +22,7 @@ test('runs share a browser elsewhere, see nothing of each other or of its owner,
   // One worker is told the address of the page that names the browser, the other the browser's own.
   const { host } = await openHost(test, { cdpUrl: remote.httpUrl })
   const other = await openHost(test, { cdpUrl: remote.webSocketUrl })
-  const [endpoint, another] = await Promise.all([host.take(), other.host.take()])
+  const [endpoint, another] = await Promise.all([host.acquire(), other.host.acquire()])
   expect(host.describe()).toMatchObject({ from: 'BROWSER_CDP_URL', version: expect.stringMatching(/^\d+\./) })
   let opened = 0
   const alternately: typeof openBrowser = (_, state) => {
@@ -39,7 +39,7 @@ test('runs share a browser elsewhere, see nothing of each other or of its owner,
   await became(1)
   for (const pid of hostProcessesOf(process.pid)) process.kill(pid, 'SIGKILL')
   await became(0)
-  await host.take()
+  await host.acquire()
   await host.close()
   expect(remote.child.exitCode).toBe(null)
   expect(owner.isConnected()).toBe(true)
@@ -49,10 +49,10 @@ test('runs share a browser elsewhere, see nothing of each other or of its owner,
 test('where no browser answers, a sentence says so', async (test) => {
   const remote = await startRemoteBrowser(test)
   const { host } = await openHost(test, { cdpUrl: remote.httpUrl })
-  await host.take()
+  await host.acquire()
   remote.child.kill('SIGKILL')
   await gone(remote.child.pid ?? 0)
-  await expect(host.take()).rejects.toThrow(
+  await expect(host.acquire()).rejects.toThrow(
     'No browser answers at BROWSER_CDP_URL (ECONNREFUSED): start it there, or set another address.',
   )
 })
@@ -63,7 +63,7 @@ test.for([
   ['http://127.0.0.1:1/?token=canary', 'it could not be asked'],
 ])('why no browser answers at %s is told without a word of the address', async ([cdpUrl = '', reason], test) => {
   const { host, log } = await openHost(test, { cdpUrl })
-  await expect(host.take()).rejects.toThrow(
+  await expect(host.acquire()).rejects.toThrow(
     `No browser answers at BROWSER_CDP_URL (${reason}): start it there, or set another address.`,
   )
   expect(JSON.stringify(log)).not.toContain('canary')

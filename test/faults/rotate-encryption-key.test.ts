@@ -92,7 +92,7 @@ describe.concurrent('rotate-encryption-key', () => {
     await Promise.all(callers)
     for (const { code, stdout, stderr } of rotations) {
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-      expect(stdout).toMatch(/^Encrypted \d+ values? anew\. The older keys stay in .*encryption\.key, for backups/m)
+      expect(stdout).toMatch(/^Re-encrypted \d+ values?\. Older keys stay in .*encryption\.key, because older backups/m)
     }
 
     const lines = linesOf(own)
@@ -147,7 +147,7 @@ describe.concurrent('rotate-encryption-key', () => {
     }
     const { code, stdout } = await own.command('rotate-encryption-key')
     // The value that tells the right key is one of them.
-    expect([code, stdout.match(/^Encrypted .* values anew/m)?.[0]]).toEqual([0, 'Encrypted 1501 values anew'])
+    expect([code, stdout.match(/^Re-encrypted .* values/m)?.[0]]).toEqual([0, 'Re-encrypted 1501 values'])
     expect(keysInUse(database)).toEqual([idOf(linesOf(own)[0])])
     expect(linesOf(own)).toHaveLength(4)
     expectOpened(secretsIn(database), new Encryption(new KeyFile(path)))
@@ -163,13 +163,13 @@ describe.concurrent('rotate-encryption-key', () => {
     const nothing = await rotate(before)
     expect(nothing).toMatchObject({ code: 0, stderr: '' })
     expect(nothing.stdout).toMatch(
-      /^Nothing was encrypted with an older key\. To change the key: .*ENCRYPTION_KEY_PREVIOUS/s,
+      /^Nothing is encrypted with an older key\. To rotate the key:.*ENCRYPTION_KEY_PREVIOUS/s,
     )
     const database = databaseOf(context, own)
     seed(database, new Encryption(new FixedKeys([older])), 3)
     expect(await rotate(after)).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/^Encrypted 4 values anew\. ENCRYPTION_KEY_PREVIOUS is needed for backups/),
+      stdout: expect.stringMatching(/^Re-encrypted 4 values\. Keep the keys of ENCRYPTION_KEY_PREVIOUS: older backups/),
     })
     expectOpened(secretsIn(database), new Encryption(new FixedKeys([newer])))
     expect(existsSync(keyFilePath(own.dataDirectory))).toBe(false)

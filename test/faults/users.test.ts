@@ -27,7 +27,7 @@ describe('npm start', () => {
   test('prints one link for people, until somebody has come by it, and none in its log', async () => {
     const installation = await install()
     const first = await installation.start('service ready')
-    expect(first.output()).toContain('Nobody can sign in to the dashboard yet. This link works once, within a day')
+    expect(first.output()).toContain('Open this link to set up your sign-in. It works once, within a day:')
     expect(linksIn(first.output())).toHaveLength(1)
     expect(JSON.stringify(first.log)).not.toContain('/links/')
     await first.stop()
@@ -103,7 +103,7 @@ describe('users', () => {
     const [stranger] = await printed(installation, 'users', 'list', '--account', second.id)
     for (const which of ['nobody@example.com', stranger.id, '']) {
       const refused = await installation.command('users', 'sign-in-link', '--account', first.id, '--email', which)
-      const words = `There is no user with the e-mail ${which} in this account; \`users list\` shows them.\n`
+      const words = `This account has no user with the e-mail ${which}. \`users list\` shows its users.\n`
       expect(refused).toEqual({ code: 1, stdout: '', stderr: words })
     }
   })

@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFile
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, type TestContext, test, vi } from 'vitest'
-import { type BackupCall, backup } from '../../src/commands/backup.ts'
+import { type BackupOptions, backup } from '../../src/commands/backup.ts'
 import { restore } from '../../src/commands/restore.ts'
 import { readConfig } from '../../src/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
@@ -41,7 +41,7 @@ async function openInstallation(context: TestContext, changes: Partial<Settings>
   const place = emptyDirectory(context)
   const file = join(place, 'backup.db')
   const printed = () => print.mock.calls.map(([text]) => text).join('')
-  const backUp = (options: BackupCall = {}, to = file) => backup(to, options, settings)
+  const backUp = (options: BackupOptions = {}, to = file) => backup(to, options, settings)
   return { settings, place, file, backUp, printed }
 }
 
@@ -63,7 +63,7 @@ test('a backup is a single file, readable by its owner only, that restores a dat
   await backUp()
   expect(statSync(file).mode & 0o777).toBe(0o600)
   expect(readdirSync(place)).toEqual(['backup.db'])
-  expect(printed()).toContain('The encryption key is in it: whoever reads this file reads everything.')
+  expect(printed()).toContain('It contains the encryption key: its reader can decrypt everything.')
   const DATA_DIR = join(emptyDirectory(context), 'new')
   await restore(file, {}, { DATA_DIR })
   expect(readdirSync(DATA_DIR).sort()).toEqual(['encryption.key', 'service.db'])
@@ -115,14 +115,14 @@ test('a backup overwrites a file only with --overwrite', async (context) => {
 test('a backup without the key is restored where the key is', async (context) => {
   const { settings, file, backUp, printed } = await openInstallation(context)
   await backUp({ withoutKey: true })
-  expect(printed()).toContain('is not in it; without it, secrets and browser contexts are lost.')
+  expect(printed()).toContain('secrets and browser contexts are lost without it.')
   const key = readFileSync(join(settings.DATA_DIR, 'encryption.key'), 'utf8')
   expect(readFileSync(file).includes(key.trim())).toBe(false)
   const target = emptySettings(context)
   expect(await restoreError(file, target)).toBe(
-    'FILE was made without the encryption key: put the key file at DATA_DIR/encryption.key, or set ENCRYPTION_KEY, and call this again.',
+    'FILE does not contain the encryption key: put the key file at DATA_DIR/encryption.key, or set ENCRYPTION_KEY.',
   )
-  const wrong = 'does not open what FILE holds: put the key there that the store had when it was backed up.'
+  const wrong = 'does not decrypt the values in FILE: use the key that the store had when it was backed up.'
   expect(await restoreError(file, { ...target, ENCRYPTION_KEY: newKey() })).toBe(`ENCRYPTION_KEY ${wrong}`)
   writeFileSync(join(target.DATA_DIR, 'encryption.key'), newKey(), { mode: 0o600 })
   expect(await restoreError(file, target)).toBe(`DATA_DIR/encryption.key ${wrong}`)
@@ -135,7 +135,7 @@ test('a key from the environment is never part of a backup', async (context) => 
   const ENCRYPTION_KEY = newKey()
   const { file, backUp, printed } = await openInstallation(context, { ENCRYPTION_KEY })
   await backUp()
-  expect(printed()).toContain('The encryption key, which ENCRYPTION_KEY holds, is not in it')
+  expect(printed()).toContain('It does not contain the encryption key (ENCRYPTION_KEY).')
   expect(readFileSync(file).includes(ENCRYPTION_KEY)).toBe(false)
   expect(readFileSync(file).includes(Buffer.from(ENCRYPTION_KEY, 'base64'))).toBe(false)
   const target = { ...emptySettings(context), ENCRYPTION_KEY }
@@ -152,7 +152,7 @@ test('a failed backup reports the reason and leaves no file', async (context) =>
   const empty = emptySettings(context)
   await expect(backup(file, {}, empty)).rejects.toThrow(`There is no store in ${empty.DATA_DIR}: set DATA_DIR to`)
   writeFileSync(join(settings.DATA_DIR, 'encryption.key'), newKey())
-  await expect(backUp()).rejects.toThrow("The installation's key does not open what")
+  await expect(backUp()).rejects.toThrow("The installation's key does not decrypt the values in")
   for (const command of [backup, restore]) {
     const refused = command(file, {}, { ...settings, DATABASE_URL: 'postgres://127.0.0.1:1/none' })
     await expect(refused).rejects.toThrow(/^DATABASE_URL is set: this command is for the embedded store\. /)
@@ -184,7 +184,7 @@ test('a file that is not a backup, is damaged, or is of a newer version is rejec
   const newer = new DatabaseSync(file)
   newer.exec("INSERT INTO kysely_migration VALUES ('9999-newer', '')")
   newer.close()
-  const sentence = 'FILE was made by a newer version of this service: restore it with that version.'
+  const sentence = 'FILE was written by a newer version of this service: restore it with that version.'
   expect(await restoreError(file, target)).toBe(sentence)
 })
 

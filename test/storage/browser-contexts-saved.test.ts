@@ -15,7 +15,7 @@ const succeeded = { kind: 'succeeded', output: null } as const
 /** The browser of an attempt whose workflow has ended and left this state. */
 function attemptBrowser({ contextVersions: versions }: Domain, claim: Claim, json: string): AttemptBrowser {
   const browser = new AttemptBrowser({ host: {} as BrowserHost, versions }, claim, {})
-  browser.take({ json })
+  browser.capture({ json })
   return browser
 }
 
@@ -104,10 +104,10 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
       await browserContexts.delete(accountId, contextId)
       return result
     })
-    const message = 'The browser context was deleted while the run used it: nothing was saved.'
+    const message = 'The browser context was deleted during the run: its changes were not saved.'
     const saved = await browser.save(succeeded)
     expect(saved).toMatchObject({ outcome: succeeded, reports: [{ data: { level: 'warn', message } }] })
-    expect(await saved.alongside({} as Transaction, 'succeeded')).toEqual([])
+    expect(await saved.within({} as Transaction, 'succeeded')).toEqual([])
     expect(run.browserContextId).toBe(contextId)
   })
 
@@ -117,7 +117,7 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
     const longest = await attemptBrowser(domain, claim, stateWith('', 'x'.repeat(253))).save(succeeded)
     expect(longest.outcome).toEqual(succeeded)
     const message =
-      'What the browser held could not be read: the domain of a cookie has 254 characters; it may have 253.'
+      "The browser's storage state could not be read: the domain of a cookie has 254 characters; the limit is 253."
     const refused = await attemptBrowser(domain, claim, stateWith('', 'x'.repeat(254))).save(succeeded)
     expect(refused.outcome).toMatchObject({ kind: 'failed', reason: 'contextNotSaved', error: { message } })
     expect(await rows()).toHaveLength(2)

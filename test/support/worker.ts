@@ -11,8 +11,7 @@ import { isFinal } from '../../src/domain/runs/run-state.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import type { Workflow } from '../../src/domain/workflows/workflow.ts'
 import { describeWorkflows } from '../../src/domain/workflows/workflows.ts'
-import { Worker } from '../../src/worker/worker.ts'
-import type { WorkerOptions } from '../../src/worker/worker-options.ts'
+import { createWorker, type WorkerOptions } from '../../src/worker/create-worker.ts'
 import { type Domain, newAccount, newPlace, openDomain, retention, type Test } from './store.ts'
 import { type StoreKind, sqlite } from './stores.ts'
 import { patience } from './timeouts.ts'
@@ -64,7 +63,7 @@ export async function startWorker(
   const fatal: unknown[] = []
   const log: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(line) })
-  const worker = new Worker(store, encryption, options, logger, (error) => fatal.push(error))
+  const worker = createWorker(store, encryption, options, logger, (error) => fatal.push(error))
   test.onTestFinished(() => worker.stop(0))
   await worker.start()
   return { worker, fatal, log }

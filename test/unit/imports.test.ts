@@ -83,6 +83,14 @@ test('contract/ imports only openapi/, and storage/ imports no other module', ()
   expect(described(wrong)).toEqual([])
 })
 
+test('only app.ts, create-worker.ts and installation.ts construct stores and domain objects', () => {
+  const constructors =
+    /\bnew (Accounts|ApiKeys|AuditLog|BrowserContexts|ContextVersions|Maintenance|RateLimit|RunFeed|RunQueue|RunStatistics|Runs|Sessions|SignInLinks|Users|Workers)\(|(?<!function )\b(openSqliteStore|openPostgresStore)\(/
+  const composing = ['app.ts', 'worker/create-worker.ts', 'domain/installation.ts']
+  const found = files.filter((file) => constructors.test(readFileSync(join(root, 'src', file), 'utf8')))
+  expect(found.sort()).toEqual(composing.sort())
+})
+
 test('the service imports none of the tools', () => {
   expect(described(betweenModules.filter(({ to }) => to === 'tools'))).toEqual([])
 })

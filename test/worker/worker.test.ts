@@ -103,7 +103,7 @@ describe.concurrent('a worker', () => {
       const { domain, principal, file } = await openInstallation(test)
       await startWorker(test, domain)
       const run = await queueRun(domain, principal, { workflowId: 'steps', variables: { file: file('count'), name } })
-      const error = { message: expect.stringContaining('The name of a step has') }
+      const error = { message: expect.stringContaining('The name of a step must not contain') }
       expect(await finished(domain, run)).toMatchObject({ status: 'failed', reason: 'workflowFailed', error })
     },
   )
@@ -151,7 +151,7 @@ describe.concurrent('a worker', () => {
       const { domain, principal } = await openInstallation(test)
       await startWorker(test, domain)
       const run = await queueRun(domain, principal, { workflowId: 'misfit' })
-      const message = 'The output does not fit its schema: /words/1/count must be integer'
+      const message = 'The output does not match its schema: /words/1/count must be integer'
       const failed = {
         status: 'failed',
         reason: 'outputInvalid',
@@ -241,7 +241,7 @@ describe.concurrent('a worker', () => {
     const { principal } = await newAccount(domain)
     await startWorker(test, domain, { workflowsDirectory })
     const run = await finished(domain, await queueRun(domain, principal, { workflowId: 'write' }))
-    expect(run.output).toEqual(['An attempt may write artifacts 100 times, also where one replaces another.'])
+    expect(run.output).toEqual(['An attempt may write artifacts 100 times, including replacements.'])
     expect(run.artifacts).toMatchObject([{ name: 'a', sizeBytes: 2 }])
   })
 

@@ -47,7 +47,7 @@ export class ExaminedBrowser {
 
   async #start(): Promise<Started> {
     const startedAt = performance.now()
-    const endpoint = await this.#host.take()
+    const endpoint = await this.#host.acquire()
     const opened = await openBrowser(endpoint, undefined)
     const version = opened.context.browser()?.version() ?? 'of unknown version'
     await opened.close()

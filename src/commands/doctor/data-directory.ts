@@ -2,7 +2,7 @@
 import { constants } from 'node:fs'
 import { access, mkdtemp, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { type Finding, fail, ok, reasonOf, sizeOf, warn } from './finding.ts'
+import { type Finding, fail, formatBytes, ok, reasonOf, warn } from './finding.ts'
 
 export async function checkDataDirectory(directory: string): Promise<Finding> {
   const advice = 'Set DATA_DIR to a directory that the user of the service can write to.'
@@ -61,9 +61,9 @@ export async function fileSystemOf(directory: string): Promise<FileSystem> {
 
 export function checkFreeSpace({ bavail, bsize }: Pick<FileSystem, 'bavail' | 'bsize'>): Finding {
   const bytes = bavail * bsize
-  if (bytes >= freeBytesMin) return ok(`${sizeOf(bytes)} are free`)
+  if (bytes >= freeBytesMin) return ok(`${formatBytes(bytes)} are free`)
   return warn(
-    `${sizeOf(bytes)} are free: when none is left, runs are refused with 503`,
+    `${formatBytes(bytes)} are free: when none is left, runs are refused with 503`,
     'Make room on the disk of DATA_DIR, or move DATA_DIR to a larger one.',
   )
 }

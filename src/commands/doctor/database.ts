@@ -2,7 +2,7 @@
 import type { Config } from '../../config.ts'
 import type { DatabaseFacts, DatabaseInspection } from '../../storage/postgres/postgres-inspection.ts'
 import { minimumVersion } from '../../storage/postgres/postgres-schema.ts'
-import { type Finding, fail, failAsSaid, ok, sizeOf, unchecked, warn } from './finding.ts'
+import { type Finding, fail, failAsSaid, formatBytes, ok, unchecked, warn } from './finding.ts'
 import type { Read } from './store.ts'
 
 /** The latest that the service is tried on. */
@@ -70,7 +70,7 @@ export const checkConnections = ofFacts((facts, { DATABASE_CONNECTIONS }) => {
   )
 })
 
-export const checkDatabaseSize = ofFacts(({ sizeBytes }) => ok(`${sizeOf(sizeBytes)} in the whole database`))
+export const checkDatabaseSize = ofFacts(({ sizeBytes }) => ok(`${formatBytes(sizeBytes)} in the whole database`))
 
 export async function checkDatabaseStore(read: ReadDatabase): Promise<Finding> {
   if ('refused' in read || !read.inspection) return unchecked('the database cannot be asked', 'the database')

@@ -14,7 +14,9 @@ import type { Read } from './store.ts'
 export async function checkEncryptionKey(config: Config, read: Read): Promise<Finding> {
   if ('refused' in read) return unchecked('the store does not open', 'the store')
   const { inspection } = read
-  const sealed = inspection ? await sealedIn({ read: inspection.store.read, schema: inspection.schema }) : []
+  const sealed = inspection
+    ? await findEncryptedColumns({ read: inspection.store.read, schema: inspection.schema })
+    : []
   const path = keyFilePath(config.DATA_DIR)
   const place = config.ENCRYPTION_KEY ? 'ENCRYPTION_KEY' : path
   if (!config.ENCRYPTION_KEY) {
@@ -49,7 +51,7 @@ export async function checkEncryptionKey(config: Config, read: Read): Promise<Fi
 }
 
 /** The columns that hold any value. A store of an earlier version lacks some of them. */
-export async function sealedIn({
+export async function findEncryptedColumns({
   read,
   schema,
 }: Pick<Store, 'read'> & Pick<StoreInspection, 'schema'>): Promise<EncryptedColumn[]> {

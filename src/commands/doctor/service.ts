@@ -2,10 +2,10 @@
 import { realpath } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { findLiveWorkers } from '../../app.ts'
 import type { Config } from '../../config.ts'
 import { urlOf } from '../../contract/listener.ts'
-import { Workers } from '../../domain/runs/workers.ts'
-import { countOf, type Finding, fail, ok, unchecked } from './finding.ts'
+import { type Finding, fail, ok, pluralize, unchecked } from './finding.ts'
 import { type PortOwner, portOwner } from './port-owner.ts'
 import type { Read } from './store.ts'
 
@@ -97,7 +97,7 @@ function bind(host: string, port: number): Promise<string | undefined> {
 export async function checkWorkers(read: Read, running: Running, now: number): Promise<Finding> {
   if ('refused' in read) return unchecked('the store does not open', 'the store')
   const store = read.inspection?.store
-  const alive = store ? await new Workers(store, () => now).alive() : []
+  const alive = store ? await findLiveWorkers(store, now) : []
   if (alive.length === 0 && running === 'absent') return ok('none, and the service does not run')
   if (alive.length === 0) {
     return fail(
@@ -107,5 +107,5 @@ export async function checkWorkers(read: Read, running: Running, now: number): P
   }
   const slots = alive.reduce((sum, each) => sum + each.slots, 0)
   const hosts = [...new Set(alive.map(({ host }) => host))].join(', ')
-  return ok(`${countOf(alive.length, 'worker')} on ${hosts}, with ${countOf(slots, 'slot')}`)
+  return ok(`${pluralize(alive.length, 'worker')} on ${hosts}, with ${pluralize(slots, 'slot')}`)
 }

@@ -2,7 +2,7 @@
 
 import type { Inspection } from '../../storage/sqlite/sqlite-inspection.ts'
 import type { StoreInspection } from '../../storage/store-inspection.ts'
-import { countOf, type Finding, fail, ok, reasonOf, sizeOf, unchecked, warn } from './finding.ts'
+import { type Finding, fail, formatBytes, ok, pluralize, reasonOf, unchecked, warn } from './finding.ts'
 import { findLastWrite } from './last-write.ts'
 
 /** What reading the store came to: it is there, or not yet, or cannot be read. */
@@ -48,7 +48,7 @@ export function checkStoreSize(read: Read<Inspection>): Finding {
 }
 
 export function storeSize({ file, log }: { file: number; log: number }): Finding {
-  const found = `${sizeOf(file)}, and ${sizeOf(log)} in its write-ahead log`
+  const found = `${formatBytes(file)}, and ${formatBytes(log)} in its write-ahead log`
   if (log <= logBytesMax) return ok(found)
   return warn(
     `${found}: a program that reads for long keeps it from being emptied`,
@@ -77,7 +77,7 @@ export async function checkClock(read: Read, now: number): Promise<Finding> {
 
 function spanOf(milliseconds: number): string {
   const minutes = Math.round(milliseconds / 60_000)
-  if (minutes < 120) return countOf(minutes, 'minute')
+  if (minutes < 120) return pluralize(minutes, 'minute')
   const hours = Math.round(minutes / 60)
-  return hours < 48 ? countOf(hours, 'hour') : countOf(Math.round(hours / 24), 'day')
+  return hours < 48 ? pluralize(hours, 'hour') : pluralize(Math.round(hours / 24), 'day')
 }

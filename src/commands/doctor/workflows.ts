@@ -1,7 +1,7 @@
 /** Whether the workflows load, as a start of the service loads them. */
 import { type Workflow, WorkflowError } from '../../domain/workflows/workflow.ts'
 import { describeWorkflows, Workflows } from '../../domain/workflows/workflows.ts'
-import { countOf, type Finding, fail, ok, reasonOf, warn } from './finding.ts'
+import { type Finding, fail, ok, pluralize, reasonOf, warn } from './finding.ts'
 
 /** What loading the workflows came to. */
 export type Loaded = { workflows: Workflow[] } | { refused: string }
@@ -28,7 +28,7 @@ export function checkWorkflows(loaded: Loaded, directory: string): Finding {
     browsers === 0
       ? 'none of which uses a browser'
       : `${browsers} of which ${browsers === 1 ? 'uses' : 'use'} a browser`
-  return ok(`${countOf(count, 'workflow')} in ${directory}, ${use}`)
+  return ok(`${pluralize(count, 'workflow')} in ${directory}, ${use}`)
 }
 
 /** How many workflows use a browser. */

@@ -1,5 +1,4 @@
 /** Users, who belong to one account and sign in to the dashboard, and the rules for their names, e-mail addresses and passwords. */
-import { hash, verify } from '@node-rs/argon2'
 import type { UsersTable } from '../../storage/tables.ts'
 import type { Actor } from '../audit-log/audit-log.ts'
 import { nameError } from '../display-names.ts'
@@ -87,15 +86,21 @@ export function requireGoodPassword(password: string): void {
 }
 
 /** Argon2id (RFC 9106) with OWASP's parameters, as a PHC string. Takes about 20 ms and 19 MiB, in a thread pool. */
-export function hashPassword(password: string): Promise<string> {
-  return hash(password.normalize('NFKC'))
+export async function hashPassword(password: string): Promise<string> {
+  return (await argon2()).hash(password.normalize('NFKC'))
 }
 
 /** Takes equally long without a hash, so that response times do not reveal which e-mail addresses exist. */
 export async function verifyPassword(password: string, passwordHash: string | null): Promise<boolean> {
   placeholderHash ??= hashPassword(crypto.randomUUID())
+  const { verify } = await argon2()
   const matches = await verify(passwordHash ?? (await placeholderHash), password.normalize('NFKC'))
   return matches && passwordHash !== null
 }
 
 let placeholderHash: Promise<string> | undefined
+
+/** Loaded at first use: the native module takes 3 MB, which workers and most commands do without. */
+function argon2() {
+  return import('@node-rs/argon2')
+}

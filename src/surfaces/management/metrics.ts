@@ -12,7 +12,7 @@ import {
 import type { Admit } from '../../contract/rate-limit.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import type { Commit, Store } from '../../storage/store.ts'
-import type { WatchAttempt } from '../../worker/watch.ts'
+import type { ObserveAttempt } from '../../worker/attempt-observer.ts'
 import type { build } from './build.ts'
 import { type QueueMetricsDependencies, queueMetrics } from './queue-metrics.ts'
 import { AttemptMetrics, RunMetrics } from './run-metrics.ts'
@@ -106,7 +106,7 @@ export class Metrics {
   }
 
   /** What a worker tells of its attempts. */
-  registerAttemptMetrics(): WatchAttempt {
+  registerAttemptMetrics(): ObserveAttempt {
     const attempts = new AttemptMetrics(this.registry)
     this.#attempts = attempts
     return (claim) => attempts.watch(claim)

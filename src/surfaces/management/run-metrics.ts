@@ -3,7 +3,7 @@ import { Counter, Histogram, type Registry } from 'prom-client'
 import type { Claim } from '../../domain/runs/claim.ts'
 import type { FinishedRun, RunObserver } from '../../domain/runs/run-observer.ts'
 import type { FailureReason, RunReason, RunStatus } from '../../domain/runs/run-state.ts'
-import type { AttemptEnd, AttemptWatch } from '../../worker/watch.ts'
+import type { AttemptEnd, AttemptObserver } from '../../worker/attempt-observer.ts'
 
 /** From a moment to an hour. */
 const durations = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600]
@@ -104,7 +104,7 @@ export class AttemptMetrics {
     this.#measures.started.inc({ workflow }, 0)
   }
 
-  watch(claim: Claim): AttemptWatch {
+  watch(claim: Claim): AttemptObserver {
     return new MeasuredAttempt(this.#measures, claim)
   }
 }
@@ -115,7 +115,7 @@ interface Measures {
   durations: Histogram<'workflow' | 'outcome'>
 }
 
-class MeasuredAttempt implements AttemptWatch {
+class MeasuredAttempt implements AttemptObserver {
   readonly #measures: Measures
   readonly #claim: Claim
   #startedAt: number | undefined

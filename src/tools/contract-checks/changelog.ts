@@ -1,5 +1,5 @@
 /** Writes the changelog of the contract from what separates the documents from those of the last release. */
-import { CommandError } from '../../commands/exit-with-error.ts'
+import { CommandError } from '../../commands/output.ts'
 import { listed, type Sentence } from './compare/sentences.ts'
 import { changesOf } from './compatibility.ts'
 import type { CheckedContract, Finding } from './finding.ts'

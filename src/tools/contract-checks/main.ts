@@ -2,7 +2,7 @@
  * `node src/tools/contract-checks/main.ts` checks the contract. With `--changes` it writes the changelog of what is not released yet;
  * with `--release` it makes the documents as they are the released ones, unless the check fails.
  */
-import { exitWithError } from '../../commands/exit-with-error.ts'
+import { exitOnError } from '../../commands/output.ts'
 import { type Finding, shownFinding } from './finding.ts'
 import { release, writeChanges } from './release.ts'
 import { runContractChecks } from './run-checks.ts'
@@ -34,7 +34,7 @@ async function releaseChecked(): Promise<boolean> {
   return true
 }
 
-await exitWithError(async () => {
+await exitOnError(async () => {
   if (process.argv.includes('--changes')) writeChanges(root)
   else if (!(await (process.argv.includes('--release') ? releaseChecked() : check()))) process.exitCode = 1
 })

@@ -3,7 +3,7 @@
  * generated/ follows the documents.
  */
 
-import { exitWithError } from '../../commands/exit-with-error.ts'
+import { exitOnError } from '../../commands/output.ts'
 import { onStopSignal } from '../../commands/stop-signal.ts'
 import { readConfig } from '../../config.ts'
 import { Generator } from './generator.ts'
@@ -77,4 +77,4 @@ function say(text: string): void {
   process.stderr.write(`${text}\n`)
 }
 
-await exitWithError(dev)
+await exitOnError(dev)

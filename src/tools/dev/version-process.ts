@@ -58,7 +58,8 @@ async function serve(): Promise<void> {
   const { greet } = await asked
   try {
     const { start } = await import('../../commands/start.ts')
-    await start({ greet })
+    void greet
+    await start({ only: [] })
     // The service has closed its ports by the time that its own handler of the signal gives way.
     process.on('SIGTERM', () => void setImmediate().then(() => tell({ closed: true })))
     tell({ serving: true })

@@ -1,5 +1,5 @@
 /** `npm run mock`: serves the mock until it is told to stop. */
-import { exitWithError } from '../../commands/exit-with-error.ts'
+import { exitOnError } from '../../commands/output.ts'
 import { onStopSignal } from '../../commands/stop-signal.ts'
 import { settings } from '../../config.ts'
 import { openLog } from '../../telemetry/log.ts'
@@ -29,7 +29,7 @@ function banner({ executionUrl, browserContextUrl }: Mock): string {
   ].join('\n')
 }
 
-await exitWithError(async () => {
+await exitOnError(async () => {
   const log = openLog({
     LOG_LEVEL: settings.LOG_LEVEL.read(process.env.LOG_LEVEL || settings.LOG_LEVEL.default, 'LOG_LEVEL'),
   })

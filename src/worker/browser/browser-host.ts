@@ -62,7 +62,7 @@ export class BrowserHost {
    *
    * @throws {BrowserMissing} or another Error when it does not start; there is no user to release then.
    */
-  async take(): Promise<BrowserEndpoint> {
+  async acquire(): Promise<BrowserEndpoint> {
     this.#users += 1
     clearTimeout(this.#idle)
     try {

@@ -6,7 +6,7 @@ import { ApiKeys } from '../../../src/domain/api-keys/api-keys.ts'
 import { operator } from '../../../src/domain/audit-log/audit-log.ts'
 import { openStore } from '../../../src/domain/installation.ts'
 import { knownScopes } from '../../../src/openapi/served-documents.ts'
-import { untilAvailable } from '../../../src/worker/reporter.ts'
+import { retryUntilAvailable } from '../../../src/worker/reporter.ts'
 
 export interface Wanted {
   accountId: string
@@ -27,7 +27,7 @@ process.on('message', async ({ accountId, userIds, count }: Wanted) => {
     const userId = userIds[index % userIds.length] ?? ''
     const key = { accountId, userId, name: 'One of many', scopes: null, expiresAt: null }
     // Whoever waits for the others for too long is told to come again.
-    return untilAvailable(() => apiKeys.create(key, operator))
+    return retryUntilAvailable(() => apiKeys.create(key, operator))
   })
   const results = await Promise.allSettled(created)
   const refusals = results.filter((result) => result.status === 'rejected')

@@ -1,9 +1,9 @@
 /** `doctor`: checks an installation, and says in words what is wrong and what to do. */
 import { styleText } from 'node:util'
-import packageJson from '../../package.json' with { type: 'json' }
-import { examine, type Result } from './doctor/examine.ts'
-import { countOf, type Status } from './doctor/finding.ts'
-import { print } from './print.ts'
+import packageJson from '../../../package.json' with { type: 'json' }
+import { print } from '../output.ts'
+import { examine, type Result } from './examine.ts'
+import { pluralize, type Status } from './finding.ts'
 
 export async function doctor(options: { json?: boolean }): Promise<void> {
   const results: Result[] = []
@@ -33,6 +33,6 @@ function verdictOf(results: readonly Result[]): string {
   const count = (wanted: Status) => results.filter(({ status }) => status === wanted).length
   const [failed, warned] = [count('fail'), count('warn')]
   if (failed + warned === 0) return 'All is well.'
-  const counts = [failed > 0 && countOf(failed, 'failure'), warned > 0 && countOf(warned, 'warning')]
+  const counts = [failed > 0 && pluralize(failed, 'failure'), warned > 0 && pluralize(warned, 'warning')]
   return `${counts.filter(Boolean).join(' and ')} among ${results.length} checks.`
 }

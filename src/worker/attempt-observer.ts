@@ -1,11 +1,59 @@
-/** One span per attempt in the trace of its run, with child spans for its steps and the start of its browser. */
+/** Observers of attempts, for metrics and traces. An observer changes nothing about an attempt and must not throw. */
 import { context, propagation, ROOT_CONTEXT, type Span, SpanKind, type SpanOptions, trace } from '@opentelemetry/api'
 import type { Claim } from '../domain/runs/claim.ts'
+import type { Outcome } from '../domain/runs/run-state.ts'
 import { messageAttributes } from '../domain/runs/trace-attributes.ts'
 import { failSpan, type SpanError, tracer } from '../telemetry/tracing.ts'
-import type { AttemptEnd, AttemptWatch, WatchedStep } from './watch.ts'
+import type { Reply } from './executor-process.ts'
 
-export class AttemptSpans implements AttemptWatch {
+/** `undefined` when the attempt was not executed because of an error in the worker. */
+export type AttemptEnd = Outcome | { kind: 'leaseLost' } | undefined
+
+export interface ObservedStep {
+  /** With secrets masked. */
+  name: string
+  state: 'started' | 'finished' | 'failed' | 'reused'
+  at: number
+}
+
+export interface AttemptObserver {
+  /** The executor was sent the attempt. */
+  started?(): void
+  step?(step: ObservedStep): void
+  browserRequested?(reply: Promise<Reply>): void
+  /** Called once, when the outcome is stored or cannot be. */
+  ended?(how: AttemptEnd): void
+  /** Runs the attempt, for example with its span as the active one. */
+  within?<Result>(act: () => Result): Result
+}
+
+/** Called when an attempt was claimed. */
+export type ObserveAttempt = (claim: Claim) => AttemptObserver
+
+export function observeWithAll(observe: readonly ObserveAttempt[], claim: Claim): Required<AttemptObserver> {
+  const all = observe.map((each) => each(claim))
+  return {
+    started() {
+      for (const each of all) each.started?.()
+    },
+    step(step) {
+      for (const each of all) each.step?.(step)
+    },
+    browserRequested(reply) {
+      for (const each of all) each.browserRequested?.(reply)
+    },
+    ended(how) {
+      for (const each of all) each.ended?.(how)
+    },
+    within<Result>(act: () => Result): Result {
+      const wrap = (inner: () => Result, each: AttemptObserver) => () => (each.within ? each.within(inner) : inner())
+      return all.reduce(wrap, act)()
+    },
+  }
+}
+
+/** One span per attempt in the trace of its run, with child spans for its steps and the start of its browser. */
+export class AttemptSpans implements AttemptObserver {
   readonly #span: Span
   readonly #steps = new Map<string, Span>()
 
@@ -25,7 +73,7 @@ export class AttemptSpans implements AttemptWatch {
     return context.with(trace.setSpan(ROOT_CONTEXT, this.#span), act)
   }
 
-  step({ name, state, at }: WatchedStep): void {
+  step({ name, state, at }: ObservedStep): void {
     if (state === 'started') this.#steps.set(name, this.#startChild(`step ${name}`, { startTime: at }))
     else if (state === 'finished') this.#endStep(name, at)
     else if (state === 'failed') this.#endStep(name, at, { name: 'StepFailed' })
@@ -36,17 +84,17 @@ export class AttemptSpans implements AttemptWatch {
     }
   }
 
-  browserWanted(answered: Promise<{ type: string }>): void {
+  browserRequested(reply: Promise<{ type: string }>): void {
     const span = this.#startChild('start browser')
-    void answered.then(({ type }) => {
+    void reply.then(({ type }) => {
       // The run's error contains the reason.
-      if (type === 'browserRefused') failSpan(span, { name: 'BrowserUnavailable' })
+      if (type === 'browserUnavailable') failSpan(span, { name: 'BrowserUnavailable' })
       span.end()
     })
   }
 
   ended(how: AttemptEnd): void {
-    const error = errorOf(how)
+    const error = spanError(how)
     for (const name of [...this.#steps.keys()]) this.#endStep(name, undefined, error && { name: error.name })
     this.#span.setAttribute('execution_service.outcome', how?.kind ?? 'notCarriedThrough')
     if (error) failSpan(this.#span, error)
@@ -69,7 +117,7 @@ export class AttemptSpans implements AttemptWatch {
 const successes: string[] = ['succeeded', 'cancelled', 'workerStopped']
 
 /** The error's message has its secrets masked. */
-function errorOf(how: AttemptEnd): SpanError | undefined {
+function spanError(how: AttemptEnd): SpanError | undefined {
   if (how === undefined) return { name: 'NotCarriedThrough' }
   if (how.kind === 'failed') return how.error
   return successes.includes(how.kind) ? undefined : { name: how.kind }

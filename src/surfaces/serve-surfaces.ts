@@ -1,0 +1,153 @@
+/** Builds the Express app of each surface that a process serves, and listens on its ports. */
+import type { Express, RequestHandler } from 'express'
+import type { Logger } from 'pino'
+import type { Config } from '../config.ts'
+import { type Listener, listen, urlOf } from '../contract/listener.ts'
+import { mountDocument } from '../contract/mount.ts'
+import type { Principal } from '../domain/api-keys/api-key.ts'
+import type { ApiKeys } from '../domain/api-keys/api-keys.ts'
+import type { RateLimit } from '../domain/api-keys/rate-limit.ts'
+import type { BrowserContextDependencies } from '../domain/browser-contexts/browser-context-operations.ts'
+import { browserContextContract, executionContract } from '../openapi/served-documents.ts'
+import type { Encryption } from '../storage/encryption.ts'
+import { type Store, StoreUnavailable } from '../storage/store.ts'
+import { apiRequestSpans, dashboardRequestSpans } from '../telemetry/request-spans.ts'
+import { browserContextApi } from './browser-context-api.ts'
+import { dashboardApp } from './dashboard/dashboard.ts'
+import { docsHandler, isDocsPath } from './docs/docs-handler.ts'
+import { type ExecutionApiDependencies, executionApi } from './execution-api.ts'
+import { type Management, managementApp } from './management/management.ts'
+import type { SurfaceMetrics } from './management/metrics.ts'
+import { type Addresses, type Role, type Surface, surfaces } from './roles.ts'
+
+type DashboardOptions = Parameters<typeof dashboardApp>[0]
+
+/** The options of the dashboard that are set here. */
+type DashboardSettings =
+  | 'before'
+  | 'docs'
+  | 'attempts'
+  | 'sessionSecrets'
+  | 'publicUrl'
+  | 'port'
+  | 'proxyHops'
+  | 'addresses'
+  | 'isUnavailable'
+  | 'log'
+
+export interface SurfaceDependencies {
+  config: Config
+  store: Store
+  encryption: Encryption
+  domain: ExecutionApiDependencies &
+    BrowserContextDependencies &
+    Omit<DashboardOptions, DashboardSettings> & { apiKeys: ApiKeys }
+  metrics: SurfaceMetrics
+  isTraced: boolean
+  rateLimit: RateLimit | undefined
+  management: Management
+  log: Logger
+}
+
+export interface SurfaceListeners {
+  surfaces: ReadonlyMap<Surface, Listener>
+  management: Listener
+  /** Also of surfaces that another process serves. */
+  addresses: Addresses
+}
+
+/** Opens all ports of the roles, or none when one of them fails. */
+export async function listenOnSurfaces(
+  roles: ReadonlySet<Role>,
+  dependencies: SurfaceDependencies,
+): Promise<SurfaceListeners> {
+  const { config } = dependencies
+  // Filled in once the ports are known; nothing reads them before the first request.
+  const addresses: Addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
+  const apps = await createApps(roles, dependencies, addresses)
+  const opened = new Map<Surface, Listener>()
+  const options = (name: PortSetting) => ({ host: config.HOST, port: config[name], name })
+  try {
+    for (const [name, app] of apps) opened.set(name, await listen(app, options(surfaces[name].port)))
+    const management = await listen(managementApp(dependencies.management), options('MANAGEMENT_PORT'))
+    Object.assign(addresses, findAddresses(config, opened))
+    return { surfaces: opened, management, addresses }
+  } catch (error) {
+    await Promise.all([...opened.values()].map((listener) => listener.stop(0)))
+    throw error
+  }
+}
+
+type PortSetting = (typeof surfaces)[Surface]['port'] | 'MANAGEMENT_PORT'
+
+/** A surface of another process is assumed at its public address or, without one, at its port on this host. */
+function findAddresses(config: Config, listeners: ReadonlyMap<Surface, Listener>): Addresses {
+  const addressOf = (name: Surface) => {
+    const { url, port } = surfaces[name]
+    return config[url] ?? listeners.get(name)?.url ?? urlOf(config.HOST, config[port])
+  }
+  return {
+    dashboardUrl: addressOf('dashboard'),
+    executionUrl: addressOf('execution'),
+    browserContextUrl: addressOf('browser-context'),
+  }
+}
+
+/** In the order in which a start lists them. */
+async function createApps(
+  roles: ReadonlySet<Role>,
+  dependencies: SurfaceDependencies,
+  addresses: Addresses,
+): Promise<ReadonlyMap<Surface, Express>> {
+  const { domain } = dependencies
+  const docs = docsHandler(() => ({
+    execution: addresses.executionUrl,
+    'browser-context': addresses.browserContextUrl,
+  }))
+  const options = apiOptions(dependencies, docs)
+  const create: Record<Surface, () => Express | Promise<Express>> = {
+    dashboard: () => createDashboard(dependencies, docs, addresses),
+    execution: () => mountDocument({ ...options('execution'), ...executionContract, handlers: executionApi(domain) }),
+    'browser-context': () =>
+      mountDocument({ ...options('browser-context'), ...browserContextContract, handlers: browserContextApi(domain) }),
+  }
+  const served = (Object.keys(create) as Surface[]).filter((name) => roles.has(name))
+  return new Map(await Promise.all(served.map(async (name) => [name, await create[name]()] as const)))
+}
+
+/** The options that both APIs share. */
+function apiOptions(dependencies: SurfaceDependencies, docs: RequestHandler) {
+  const { config, domain, metrics, isTraced, rateLimit, log } = dependencies
+  return (name: Surface) => ({
+    name,
+    fallback: (path: string) => (isDocsPath(path) ? docs : undefined),
+    authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
+    ...(rateLimit && { admit: metrics.admit(name, (principal: Principal) => rateLimit.admit(principal)) }),
+    proxyHops: config.PROXY_HOPS,
+    isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
+    describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
+    observe: metrics.observe(name),
+    before: isTraced ? apiRequestSpans(name) : undefined,
+    log,
+  })
+}
+
+function createDashboard(dependencies: SurfaceDependencies, docs: RequestHandler, addresses: Addresses): Express {
+  const { config, store, domain, encryption, isTraced, log } = dependencies
+  return dashboardApp({
+    ...domain,
+    before: isTraced ? dashboardRequestSpans() : undefined,
+    docs,
+    attempts: {
+      counters: store.counters,
+      pseudonym: (text) => encryption.sign('attempts', text).toString('base64url'),
+    },
+    sessionSecrets: encryption.signatures('dashboard', 'sessions').map((each) => each.toString('base64url')),
+    publicUrl: config.DASHBOARD_URL,
+    port: config.DASHBOARD_PORT,
+    proxyHops: config.PROXY_HOPS,
+    addresses: () => addresses,
+    isUnavailable: (error) => error instanceof StoreUnavailable,
+    log,
+  })
+}

@@ -1,0 +1,85 @@
+/** Composes a worker over an open store: the part of `app.ts` that tests of workers share. */
+import type { Logger } from 'pino'
+import { v7 as uuid } from 'uuid'
+import type { Config } from '../config.ts'
+import { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
+import type { RunObserver } from '../domain/runs/run-observer.ts'
+import { RunQueue } from '../domain/runs/run-queue.ts'
+import { Workers } from '../domain/runs/workers.ts'
+import { loadSecondsMax as defaultLoadSecondsMax } from '../domain/workflows/workflow.ts'
+import { Maintenance } from '../maintenance/maintenance.ts'
+import { type Retention, retentionOf } from '../maintenance/retention.ts'
+import type { Encryption } from '../storage/encryption.ts'
+import type { Store } from '../storage/store.ts'
+import type { ObserveAttempt } from './attempt-observer.ts'
+import { BrowserHost, type BrowserOptions } from './browser/browser-host.ts'
+import { ExecutorPool } from './executor-pool.ts'
+import { Worker, type WorkerSettings } from './worker.ts'
+
+export interface WorkerOptions extends Omit<WorkerSettings, 'id'> {
+  workflowsDirectory: string
+  memoryMegabytesMax: number
+  browser: BrowserOptions
+  /** Versions kept of each browser context. */
+  contextVersionsKept: number
+  retention: Retention
+  /** Concurrent runs of one account, over all workers; 0 for no limit. */
+  accountConcurrency?: number
+  /** Time limit for loading the workflows. */
+  loadSecondsMax?: number
+  observer?: RunObserver
+  observers?: readonly ObserveAttempt[]
+}
+
+export function workerSettings(config: Config): WorkerOptions {
+  return {
+    workflowsDirectory: config.WORKFLOWS_DIR,
+    slots: config.WORKER_SLOTS,
+    leaseSeconds: config.LEASE_SECONDS,
+    abortGraceSeconds: config.ABORT_GRACE_SECONDS,
+    memoryMegabytesMax: config.WORKFLOW_MEMORY_MB,
+    browser: { path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL },
+    contextVersionsKept: config.BROWSER_CONTEXT_VERSIONS,
+    retention: retentionOf(config),
+    accountConcurrency: config.ACCOUNT_CONCURRENCY,
+  }
+}
+
+/** @param onFatal called when the worker cannot execute runs any more. */
+export function createWorker(
+  store: Store,
+  encryption: Encryption,
+  options: WorkerOptions,
+  parentLog: Logger,
+  onFatal: (error: unknown) => void,
+): Worker {
+  const { workflowsDirectory, memoryMegabytesMax, loadSecondsMax = defaultLoadSecondsMax } = options
+  const { accountConcurrency = 0, observer, observers = [] } = options
+  const { slots, leaseSeconds, abortGraceSeconds } = options
+  const id = uuid()
+  const log = parentLog.child({ workerId: id })
+  const dependencies = {
+    store,
+    queue: new RunQueue(store, { accountConcurrency, ...(observer && { observer }) }),
+    workers: new Workers(store),
+    maintenance: createMaintenance(store, options.retention, log, observer),
+    encryption,
+    contextVersions: new ContextVersions(store, encryption, options.contextVersionsKept),
+    executors: new ExecutorPool({ workflowsDirectory, memoryMegabytesMax, loadSecondsMax }, slots),
+    browser: new BrowserHost(options.browser, log),
+    observers,
+    log,
+    onFatal,
+  }
+  return new Worker(dependencies, { id, slots, leaseSeconds, abortGraceSeconds })
+}
+
+export function createMaintenance(
+  store: Store,
+  retention: Retention,
+  log: Logger,
+  observer?: RunObserver,
+): Maintenance {
+  const onError = (error: unknown) => log.warn({ err: error }, 'maintenance failed; retrying')
+  return new Maintenance(store, retention, onError, Date.now, observer)
+}
