@@ -1,5 +1,5 @@
 /** The worker's part of an attempt's browser: restores and saves its browser context, and masks cookies in reports. */
-import type { ContextVersions, Staged } from '../domain/browser-contexts/context-versions.ts'
+import type { ContextVersions, StagedVersion } from '../domain/browser-contexts/context-versions.ts'
 import {
   domainLengthMax,
   isSameState,
