@@ -1,4 +1,4 @@
-/** One call of an operation: its tries, the waits between them, and what comes of it as a value. */
+/** Calls an operation: sends it, retries transient failures, and returns the result as a value. */
 import createClient, { type FetchOptions, mergeHeaders } from 'openapi-fetch'
 import type { Answer, OperationDescription, SurfaceDescription } from './operation.ts'
 import {
@@ -6,8 +6,8 @@ import {
   type ClientOptions,
   checkOptions,
   type LimitOptions,
-  limitsOf,
   preferredWaitSecondsMax,
+  resolveLimits,
   withoutLimits,
 } from './options.ts'
 import {
@@ -15,19 +15,18 @@ import {
   invalidRequest,
   isRedirect,
   networkFailure,
-  type Problem,
-  problemOf,
+  problemFrom,
   redirected,
   timedOut,
-  unexpectedAnswer,
+  unexpectedResponse,
   unreadable,
 } from './problem.ts'
-import { mayRepeat, waitSeconds } from './retry.ts'
-import { noticingEnd, pause, timeLimit, unlessAborted } from './time-limit.ts'
+import { mayRetry, retryDelay } from './retry.ts'
+import { pause, timeLimit, unlessAborted, withEndCallback } from './time-limit.ts'
 
 type Init = Omit<FetchOptions<unknown>, 'params'> & CallOptions & { params?: { header?: Record<string, string> } }
 
-/** The part of openapi-fetch's client that is used, with types that are none of one operation. */
+/** The method of openapi-fetch's client that is used, without the types of a document. */
 interface Sender {
   request(method: string, path: string, init: object): Promise<{ data?: unknown; error?: unknown; response: Response }>
 }
@@ -35,22 +34,24 @@ interface Sender {
 interface Caller {
   sender: Sender
   options: ClientOptions
-  noteDrift(response: Response): void
+  reportDrift(response: Response): void
 }
 
-/** Every operation of the document as a function that calls it. */
-export function operationsOf<Operations>(surface: SurfaceDescription<Operations>, options: ClientOptions): Operations {
+/** Creates a function for each operation of the document. */
+export function createOperations<Operations>(
+  surface: SurfaceDescription<Operations>,
+  options: ClientOptions,
+): Operations {
   checkOptions(options)
-  const { baseUrl, apiKey, fetch = (request: Request) => globalThis.fetch(request), headers } = options
+  const { baseUrl, apiKey, headers } = options
   const sender = createClient({
     baseUrl,
-    fetch,
     headers: mergeHeaders(headers, surface.credential(apiKey)),
-    // Followed to another host, a redirect would give it the key: only `Authorization` is left out by fetch itself.
-    // Not `error`, which looks like a broken connection.
+    // Following a redirect could send the key to another host: fetch only drops `Authorization`.
+    // `error` would be indistinguishable from a network failure.
     redirect: 'manual',
   }) as unknown as Sender
-  const caller = { sender, options, noteDrift: driftNoticeOf(surface, options) }
+  const caller = { sender, options, reportDrift: createDriftReporter(surface, options) }
   const descriptions = Object.entries(surface.operations) as [string, OperationDescription][]
   const functions = descriptions.map(([id, description]) => [
     id,
@@ -59,13 +60,13 @@ export function operationsOf<Operations>(surface: SurfaceDescription<Operations>
   return Object.fromEntries(functions)
 }
 
-function driftNoticeOf({ document, documentHash }: SurfaceDescription<never>, { onDrift }: ClientOptions) {
-  let noticed = false
+function createDriftReporter({ document, documentHash }: SurfaceDescription<never>, { onDrift }: ClientOptions) {
+  let reported = false
   return ({ headers }: Response) => {
     const serviceHash = headers.get('X-Document-Hash')
-    if (noticed || serviceHash === null || serviceHash === documentHash) return
-    noticed = true
-    // An error of the callback's is neither the call's nor, uncaught, the end of the program.
+    if (reported || serviceHash === null || serviceHash === documentHash) return
+    reported = true
+    // An error of the callback must neither fail the call nor crash the program.
     Promise.resolve({ document, clientHash: documentHash, serviceHash })
       .then(onDrift)
       .catch(() => {})
@@ -73,8 +74,7 @@ function driftNoticeOf({ document, documentHash }: SurfaceDescription<never>, { 
 }
 
 async function call(caller: Caller, description: OperationDescription, given: Init): Promise<Answer<unknown>> {
-  const limits = limitsOf(caller.options, given)
-  const { retries, totalSeconds } = limits
+  const limits = resolveLimits(caller.options, given)
   let headers: Headers
   try {
     headers = mergeHeaders(given.headers, given.params?.header)
@@ -84,13 +84,13 @@ async function call(caller: Caller, description: OperationDescription, given: In
   if (description.retry === 'withIdempotencyKey') ensureIdempotencyKey(headers)
   const init = { ...withoutLimits(given), headers }
   const timeoutSeconds = limits.timeoutSeconds + preferredWaitSeconds(headers)
-  // Not the wall clock, which may be set meanwhile.
-  const deadline = performance.now() + totalSeconds * 1000
+  // A monotonic clock: the wall clock may be set during the call.
+  const deadline = performance.now() + limits.totalSeconds * 1000
   for (let failures = 1; ; failures += 1) {
     const left = (deadline - performance.now()) / 1000
     const answer = await tryOnce(caller, description, init, Math.min(timeoutSeconds, left))
-    if (!answer.error || failures > retries || !mayRepeat(description.retry, answer.error)) return answer
-    const seconds = waitSeconds(failures, answer.error, limits)
+    if (!answer.error || failures > limits.retries || !mayRetry(description.retry, answer.error)) return answer
+    const seconds = retryDelay(failures, answer.error, limits)
     if (seconds === undefined || performance.now() + seconds * 1000 >= deadline) return answer
     await pause(seconds, init.signal)
     if (init.signal?.aborted) return { error: aborted(init.signal), response: answer.response }
@@ -98,7 +98,7 @@ async function call(caller: Caller, description: OperationDescription, given: In
 }
 
 async function tryOnce(
-  { sender, options, noteDrift }: Caller,
+  { sender, options, reportDrift }: Caller,
   { method, path, parseAs = 'json' }: OperationDescription,
   init: Omit<Init, keyof LimitOptions>,
   seconds: number,
@@ -112,52 +112,49 @@ async function tryOnce(
   const fetch = async (request: Request) => {
     url = request.url
     response = await send(request)
-    noteDrift(response)
+    reportDrift(response)
     return response
   }
   let isStreaming = false
   try {
     const sent = sender.request(method, path, { ...init, parseAs: as, fetch, signal: limit.signal })
-    const answer = await unlessAborted(sent, limit.signal)
-    response = answer.response
-    if (!response.ok) return { error: refusal(response, answer.error), response }
-    const data = answer.data ?? (await emptyBody(response, as))
-    const isEmpty = data === undefined && response.status !== 204
-    if (isEmpty) return { error: unexpectedAnswer(response, 'The answer has no content.'), response }
+    const result = await unlessAborted(sent, limit.signal)
+    response = result.response
+    if (isRedirect(response)) return { error: redirected(response), response }
+    if (!response.ok) return { error: problemFrom(response, result.error), response }
+    const data = result.data ?? (await readEmptyBody(response, as))
+    const isMissing = data === undefined && response.status !== 204
+    if (isMissing) return { error: unexpectedResponse(response, 'The response has no content.'), response }
     isStreaming = as === 'stream' && data !== undefined
-    return { data: isStreaming ? noticingEnd(data as ReadableStream<Uint8Array>, limit.end) : data, response }
+    return { data: isStreaming ? withEndCallback(data as ReadableStream<Uint8Array>, limit.end) : data, response }
   } catch (cause) {
     if (init.signal?.aborted) return { error: aborted(init.signal), response }
     if (limit.isOver)
-      return { error: timedOut(`${method} ${url} was not answered within ${Number(seconds.toFixed(1))} s.`), response }
+      return { error: timedOut(`${method} ${url} got no response within ${Number(seconds.toFixed(1))} s.`), response }
     if (url === '') return { error: invalidRequest(cause), response }
     if (cause instanceof SyntaxError) return { error: unreadable(response, cause), response }
     return { error: networkFailure(method, url, cause), response }
   } finally {
-    // A stream goes on after its head, for as long as the caller lets it.
+    // The time limit does not apply to a stream once it has started; the caller's signal does.
     if (isStreaming) limit.stop()
     else limit.end()
   }
 }
 
-/** openapi-fetch reads no body that is declared empty; a file without content is a file all the same. */
-function emptyBody(response: Response, as: NonNullable<Init['parseAs']>): unknown {
+/** openapi-fetch does not read a body with `Content-Length: 0`, but an empty file is still a file. */
+function readEmptyBody(response: Response, as: NonNullable<Init['parseAs']>): unknown {
   if (response.status === 204 || as === 'json') return undefined
   return as === 'stream' ? new Response('').body : response[as]()
 }
 
-function refusal(response: Response, body: unknown): Problem {
-  return isRedirect(response) ? redirected(response) : problemOf(response, body)
-}
-
-/** The same key for all tries. Not randomUUID, which browsers have in secure contexts alone. */
+/** All tries of a call share the key. Not randomUUID, which browsers provide only in secure contexts. */
 function ensureIdempotencyKey(headers: Headers): void {
   if (headers.has('Idempotency-Key')) return
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   headers.set('Idempotency-Key', Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(''))
 }
 
-/** How long the answer may take because the caller has asked for it (RFC 7240, section 4.3). */
+/** The delay that the caller asks for with `Prefer: wait=N` (RFC 7240, section 4.3). */
 function preferredWaitSeconds(headers: Headers): number {
   const wait = headers.get('Prefer')?.match(/(?:^|,)\s*wait\s*=\s*"?(\d+)/i)?.[1]
   return Math.min(Number(wait ?? 0), preferredWaitSecondsMax)

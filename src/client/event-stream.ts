@@ -1,12 +1,12 @@
-/** Reads server-sent events (HTML Standard, section 9.2.6) from the body of an answer. */
+/** Parses server-sent events (HTML Standard, section 9.2.6). */
 
 /**
- * The data of a stream's events as they arrive; whoever stops reading them closes the stream. `onBytes` is called for whatever
- * arrives, comments too. Reads by a reader, because Safari cannot iterate over streams.
+ * Yields the data of each event. Leaving the loop closes the stream. `onBytes` is called for everything that arrives,
+ * including comments. Uses a reader because Safari cannot iterate over streams.
  */
-export async function* eventsOf(stream: ReadableStream<Uint8Array>, onBytes?: () => void): AsyncGenerator<string> {
+export async function* parseEvents(stream: ReadableStream<Uint8Array>, onBytes?: () => void): AsyncGenerator<string> {
   const reader = stream.getReader()
-  const lines = lineSplitter()
+  const lines = createLineSplitter()
   let data: string[] = []
   try {
     for (;;) {
@@ -26,16 +26,16 @@ export async function* eventsOf(stream: ReadableStream<Uint8Array>, onBytes?: ()
   }
 }
 
-/** Takes bytes, and gives the lines that they complete: ended by CRLF, LF or CR. The decoder drops a byte order mark. */
-function lineSplitter(): (bytes: Uint8Array) => string[] {
+/** Returns the lines completed by each chunk; CRLF, LF or CR ends a line. The decoder drops a byte order mark. */
+function createLineSplitter(): (bytes: Uint8Array) => string[] {
   const decoder = new TextDecoder()
-  // Joined only when their line is complete: a line of 2 MB in parts of 1 kB took 1.6 s when each part was read anew.
+  // Joined only when the line is complete: concatenating a 2 MB line from 1 kB chunks took 1.6 s.
   let parts: string[] = []
   let endedWithCr = false
   return (bytes) => {
     const decoded = decoder.decode(bytes, { stream: true })
     if (decoded === '') return []
-    // A CR ends its line at once, because nothing may come after it; the LF of a CRLF that was cut then ends none.
+    // A CR completes its line immediately, since no more bytes may follow; an LF at the start of the next chunk is skipped.
     const text = endedWithCr && decoded.startsWith('\n') ? decoded.slice(1) : decoded
     endedWithCr = decoded.endsWith('\r')
     const lines = text.split(/\r\n|\n|\r/)

@@ -1,46 +1,46 @@
-/** Follows a run by its event stream, over disconnects, to its last event. */
+/** Follows a run's event stream to its last event, reconnecting when the connection breaks. */
 import type { ExecutionV1Operations } from '../../generated/execution.v1/client.ts'
 import type { components } from '../../generated/execution.v1/types.ts'
-import { eventsOf } from './event-stream.ts'
-import { type ClientOptions, type LimitOptions, limitsOf } from './options.ts'
-import { aborted, type Problem, ProblemError, problemTypes, unexpectedAnswer } from './problem.ts'
-import { isTransient, waitSeconds } from './retry.ts'
+import { parseEvents } from './event-stream.ts'
+import { type ClientOptions, type LimitOptions, resolveLimits } from './options.ts'
+import { aborted, type Problem, ProblemError, problemTypes, unexpectedResponse } from './problem.ts'
+import { isTransient, retryDelay } from './retry.ts'
 import { pause, timeLimit } from './time-limit.ts'
 
 type RunEvent = components['schemas']['RunEvent']
 type Status = components['schemas']['RunStatus']
 
-/** What `runs.events` can be told. */
+/** Options of `runs.events`. */
 export interface EventsOptions extends Omit<LimitOptions, 'totalSeconds'> {
-  /** The `sequence` of the last event that is known already; the events after it follow. Without it: from the first on. */
+  /** The `sequence` of the last known event; only later events are returned. Default: all events. */
   after?: number | undefined
-  /** Ends the loop with a ProblemError of the type `aborted`. To end it without one, leave it. */
+  /** Aborts the loop with a ProblemError of the type `problemTypes.aborted`. Use `break` to leave it without an error. */
   signal?: AbortSignal | null | undefined
-  /** How often in a row it may fail to connect before the loop ends with an error. 10 by default: two to four minutes. */
+  /** How many connection failures in a row are allowed. Default: 10, which takes two to four minutes. */
   retries?: number | undefined
-  /** A connection that has been silent for this long is given up for a new one. 45 by default: three heartbeats. */
+  /** A connection that receives nothing for this long is replaced. Default: 45, which is three heartbeats. */
   silenceSeconds?: number | undefined
 }
 
-const usualRetries = 10
-const usualSilenceSeconds = 45
+const defaultRetries = 10
+const defaultSilenceSeconds = 45
 
-/** No event comes after one of these. After a status that only a later service has, the service is asked. */
-const final: string[] = ['succeeded', 'failed', 'timedOut', 'cancelled', 'expired'] satisfies Status[]
+/** No event follows one of these. For statuses that a later version may add, the service reports the end with 204. */
+const finalStatuses: string[] = ['succeeded', 'failed', 'timedOut', 'cancelled', 'expired'] satisfies Status[]
 
-export async function* follow(
+export async function* followRun(
   operations: ExecutionV1Operations,
   client: ClientOptions,
   runId: string,
-  { after, signal, silenceSeconds = usualSilenceSeconds, ...given }: EventsOptions,
+  { after, signal, silenceSeconds = defaultSilenceSeconds, ...given }: EventsOptions,
 ): AsyncGenerator<RunEvent> {
-  const { retries = usualRetries, ...limits } = given
+  const { retries = defaultRetries, ...limits } = given
   let last = after
   let failures = 0
   for (;;) {
     const silence = timeLimit(signal, silenceSeconds)
     const onBytes = () => {
-      // Also for a heartbeat: who hears from a quiet run follows it, however often its connection is closed.
+      // Heartbeats count too: a connection that delivers them works, even if the run is quiet.
       failures = 0
       silence.restart()
     }
@@ -48,7 +48,7 @@ export async function* follow(
     try {
       const header = last === undefined ? {} : { 'Last-Event-ID': String(last) }
       const init = { params: { path: { runId }, header }, ...limits, retries: 0, signal: silence.signal }
-      // Until its head is there, a connection has the time of any call.
+      // Until the response headers arrive, the call's own time limit applies.
       silence.stop()
       const { data, error, response } = await operations.streamRunEvents(init)
       if (error) problem = error
@@ -57,27 +57,27 @@ export async function* follow(
       else {
         silence.restart()
         for await (const event of readEvents(data, response, onBytes)) {
-          // Something on the way may drop Last-Event-ID, and the stream then starts anew.
+          // A proxy may drop Last-Event-ID, so that the stream starts from the beginning.
           if (last === undefined || event.sequence > last) {
             last = event.sequence
-            // While the caller is busy with an event nothing is read, and so nothing is silent.
+            // Nothing is read while the caller handles an event.
             silence.stop()
             yield event
             silence.restart()
           }
-          if (event.type === 'status' && final.includes(event.status)) return
+          if (event.type === 'status' && finalStatuses.includes(event.status)) return
         }
-        problem = broken(runId, undefined)
+        problem = connectionLost(runId, undefined)
       }
     } catch (cause) {
-      problem = cause instanceof ProblemError ? cause.problem : broken(runId, cause)
+      problem = cause instanceof ProblemError ? cause.problem : connectionLost(runId, cause)
     } finally {
       silence.abort()
       silence.end()
     }
     if (signal?.aborted) throw new ProblemError(aborted(signal))
     failures += 1
-    const seconds = waitSeconds(failures, problem, limitsOf(client, limits))
+    const seconds = retryDelay(failures, problem, resolveLimits(client, limits))
     if (failures > retries || !isTransient(problem) || seconds === undefined) throw new ProblemError(problem)
     await pause(seconds, signal)
   }
@@ -85,16 +85,16 @@ export async function* follow(
 
 async function* readEvents(stream: ReadableStream<Uint8Array>, response: Response, onBytes: () => void) {
   const mediaType = response.headers.get('Content-Type') ?? ''
-  if (!/^text\/event-stream\b/i.test(mediaType)) throw notFollowable(response, `it is "${mediaType}"`)
-  for await (const data of eventsOf(stream, onBytes)) {
-    const event = eventOf(data)
-    if (!event) throw notFollowable(response, `it has "${data.slice(0, 100)}"`)
+  if (!/^text\/event-stream\b/i.test(mediaType)) throw notAnEventStream(response, `it is "${mediaType}"`)
+  for await (const data of parseEvents(stream, onBytes)) {
+    const event = parseRunEvent(data)
+    if (!event) throw notAnEventStream(response, `it contains "${data.slice(0, 100)}"`)
     yield event
   }
 }
 
-/** Nothing is known of events of a later service but that they have a number. */
-function eventOf(data: string): RunEvent | undefined {
+/** Checks only the sequence number: a later version may add types of events. */
+function parseRunEvent(data: string): RunEvent | undefined {
   try {
     const event = JSON.parse(data) as RunEvent | null
     return typeof event?.sequence === 'number' ? event : undefined
@@ -103,12 +103,12 @@ function eventOf(data: string): RunEvent | undefined {
   }
 }
 
-function notFollowable(response: Response, reason: string): ProblemError {
-  return new ProblemError(unexpectedAnswer(response, `The answer is no stream of a run's events: ${reason}.`))
+function notAnEventStream(response: Response, reason: string): ProblemError {
+  return new ProblemError(unexpectedResponse(response, `The response is not a stream of run events: ${reason}.`))
 }
 
-/** The stream ended although the run has not: the service stops, or the connection is gone. */
-function broken(runId: string, cause: unknown): Problem {
-  const detail = `The event stream of run ${runId} broke off.`
+/** The stream ended before the run did: the service stopped, or the connection broke. */
+function connectionLost(runId: string, cause: unknown): Problem {
+  const detail = `The event stream of run ${runId} was interrupted.`
   return { status: 0, type: problemTypes.networkFailure, title: 'Network failure', detail, cause }
 }

@@ -1,6 +1,6 @@
 /**
- * The published client of both APIs: a typed function for each operation, with retries, time limits, pages and event
- * streams. Runs wherever there are `fetch` and web streams: Node 20 and later, browsers, and other runtimes.
+ * The published client of both APIs: a typed function for each operation, with retries, time limits, pagination and event
+ * streams. Needs only `fetch` and web streams: Node 20 and later, browsers, and other runtimes.
  */
 import type { components as browserContextComponents } from '../../generated/browser-context.alpha/types.ts'
 import type { components as executionComponents } from '../../generated/execution.v1/types.ts'
@@ -12,15 +12,15 @@ export {
   type BrowserContextFilters,
   type BrowserContexts,
   createBrowserContextClient,
-} from './browser-context-client.ts'
-export { createExecutionClient, type ExecutionClient } from './execution-client.ts'
+  createExecutionClient,
+  type ExecutionClient,
+} from './clients.ts'
 export type { EventsOptions } from './follow.ts'
 export type { Answer } from './operation.ts'
 export type { CallOptions, ClientOptions, Drift, LimitOptions } from './options.ts'
 export type { List, Page } from './pages.ts'
-export { type Problem, ProblemError, type ProblemMember, problemTypes } from './problem.ts'
+export { type Problem, ProblemError, type ProblemMember, problemTypes, unwrap } from './problem.ts'
 export type { QueueAndWaitOptions, QueueOptions, RunFilters, Runs, WaitOptions } from './runs.ts'
-export { unwrap } from './unwrap.ts'
 
 /** The schemas of the Execution API, by name. */
 export type ExecutionSchemas = executionComponents['schemas']
@@ -31,13 +31,13 @@ export type BrowserContextSchemas = browserContextComponents['schemas']
 export type Run = ExecutionSchemas['Run']
 /** `succeeded`, `failed`, `timedOut`, `cancelled` and `expired` are final. */
 export type RunStatus = ExecutionSchemas['RunStatus']
-/** Something that happened to a run; its `type` says what. A later service may have more types than these. */
+/** An event in the life of a run, distinguished by `type`. A later version of the service may add types. */
 export type RunEvent = ExecutionSchemas['RunEvent']
-/** A file that a run has made. */
+/** A file that a run created. */
 export type RunArtifact = ExecutionSchemas['RunArtifact']
-/** What can be run, with the JSON Schema of its variables. */
+/** A workflow that can be run, with the JSON Schema of its variables. */
 export type Workflow = ExecutionSchemas['Workflow']
 /** A stored browser profile. */
 export type BrowserContext = BrowserContextSchemas['BrowserContext']
-/** The cookies and storage of a browser context, as Playwright has them. */
+/** The cookies and storage of a browser context, in Playwright's format. */
 export type StorageState = BrowserContextSchemas['StorageState']

@@ -1,66 +1,66 @@
-/** What a client and a single call can be told, with what holds where nothing is said. */
+/** Options of a client and of a single call, with their defaults. */
 import type { HeadersOptions } from 'openapi-fetch'
 
-/** What a client is made of. Every number can be given for a single call, too. */
+/** Options of a client. The limits can also be set for a single call. */
 export interface ClientOptions extends LimitOptions {
-  /** Where the surface is, without a path: `https://execution.example.com`, or `http://127.0.0.1:3001` for a local one. */
+  /** Base address of the API, without a path: `https://execution.example.com`, or `http://127.0.0.1:3001` locally. */
   baseUrl: string
-  /** An API key from the dashboard's tab "API Keys". It is sent with every request, and nowhere else. */
+  /** An API key from the dashboard's tab "API Keys". Sent with every request to `baseUrl`. */
   apiKey: string
-  /** Sends the requests instead of the global `fetch`: to log them, or to go through a proxy. */
+  /** Replaces the global `fetch`, for example to log requests or to use a proxy. */
   fetch?: ((request: Request) => Promise<Response>) | undefined
-  /** Headers for every request. */
+  /** Headers sent with every request. */
   headers?: HeadersOptions | undefined
   /**
-   * Called once, when the service answers by another document than the one that this client was made from. Calls go on
-   * as before: an additive change does no harm. What it throws is ignored.
+   * Called once when the service uses a different version of the OpenAPI document than this client. Calls continue to
+   * work: changes within v1 are compatible. Errors that it throws are ignored.
    */
   onDrift?: ((drift: Drift) => void) | undefined
 }
 
-/** How often and how long a call is tried. */
+/** Retries and time limits. */
 export interface LimitOptions {
-  /** How often a call that failed is tried again, where that is safe. 3 by default; 0 for never. */
+  /** How often a failed call is retried, if retrying is safe. Default: 3. 0 disables retries. */
   retries?: number | undefined
-  /** The wait before the second try; it doubles from try to try, and is shortened by up to half at random. 0.5 by default. */
+  /** Wait before the first retry. It doubles with each retry; random jitter shortens it by up to half. Default: 0.5. */
   retryWaitSeconds?: number | undefined
   /**
-   * No wait between tries is longer. Where the service asks for more by `Retry-After`, the call ends with its error,
-   * whose `retryAfterSeconds` says how much. 60 by default.
+   * Longest wait between two tries. If `Retry-After` asks for more, the call fails at once and the error's
+   * `retryAfterSeconds` has the requested wait. Default: 60.
    */
   retryWaitSecondsMax?: number | undefined
   /**
-   * How long one try may take until its answer is there, in addition to what `Prefer: wait=N` asks for. A stream only has
-   * to begin in this time. 30 by default.
+   * Time limit of a single try, in addition to the wait requested by `Prefer: wait=N`. For a stream it covers the time
+   * until the response headers. Default: 30.
    */
   timeoutSeconds?: number | undefined
-  /** How long a call may take with all its tries and waits. Without it: as long as they take. */
+  /** Time limit of the whole call, including retries and waits. Default: none. */
   totalSeconds?: number | undefined
 }
 
-/** What a single call can be told beside its parameters and body. */
+/** Options of a single call, in addition to its parameters and body. */
 export interface CallOptions extends LimitOptions {
-  /** Ends the call at once, also while it waits for its next try; the answer's `error` then has the type `aborted`. */
+  /** Aborts the call, even between two tries. The result's `error` has the type `problemTypes.aborted`. */
   signal?: AbortSignal | null
 }
 
-/** The service and this client do not go by the same document. */
+/** The service and this client were built from different OpenAPI documents. */
 export interface Drift {
   /** The document's name, such as `execution.v1`. */
   document: string
-  /** The hash of the document that this client was made from. */
+  /** Hash of the document that this client was built from. */
   clientHash: string
-  /** The hash that the service has sent as `X-Document-Hash`. */
+  /** Hash that the service sent as `X-Document-Hash`. */
   serviceHash: string
 }
 
-/** As long as the service will wait with its answer, whatever `Prefer: wait=N` asks for. */
+/** Longest time that the service delays a response, whatever `Prefer: wait=N` asks for. */
 export const preferredWaitSecondsMax = 30
 
-/** The limits of a call: its own, else its client's, else those that hold where nothing is said. */
+/** The effective limits of a call. */
 export type Limits = { [Name in keyof LimitOptions]-?: number }
 
-const usual: Limits = {
+const defaults: Limits = {
   retries: 3,
   retryWaitSeconds: 0.5,
   retryWaitSecondsMax: 60,
@@ -68,26 +68,24 @@ const usual: Limits = {
   totalSeconds: Number.POSITIVE_INFINITY,
 }
 
-export function limitsOf(client: LimitOptions, call: LimitOptions): Limits {
-  return {
-    retries: call.retries ?? client.retries ?? usual.retries,
-    retryWaitSeconds: call.retryWaitSeconds ?? client.retryWaitSeconds ?? usual.retryWaitSeconds,
-    retryWaitSecondsMax: call.retryWaitSecondsMax ?? client.retryWaitSecondsMax ?? usual.retryWaitSecondsMax,
-    timeoutSeconds: call.timeoutSeconds ?? client.timeoutSeconds ?? usual.timeoutSeconds,
-    totalSeconds: call.totalSeconds ?? client.totalSeconds ?? usual.totalSeconds,
-  }
+const limitNames = Object.keys(defaults) as (keyof Limits)[]
+
+/** An option of the call wins over the client's, which wins over the default. */
+export function resolveLimits(client: LimitOptions, call: LimitOptions): Limits {
+  const entries = limitNames.map((name) => [name, call[name] ?? client[name] ?? defaults[name]])
+  return Object.fromEntries(entries) as Limits
 }
 
-/** What of a call is for fetch. */
+/** The options of a call that are for fetch. */
 export function withoutLimits<Init extends object>(call: Init): Omit<Init, keyof Limits> {
-  const entries = Object.entries(call).filter(([name]) => !(name in usual))
+  const entries = Object.entries(call).filter(([name]) => !(name in defaults))
   return Object.fromEntries(entries) as Omit<Init, keyof Limits>
 }
 
-/** @throws {TypeError} for what cannot work for any request; its message names the option. */
+/** @throws {TypeError} that names the invalid option. */
 export function checkOptions({ baseUrl, apiKey }: ClientOptions): void {
   if (!baseUrl) throw new TypeError('baseUrl is empty: give the address of the API.')
-  // What a header can carry. A message of fetch's own would have the key in it.
+  // Characters that a header can carry. Fetch would reject others with a message that contains the key.
   if (/^[!-~]+$/.test(apiKey ?? '')) return
   throw new TypeError('apiKey is empty or has characters that no API key has: give the value of an API key.')
 }

@@ -1,18 +1,18 @@
-/** Time limits and waits that an AbortSignal ends. Without AbortSignal.any, which Node 20.0 and Safari 17.3 lack. */
+/** Time limits and waits that an AbortSignal ends. Avoids AbortSignal.any, which Node 20.0 and Safari 17.3 lack. */
 
-/** Timers of more milliseconds than a signed 32-bit integer holds would ring at once. */
+/** setTimeout fires immediately for more than a signed 32-bit integer. */
 const millisecondsMax = 2 ** 31 - 1
 
 export interface TimeLimit {
-  /** Aborted when the time is over, or when the caller's signal is. */
+  /** Aborted when the time is up, or when the caller's signal is. */
   signal: AbortSignal
-  /** Whether it was the time. */
+  /** Whether the time is up. */
   readonly isOver: boolean
-  /** Starts the time anew. */
+  /** Starts the time from zero. */
   restart(): void
-  /** Ends the time; the caller's signal still counts. */
+  /** Stops the time; the caller's signal still applies. */
   stop(): void
-  /** Lets go of the caller's signal, too. */
+  /** Stops the time and removes the listener from the caller's signal. */
   end(): void
   /** Aborts `signal`. */
   abort(): void
@@ -21,42 +21,42 @@ export interface TimeLimit {
 export function timeLimit(caller: AbortSignal | null | undefined, seconds: number | undefined): TimeLimit {
   const controller = new AbortController()
   let timer: ReturnType<typeof setTimeout> | undefined
-  const follow = () => controller.abort(caller?.reason)
+  const onAbort = () => controller.abort(caller?.reason)
   const limit = {
     signal: controller.signal,
     isOver: false,
     restart() {
       clearTimeout(timer)
       if (seconds === undefined) return
-      const ring = () => {
+      const expire = () => {
         limit.isOver = true
-        controller.abort(new Error(`Nothing came within ${seconds} s`))
+        controller.abort(new Error(`No response within ${seconds} s`))
       }
-      timer = setTimeout(ring, Math.min(seconds * 1000, millisecondsMax))
+      timer = setTimeout(expire, Math.min(seconds * 1000, millisecondsMax))
     },
     stop: () => clearTimeout(timer),
     end() {
       limit.stop()
-      caller?.removeEventListener('abort', follow)
+      caller?.removeEventListener('abort', onAbort)
     },
     abort: () => controller.abort(),
   }
-  if (caller?.aborted) follow()
-  else caller?.addEventListener('abort', follow, { once: true })
+  if (caller?.aborted) onAbort()
+  else caller?.addEventListener('abort', onAbort, { once: true })
   limit.restart()
   return limit
 }
 
-/** What `act` comes to, unless the signal is aborted before: for what may know nothing of signals. */
-export function unlessAborted<Value>(act: Promise<Value>, signal: AbortSignal): Promise<Value> {
+/** Rejects when the signal is aborted, even if the promise's source ignores signals. */
+export function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    act.then(resolve, reject)
+    promise.then(resolve, reject)
   })
 }
 
-/** The same stream, with `onEnd` called when it has ended in whatever way. Nothing is read before it is asked for. */
-export function noticingEnd(stream: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
+/** The same stream, calling `onEnd` when it ends, fails or is cancelled. Reads nothing in advance. */
+export function withEndCallback(stream: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
   const reader = stream.getReader()
   const source: UnderlyingDefaultSource<Uint8Array> = {
     async pull(controller) {
@@ -77,7 +77,7 @@ export function noticingEnd(stream: ReadableStream<Uint8Array>, onEnd: () => voi
   return new ReadableStream(source, { highWaterMark: 0 })
 }
 
-/** Resolves after so many seconds, or as soon as the signal is aborted. */
+/** Resolves after the given time, or as soon as the signal is aborted. */
 export function pause(seconds: number, signal: AbortSignal | null | undefined): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve()

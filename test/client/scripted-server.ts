@@ -1,14 +1,14 @@
-/** A real HTTP server that answers one request after the other as it is told: too late, with an error, or not at all. */
+/** An HTTP server that handles one request after another by a script: late, with an error, or not at all. */
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type ProblemKind, problemBody, problemKinds } from '../../src/contract/problem.ts'
 import type { Test } from '../support/store.ts'
 
-/** What the server does with one request. */
+/** Handles one request. */
 export type Act = (response: ServerResponse) => unknown
 
-export interface Received {
+export interface ReceivedRequest {
   method: string
   path: string
   headers: IncomingHttpHeaders
@@ -17,15 +17,14 @@ export interface Received {
 
 export interface ScriptedServer {
   url: string
-  /** What has been asked for, in order. */
-  requests: Received[]
-  /** How many answers were given up by the client before they were complete. */
+  requests: ReceivedRequest[]
+  /** How many responses the client aborted before they were complete. */
   readonly abandoned: number
 }
 
-/** The last act is repeated for all further requests. Stops when the test ends. */
-export async function scripted(test: Test, ...acts: Act[]): Promise<ScriptedServer> {
-  const requests: Received[] = []
+/** Repeats the last act for all further requests. Stops when the test ends. */
+export async function startScriptedServer(test: Test, ...acts: Act[]): Promise<ScriptedServer> {
+  const requests: ReceivedRequest[] = []
   let abandoned = 0
   const server = createServer(async (request, response) => {
     const act = acts[Math.min(requests.length, acts.length - 1)]
@@ -53,28 +52,28 @@ export async function scripted(test: Test, ...acts: Act[]): Promise<ScriptedServ
   }
 }
 
-export function answer(status: number, body?: unknown, headers: OutgoingHttpHeaders = {}): Act {
+export function respond(status: number, body?: unknown, headers: OutgoingHttpHeaders = {}): Act {
   const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body)
   return (response) => response.writeHead(status, { 'Content-Length': Buffer.byteLength(text), ...headers }).end(text)
 }
 
-/** As the service tells of a problem. */
+/** Responds with a problem in the format of the service. */
 export function problem(kind: ProblemKind, headers: OutgoingHttpHeaders = {}): Act {
-  const body = problemBody({ kind, detail: 'As the test wants it.' }, '3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11')
-  return answer(problemKinds[kind].status, body, { 'Content-Type': 'application/problem+json', ...headers })
+  const body = problemBody({ kind, detail: 'Scripted.' }, '3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11')
+  return respond(problemKinds[kind].status, body, { 'Content-Type': 'application/problem+json', ...headers })
 }
 
-/** The connection breaks without an answer. */
+/** Breaks the connection without a response. */
 export const drop: Act = (response) => response.destroy()
 
-/** The answer never comes. */
+/** Never responds. */
 export const hang: Act = () => {}
 
-export function late(milliseconds: number, act: Act): Act {
+export function delayed(milliseconds: number, act: Act): Act {
   return (response) => setTimeout(() => act(response), milliseconds)
 }
 
-/** Begins an event stream with these bytes, and then does `next`. */
+/** Starts an event stream with these bytes, then runs `next`. */
 export function stream(bytes: string | Uint8Array, next: Act): Act {
   return (response) => {
     response.writeHead(200, { 'Content-Type': 'text/event-stream' }).flushHeaders()
@@ -82,5 +81,11 @@ export function stream(bytes: string | Uint8Array, next: Act): Act {
   }
 }
 
-/** The stream ends as it should. */
 export const end: Act = (response) => response.end()
+
+/** Like Array.fromAsync, which the compiler's library lacks. */
+export async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const all: Item[] = []
+  for await (const item of items) all.push(item)
+  return all
+}

@@ -1,4 +1,4 @@
-/** The client with the real service: its lists, its runs to their end, and both documents. */
+/** The client against the real service: pagination, following and waiting for runs, and document hashes. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -11,10 +11,10 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-const nobody = crypto.randomUUID()
+const unknownRunId = crypto.randomUUID()
 
-/** The clients of an account of the test's own, and what they have asked for. */
-async function newCaller() {
+/** Creates an account with clients that record their requests. */
+async function createCaller() {
   const { key: apiKey } = await service.createAccount()
   const paths: string[] = []
   const recording = (request: Request) => {
@@ -31,16 +31,16 @@ async function newCaller() {
   }
 }
 
-type Caller = Awaited<ReturnType<typeof newCaller>>
+type Caller = Awaited<ReturnType<typeof createCaller>>
 
-async function hold({ execution }: Caller) {
+async function queueHeldRun({ execution }: Caller) {
   const file = join(service.dataDirectory, `release-${crypto.randomUUID()}`)
   const params = { path: { workflowId: 'hold' } }
   const { id } = unwrap(await execution.queueRemoteRun({ params, body: { variableData: { file } } }))
   return { id, release: () => writeFileSync(file, '') }
 }
 
-async function queueLater({ execution }: Caller, count: number): Promise<string[]> {
+async function queueDelayedRuns({ execution }: Caller, count: number): Promise<string[]> {
   const params = { path: { workflowId: 'greet' }, query: { delaySeconds: 3600 } }
   const ids: string[] = []
   for (let queued = 0; queued < count; queued++) {
@@ -50,9 +50,9 @@ async function queueLater({ execution }: Caller, count: number): Promise<string[
 }
 
 describe('a list', () => {
-  test('has every run over all pages, newest first, and the same by pages', async () => {
-    const caller = await newCaller()
-    const ids = await queueLater(caller, 5)
+  test('returns every run over all pages, newest first', async () => {
+    const caller = await createCaller()
+    const ids = await queueDelayedRuns(caller, 5)
     caller.paths.length = 0
     const list = caller.execution.runs.list({ limit: 2, status: 'queued' })
     const seen: string[] = []
@@ -65,9 +65,9 @@ describe('a list', () => {
     for await (const _ of caller.execution.runs.list({ status: 'failed' })) throw new Error('No run has failed.')
   })
 
-  test('is fetched no further than the loop goes, and can be taken up again at a cursor', async () => {
-    const caller = await newCaller()
-    const ids = await queueLater(caller, 5)
+  test('fetches no more pages than the loop needs, and resumes at a cursor', async () => {
+    const caller = await createCaller()
+    const ids = await queueDelayedRuns(caller, 5)
     caller.paths.length = 0
     let cursor = ''
     for await (const { nextCursor } of caller.execution.runs.list({ limit: 2 }).pages()) {
@@ -81,16 +81,16 @@ describe('a list', () => {
     expect(seen).toEqual(ids.slice(2))
   })
 
-  test('of browser contexts has them over all pages', async () => {
-    const { browserContext } = await newCaller()
+  test('returns every browser context over all pages', async () => {
+    const { browserContext } = await createCaller()
     for (const name of ['a', 'b', 'c']) unwrap(await browserContext.createBrowserContext({ body: { name } }))
     const names: string[] = []
     for await (const { name } of browserContext.browserContexts.list({ limit: 2 })) names.push(name)
     expect(names).toEqual(['c', 'b', 'a'])
   })
 
-  test('throws what goes wrong, with the members at fault', async () => {
-    const { execution } = await newCaller()
+  test('throws a ProblemError with the invalid parameters', async () => {
+    const { execution } = await createCaller()
     const reading = async () => {
       for await (const _ of execution.runs.list({ limit: 1000 }));
     }
@@ -104,11 +104,11 @@ describe('a list', () => {
 })
 
 describe('a run', () => {
-  test('is waited for to its end, by its events and not by asking again and again', async () => {
-    const caller = await newCaller()
-    const { id, release } = await hold(caller)
+  test('is awaited by following its events, not by polling', async () => {
+    const caller = await createCaller()
+    const { id, release } = await queueHeldRun(caller)
     const waiting = caller.execution.runs.wait(id, { timeoutSeconds: 30 })
-    await until('it is followed', () => caller.paths.some((path) => path.endsWith('/events')))
+    await until('the run is followed', () => caller.paths.some((path) => path.endsWith('/events')))
     release()
     expect(unwrap(await waiting)).toMatchObject({ id, status: 'succeeded', output: 'released' })
     const path = `GET /v1/execution/runs/${id}`
@@ -117,30 +117,33 @@ describe('a run', () => {
     expect(caller.paths).toHaveLength(5)
   })
 
-  test('that does not end in time is an error of the type timeout, and goes on', async () => {
-    const caller = await newCaller()
-    const { id, release } = await hold(caller)
+  test('continues when waiting for it times out or is aborted', async () => {
+    const caller = await createCaller()
+    const { id, release } = await queueHeldRun(caller)
     const { error } = await caller.execution.runs.wait(id, { timeoutSeconds: 0.2 })
     expect(error).toMatchObject({ status: 0, type: problemTypes.timeout })
-    expect(error?.detail).toBe(`Run ${id} has not finished within 0.2 s. It goes on.`)
+    expect(error?.detail).toBe(`Run ${id} did not finish within 0.2 s. It continues.`)
     const aborting = caller.execution.runs.wait(id, { signal: AbortSignal.timeout(200) })
     expect((await aborting).error?.type).toBe(problemTypes.aborted)
     release()
     expect(unwrap(await caller.execution.runs.wait(id)).status).toBe('succeeded')
   })
 
-  test('that there is none of cannot be waited for, nor followed', async () => {
-    const { execution } = await newCaller()
-    expect((await execution.runs.wait(nobody)).error).toMatchObject({ status: 404, type: '/docs/errors#not-found' })
+  test('that does not exist cannot be awaited or followed', async () => {
+    const { execution } = await createCaller()
+    expect((await execution.runs.wait(unknownRunId)).error).toMatchObject({
+      status: 404,
+      type: '/docs/errors#not-found',
+    })
     const following = async () => {
-      for await (const _ of execution.runs.events(nobody));
+      for await (const _ of execution.runs.events(unknownRunId));
     }
     await expect(following()).rejects.toMatchObject({ status: 404 })
   })
 
-  test('is followed from its first event to its last, or from after a known one', async () => {
-    const caller = await newCaller()
-    const { id, release } = await hold(caller)
+  test('is followed from its first event, or after a known one, to its last', async () => {
+    const caller = await createCaller()
+    const { id, release } = await queueHeldRun(caller)
     const seen: string[] = []
     for await (const event of caller.execution.runs.events(id)) {
       seen.push(event.type === 'status' ? event.status : event.type === 'log' ? event.message : event.type)
@@ -153,8 +156,8 @@ describe('a run', () => {
     for await (const _ of caller.execution.runs.events(id, { after: 5 })) throw new Error('There is no more.')
   })
 
-  test('is queued and waited for with one request when it is quick, and once for an Idempotency-Key', async () => {
-    const caller = await newCaller()
+  test('that is quick takes one request, and an Idempotency-Key queues it once', async () => {
+    const caller = await createCaller()
     const queue = () => caller.execution.runs.queueAndWait('greet', { name: 'Ada' }, { idempotencyKey: 'once' })
     const first = unwrap(await queue())
     expect(first).toMatchObject({ status: 'succeeded', output: { greeting: 'Hello, Ada!' } })
@@ -166,14 +169,14 @@ describe('a run', () => {
     expect((await caller.execution.runs.queueAndWait('greet', { name: 'Ada' }, late)).error).toMatchObject({
       type: problemTypes.timeout,
       runId: expect.stringMatching(/^[0-9a-f-]{36}$/),
-      detail: expect.stringMatching(/^Run [0-9a-f-]{36} has not finished within 0\.2 s\. It goes on\.$/),
+      detail: expect.stringMatching(/^Run [0-9a-f-]{36} did not finish within 0\.2 s\. It continues\.$/),
     })
   })
 })
 
-test('the service and both clients go by the same documents', async () => {
-  const { execution, browserContext, drifts } = await newCaller()
-  const answers = [await execution.listWorkflows(), await browserContext.listBrowserContexts()]
-  for (const { response } of answers) expect(response.headers.get('X-Document-Hash')).toMatch(/^[0-9a-f]{16}$/)
+test('the service and both clients use the same documents', async () => {
+  const { execution, browserContext, drifts } = await createCaller()
+  const results = [await execution.listWorkflows(), await browserContext.listBrowserContexts()]
+  for (const { response } of results) expect(response.headers.get('X-Document-Hash')).toMatch(/^[0-9a-f]{16}$/)
   expect(drifts).toEqual([])
 })

@@ -4,12 +4,12 @@ import { expect, test } from 'vitest'
 import { writeClient } from '../../src/tools/generate/client.ts'
 import { missingIn } from '../../src/tools/generate/document.ts'
 import { writeServer } from '../../src/tools/generate/server.ts'
-import { altered, current, type Part, parameterOf, queue, run } from '../contract-checks/altered.ts'
+import { modify, type Part, parameterOf, queue, readCurrent, run } from '../contract-checks/modified-documents.ts'
 
 const events = '/v1/execution/runs/{runId}/events'
 
 test('the end of a comment in a description or a summary does not end the comment that it stands in', () => {
-  const document = altered(current(), (it) => {
+  const document = modify(readCurrent(), (it) => {
     it.paths[run].get.description = 'Reads text/*, or */* if you like.'
     it.paths[run].get.summary = 'Read */ a run'
   })
@@ -19,12 +19,12 @@ test('the end of a comment in a description or a summary does not end the commen
 })
 
 test('an event stream that is referred to is read as one', () => {
-  const document = altered(current(), (it) => {
+  const document = modify(readCurrent(), (it) => {
     const { responses } = it.paths[events].get
     it.components.responses.Events = responses['200']
     responses['200'] = { $ref: '#/components/responses/Events' }
   })
-  const [was, is] = [current(), document].map((it) => writeClient(it, 'execution.v1').split('\n').slice(10))
+  const [was, is] = [readCurrent(), document].map((it) => writeClient(it, 'execution.v1').split('\n').slice(10))
   expect(is?.filter((line) => line.includes("'stream'"))).toEqual(was?.filter((line) => line.includes("'stream'")))
   expect(is?.join('\n')).toContain("'stream'")
 })
@@ -45,6 +45,6 @@ test.each([
     'The parameter priority of queueRemoteRun has no `description`; write it.',
   ],
 ] as const)('a missing %s is told with the operation that lacks it', (_, alter, sentence) => {
-  expect(missingIn(altered(current(), alter))).toBe(sentence)
-  expect(missingIn(current())).toBeUndefined()
+  expect(missingIn(modify(readCurrent(), alter))).toBe(sentence)
+  expect(missingIn(readCurrent())).toBeUndefined()
 })

@@ -1,84 +1,114 @@
-/** Writes the changelog of the contract from what separates the documents from those of the last release. */
+/** The changelog of the contract: its unreleased part is generated from the differences to the last release. */
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { CommandError } from '../../commands/output.ts'
-import { listed, type Sentence } from './compare/sentences.ts'
-import { changesOf } from './compatibility.ts'
-import type { CheckedContract, Finding } from './finding.ts'
+import {
+  type CheckedContract,
+  currentPath,
+  type Finding,
+  readCheckedContracts,
+  releasedPath,
+} from './checked-contract.ts'
+import { formatList, type Sentence } from './compare/sentences.ts'
+import { listChanges } from './compatibility.ts'
 
-export const changelogPath = 'docs/guides/changes.md'
+const changelogPath = 'docs/guides/changes.md'
 
-/** What stands below was released, and is never written again. */
-const mark = '<!-- Released; above: written by `npm run changes`. -->'
+/** Separates the generated part from the history below, which is never rewritten. */
+const marker = '<!-- Released; above: written by `npm run changes`. -->'
 
 const introduction = `# Changes
 
-What changed in the contracts, release by release. v1 never breaks a client; the alpha may, and tells it here. A client
-ignores members, headers and kinds of event that it does not know, and takes an error status that it does not know for
-its class.
+What changed in the contracts, release by release. v1 never breaks a client; the alpha may, and lists it here. Clients
+must ignore members, headers and types of event that they do not know, and treat an unknown error status by its class.
 `
 
 const headings = { breaking: 'Breaking', added: 'Added', deprecated: 'Deprecated', changed: 'Changed' } as const
 
-/** The changelog with what is not released yet; \`text\` is the one that there is. */
-export function changelog(guarded: readonly CheckedContract[], text: string): string {
-  const sections = guarded.map((it) => section(it, ', not released yet')).filter((it) => it !== '')
-  return [introduction, ...sections, mark, releasedPart(text)].join('\n')
+export function readChangelog(root: string): string {
+  return readFileSync(join(root, changelogPath), 'utf8')
 }
 
-/** The changelog after a release: what was above the mark stands below it, with the day. */
-export function releasedChangelog(guarded: readonly CheckedContract[], text: string, day: string): string {
-  const sections = guarded.map((it) => section(it, ` (${day})`)).filter((it) => it !== '')
-  return [introduction, mark, ['', ...sections].join('\n') + releasedPart(text)].join('\n')
+/** Rewrites the unreleased part. */
+export function writeChangelog(root: string): void {
+  writeFileSync(join(root, changelogPath), renderUnreleased(readCheckedContracts(root), readChangelog(root)))
 }
 
-/** @throws {CommandError} when what was released cannot be told from the rest: it would be lost. */
-function releasedPart(text: string): string {
-  const [, released, ...others] = text.split(`${mark}\n`)
-  if (released === undefined || others.length > 0)
-    throw new CommandError(`${changelogPath} must have this line once: ${mark}`)
-  return released
+/**
+ * Makes the current documents the released ones and moves their changes to the history. The caller has checked them.
+ *
+ * @returns title and version of each document that had changes.
+ */
+export function releaseContracts(root: string, day: string): string[] {
+  const changed = readCheckedContracts(root).filter((it) => listChanges(it).length > 0)
+  if (changed.length === 0) return []
+  writeFileSync(join(root, changelogPath), renderReleased(changed, readChangelog(root), day))
+  for (const { name } of changed) copyFileSync(join(root, currentPath(name)), join(root, releasedPath(name)))
+  return changed.map(({ current }) => `${current.info.title} ${current.info.version}`)
 }
 
-function section(guarded: CheckedContract, suffix: string): string {
-  const changes = changesOf(guarded)
-  if (changes.length === 0) return ''
-  const { title, version } = guarded.current.info
-  const groups = Object.entries(headings).map(([kind, heading]) => {
-    const lines = changes.filter((it) => it.kind === kind).map((it) => `- ${line(it)}`)
-    return lines.length ? `### ${heading}\n\n${lines.join('\n')}\n` : ''
+/** Renders the changelog with current unreleased changes above the history of `text`. */
+export function renderUnreleased(contracts: readonly CheckedContract[], text: string): string {
+  return [introduction, ...renderSections(contracts, ', not released yet'), marker, historyIn(text)].join('\n')
+}
+
+/** Renders the changelog after a release: the changes become part of the history. */
+export function renderReleased(contracts: readonly CheckedContract[], text: string, day: string): string {
+  return [introduction, marker, ['', ...renderSections(contracts, ` (${day})`)].join('\n') + historyIn(text)].join('\n')
+}
+
+/** @throws {CommandError} if the history cannot be separated: it would be lost. */
+function historyIn(text: string): string {
+  const [, history, ...others] = text.split(`${marker}\n`)
+  if (history === undefined || others.length > 0)
+    throw new CommandError(`${changelogPath} must contain this line exactly once: ${marker}`)
+  return history
+}
+
+function renderSections(contracts: readonly CheckedContract[], suffix: string): string[] {
+  return contracts.flatMap((contract) => {
+    const changes = listChanges(contract)
+    if (changes.length === 0) return []
+    const { title, version } = contract.current.info
+    const groups = Object.entries(headings).flatMap(([kind, heading]) => {
+      const lines = changes.filter((it) => it.kind === kind).map((it) => `- ${renderLine(it)}`)
+      return lines.length ? [`### ${heading}\n\n${lines.join('\n')}\n`] : []
+    })
+    return [[`## ${title} ${version}${suffix}\n`, ...groups].join('\n')]
   })
-  return [`## ${title} ${version}${suffix}\n`, ...groups.filter((it) => it !== '')].join('\n')
 }
 
-/** The operations are named where the sentence names a schema. */
-function line({ text, why, operations }: Sentence): string {
-  const named =
+/** Names the operations unless the sentence does. */
+function renderLine({ text, reason, operations }: Sentence): string {
+  const isNamed =
     operations.length === 0 || operations.some((it) => text.includes(`\`${it}\``)) || text.includes('very operation')
-  const more = operations.length > 3 ? ` and ${operations.length - 3} more` : ''
   const some = operations.slice(0, 3).map((it) => `\`${it}\``)
-  const of = named ? '' : ` (${more ? some.join(', ') + more : listed(some, 'and')})`
-  return `${text.replace(/\.$/, '')}${of}.${why ? ` ${why}` : ''}`
+  const rest = operations.length - some.length
+  const shown = rest > 0 ? `${some.join(', ')} and ${rest} more` : formatList(some, 'and')
+  return `${text.replace(/\.$/, '')}${isNamed ? '' : ` (${shown})`}.${reason ? ` ${reason}` : ''}`
 }
 
-export function checkChangelog(guarded: readonly CheckedContract[], text: string): Finding[] {
-  if (text.split(`${mark}\n`).length !== 2) {
+export function checkChangelog(contracts: readonly CheckedContract[], text: string): Finding[] {
+  const location = changelogPath
+  if (text.split(`${marker}\n`).length !== 2) {
     return [
       {
         severity: 'error',
-        what: 'The changelog of the contract does not say once where the released part begins.',
-        where: changelogPath,
-        why: 'What was released could not be told from what is not, and would be lost.',
-        mend: `Put this line back above the newest release, and nowhere else: ${mark}`,
+        message: 'The changelog of the contract does not mark exactly once where the released part begins.',
+        location,
+        reason: 'Without the mark, the released part would be overwritten.',
+        fix: `Insert this line above the newest release, and nowhere else: ${marker}`,
       },
     ]
   }
-  if (changelog(guarded, text) === text) return []
+  if (renderUnreleased(contracts, text) === text) return []
   return [
     {
       severity: 'error',
-      what: 'The changelog of the contract does not tell what has changed since the last release.',
-      where: changelogPath,
-      why: 'Whoever calls the service learns there what has become of it.',
-      mend: 'Run `npm run changes` and commit what it writes.',
+      message: 'The changelog of the contract is out of date.',
+      location,
+      reason: 'Callers of the service read there what changes for them.',
+      fix: 'Run `npm run changes` and commit the result.',
     },
   ]
 }

@@ -1,79 +1,80 @@
-/** Holds the promise of versions: v1 breaks nobody, and whatever changes is told. */
+/** Checks that v1 does not break clients, and that versions rise as Semantic Versioning requires. */
+import type { CheckedContract, Finding, Report } from './checked-contract.ts'
 import { compareDocuments } from './compare/documents.ts'
-import { type Sentence, sentences } from './compare/sentences.ts'
-import type { CheckedContract, Finding, Report } from './finding.ts'
+import { type Sentence, toSentences } from './compare/sentences.ts'
 
-export function changesOf({ released, current }: CheckedContract): Sentence[] {
-  return sentences(compareDocuments(released, current), released)
+export function listChanges({ released, current }: CheckedContract): Sentence[] {
+  return toSentences(compareDocuments(released, current), released)
 }
 
-export function checkCompatibility(guarded: readonly CheckedContract[]): Report {
-  const changes = guarded.map((it) => ({ it, changes: changesOf(it) }))
-  const count = changes.reduce((sum, each) => sum + each.changes.length, 0)
+export function checkCompatibility(contracts: readonly CheckedContract[]): Report {
+  const compared = contracts.map((contract) => ({ contract, changes: listChanges(contract) }))
   return {
-    looked: `${count} changes since the last release`,
-    findings: changes.flatMap((each) => [...breaking(each.it, each.changes), ...version(each.it, each.changes)]),
+    summary: `${compared.flatMap(({ changes }) => changes).length} changes since the last release`,
+    findings: compared.flatMap(({ contract, changes }) => [
+      ...checkBreakingChanges(contract, changes),
+      ...checkVersion(contract, changes),
+    ]),
   }
 }
 
-/** A version below 1.0.0 promises nothing (Semantic Versioning, section 4). */
-export function isStable({ released }: CheckedContract): boolean {
-  return numbers(released.info.version)[0] > 0
+/** Versions below 1.0.0 make no promise (Semantic Versioning, section 4). */
+function isStable({ released }: CheckedContract): boolean {
+  return parseVersion(released.info.version)[0] > 0
 }
 
-function breaking(guarded: CheckedContract, changes: Sentence[]): Finding[] {
-  const stable = isStable(guarded)
-  return changes
-    .filter(({ kind }) => kind === 'breaking')
-    .map(({ text, why, pointer, operations }) => ({
-      severity: stable ? 'error' : 'warning',
-      what: text,
-      where: `openapi/${guarded.name}.yaml, ${operationsShown(operations)}${pointer}`,
-      why,
-      mend: stable
-        ? 'Take it back, or add what is new beside what there is: v1 is a promise.'
-        : 'This version is alpha and may change; its clients have to be changed with it.',
-    }))
+function checkBreakingChanges(contract: CheckedContract, changes: Sentence[]): Finding[] {
+  const stable = isStable(contract)
+  const breaking = changes.filter(({ kind }) => kind === 'breaking')
+  return breaking.map(({ text, reason, pointer, operations }) => ({
+    severity: stable ? 'error' : 'warning',
+    message: text,
+    location: `openapi/${contract.name}.yaml, ${operations.length ? `${operations.join(', ')}: ` : ''}${pointer}`,
+    reason,
+    fix: stable
+      ? 'Revert it, or add the new behaviour next to the old: v1 must not break clients.'
+      : 'The alpha may break clients; update them together with the service.',
+  }))
 }
 
-function operationsShown(operations: string[]): string {
-  return operations.length ? `${operations.join(', ')}: ` : ''
-}
-
-function version(guarded: CheckedContract, changes: Sentence[]): Finding[] {
-  const { name, released, current } = guarded
-  const [was, is] = [released.info.version, current.info.version]
-  const least = leastVersion(guarded, changes)
-  if (!isLower(is, least)) return []
-  const kinds = new Set(changes.map(({ kind }) => kind))
-  const reason = kinds.has('added') || kinds.has('deprecated') ? 'there are additions' : 'its words have changed'
+function checkVersion(contract: CheckedContract, changes: Sentence[]): Finding[] {
+  const { name, released, current } = contract
+  const { title, version } = current.info
+  const minimum = requiredVersion(contract, changes)
+  if (!isLower(version, minimum)) return []
+  const has = (kind: Sentence['kind']) => changes.some((it) => it.kind === kind)
+  const change = has('breaking')
+    ? 'has breaking changes'
+    : has('added') || has('deprecated')
+      ? 'has additions'
+      : 'has changed'
   return [
     {
-      severity: isStable(guarded) ? 'error' : 'warning',
-      what: `${current.info.title} has the version ${is}, but ${kinds.has('breaking') ? 'it breaks clients' : reason} since ${was}.`,
-      where: `openapi/${name}.yaml, /info/version`,
-      why: 'Clients tell by the version what they may rely on (Semantic Versioning).',
-      mend: `Set \`info.version\` to ${least}, and run \`npm run generate\` and \`npm run changes\`.`,
+      severity: isStable(contract) ? 'error' : 'warning',
+      message: `${title} has the version ${version}, but ${change} since ${released.info.version}.`,
+      location: `openapi/${name}.yaml, /info/version`,
+      reason: 'Clients rely on the version (Semantic Versioning).',
+      fix: `Set \`info.version\` to ${minimum}, and run \`npm run generate\` and \`npm run changes\`.`,
     },
   ]
 }
 
-/** The lowest version that the changes permit; below 1.0.0 the minor number counts what breaks. */
-function leastVersion(guarded: CheckedContract, changes: Sentence[]): string {
-  const { version } = guarded.released.info
-  const [major, minor, patch] = numbers(version)
-  const grave = changes.some(({ kind }) => kind === 'breaking' || (isStable(guarded) && kind !== 'changed'))
+/** The lowest version that the changes permit. Below 1.0.0, only breaking changes raise the minor number. */
+function requiredVersion(contract: CheckedContract, changes: Sentence[]): string {
+  const { version } = contract.released.info
+  const [major, minor, patch] = parseVersion(version)
+  const raisesMinor = changes.some(({ kind }) => kind === 'breaking' || (isStable(contract) && kind !== 'changed'))
   if (changes.length === 0) return version
-  return grave ? `${major}.${minor + 1}.0` : `${major}.${minor}.${patch + 1}`
+  return raisesMinor ? `${major}.${minor + 1}.0` : `${major}.${minor}.${patch + 1}`
 }
 
-function numbers(version: string): [number, number, number] {
+function parseVersion(version: string): [number, number, number] {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
   return [major, minor, patch]
 }
 
 export function isLower(one: string, other: string): boolean {
-  const [a, b] = [numbers(one), numbers(other)]
-  const at = a.findIndex((number, index) => number !== b[index])
-  return at >= 0 && (a[at] as number) < (b[at] as number)
+  const [a, b] = [parseVersion(one), parseVersion(other)]
+  const index = a.findIndex((number, index) => number !== b[index])
+  return index >= 0 && (a[index] as number) < (b[index] as number)
 }

@@ -1,62 +1,58 @@
-/** Finds patterns that take exponential or quadratic time on some input: a caller could hold the service with them. */
+/** Finds regular expressions with exponential or quadratic run time, which callers could use for denial of service. */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isSafePattern } from 'redos-detector'
 import { parseAst } from 'rolldown/parseAst'
 import { describePlace, walk } from '../../openapi/document.ts'
-import type { CheckedContract, Finding, Report } from './finding.ts'
+import type { CheckedContract, Finding, Report } from './checked-contract.ts'
 
-/** The longest safe pattern here takes less than half of it. With ten times as many, an unsafe one can take 5 s. */
+/** Twice what the longest safe pattern here takes. With ten times as many steps, an unsafe pattern can take 5 s. */
 const maxSteps = 2000
 
-/** The code that sees what strangers send; the rest reads what the service itself has written. */
-const codeOfRequests = [
+/** Code that handles input from callers. Other code reads what the service itself has written. */
+const requestHandlingCode = [
   'src/{contract,domain/api-keys,domain/accounts,surfaces/dashboard}/**/*.ts',
-  'src/surfaces/docs/docs-handler.ts',
+  'src/surfaces/docs/handler.ts',
   'src/domain/*/*-operations.ts',
 ]
 
-/** Patterns of code that are unsafe by the book, and harmless where they are. */
-export const harmless: Record<string, string> = {
-  '^[^\\s\\p{Cc}@<>()]+@[^\\s\\p{Cc}@<>()]+$': 'Neither side may hold the @ between them: one way to match.',
-  'at position [0-9]+ \\(line [0-9]+ column [0-9]+\\)$': "It reads the JSON parser's own message.",
-  '\\{([^}]+)\\}': 'It reads paths of the documents.',
-  '\\{[^}]+\\}': 'It reads paths of the documents.',
+/** Patterns that the detector rejects but that are harmless where they are used, with the reason. */
+export const exceptions: Record<string, string> = {
+  '^[^\\s\\p{Cc}@<>()]+@[^\\s\\p{Cc}@<>()]+$': 'Neither side can match the @, so there is one way to match.',
+  'at position [0-9]+ \\(line [0-9]+ column [0-9]+\\)$': 'Its input is a message of the JSON parser.',
+  '\\{([^}]+)\\}': 'Its input is a path of the documents.',
+  '\\{[^}]+\\}': 'Its input is a path of the documents.',
 }
 
-interface Found {
+interface Pattern {
   pattern: string
   flags: string
-  where: string
+  location: string
 }
 
-export function patternsOfDocument({ name, current }: Pick<CheckedContract, 'name' | 'current'>): Found[] {
-  return [...walk(current)].flatMap(({ value, path }) =>
-    patternsAt(path.at(-1), value).map((pattern) => {
-      // Ajv compiles patterns with this flag.
-      return { pattern, flags: 'u', where: describePlace(name, current, path) }
-    }),
-  )
+export function listDocumentPatterns({ name, current }: Pick<CheckedContract, 'name' | 'current'>): Pattern[] {
+  return [...walk(current)].flatMap(({ value, path }) => {
+    const location = describePlace(name, current, path)
+    // Ajv compiles patterns with the flag u.
+    return patternsOfKeyword(path.at(-1), value).map((pattern) => ({ pattern, flags: 'u', location }))
+  })
 }
 
-function patternsAt(keyword: unknown, value: unknown): string[] {
+function patternsOfKeyword(keyword: unknown, value: unknown): string[] {
   if (keyword === 'pattern' && typeof value === 'string') return [value]
-  return keyword === 'patternProperties' && typeof value === 'object' ? Object.keys(value ?? {}) : []
+  return keyword === 'patternProperties' ? Object.keys(Object(value)) : []
 }
 
-/** Every regular expression that is written out in the code that sees requests. */
-export function patternsOfCode(root: string): Found[] {
-  return codeOfRequests
-    .flatMap((glob) => globSync(glob, { cwd: root }).sort())
-    .flatMap((file) => literals(readFileSync(join(root, file), 'utf8'), file))
-}
-
-function literals(text: string, file: string): Found[] {
-  return literalsIn(parseAst(text, { lang: 'ts' })).map(({ regex: { pattern, flags }, start }) => ({
-    pattern,
-    flags,
-    where: `${file}:${text.slice(0, start).split('\n').length}`,
-  }))
+/** Lists the regular expression literals of the code that handles requests. */
+export function listCodePatterns(root: string): Pattern[] {
+  const files = requestHandlingCode.flatMap((glob) => globSync(glob, { cwd: root }).sort())
+  return files.flatMap((file) => {
+    const text = readFileSync(join(root, file), 'utf8')
+    return findLiterals(parseAst(text, { lang: 'ts' })).map(({ regex, start }) => ({
+      ...regex,
+      location: `${file}:${text.slice(0, start).split('\n').length}`,
+    }))
+  })
 }
 
 interface Literal {
@@ -64,30 +60,38 @@ interface Literal {
   start: number
 }
 
-function literalsIn(node: object): Literal[] {
+function findLiterals(node: object): Literal[] {
   if ('regex' in node && node.regex) return [node as Literal]
-  return Object.values(node).flatMap((each) => (typeof each === 'object' && each !== null ? literalsIn(each) : []))
+  return Object.values(node).flatMap((each) => (typeof each === 'object' && each !== null ? findLiterals(each) : []))
 }
 
-export function checkPatterns(found: readonly Found[]): Report {
-  const distinct = new Map(found.map((it) => [`${it.flags} ${it.pattern}`, it]))
-  const unsafe = [...distinct.values()].filter((it) => !(it.pattern in harmless) && !isLinear(it))
-  return { looked: `${distinct.size} patterns`, findings: unsafe.map(finding) }
+export function checkPatterns(patterns: readonly Pattern[]): Report {
+  const distinct = new Map(patterns.map((it) => [`${it.flags} ${it.pattern}`, it]))
+  const unsafe = [...distinct.values()].filter((it) => !(it.pattern in exceptions) && !isSafe(it))
+  return {
+    summary: `${distinct.size} patterns`,
+    findings: unsafe.map(({ pattern, location }) => ({
+      severity: 'error',
+      message: `The pattern \`${pattern}\` may take very long on some input.`,
+      location,
+      reason: 'It can match the same characters in several ways, and tries all of them on a value that does not match.',
+      fix: 'Anchor it with ^, and let no two adjacent or nested repetitions match the same character.',
+    })),
+  }
 }
 
-/** Excuses for patterns that are not there any more. */
-export function unusedExcuses(found: readonly Found[]): Finding[] {
-  const unused = Object.keys(harmless).filter((pattern) => !found.some((it) => it.pattern === pattern))
+export function findUnusedExceptions(patterns: readonly Pattern[]): Finding[] {
+  const unused = Object.keys(exceptions).filter((pattern) => !patterns.some((it) => it.pattern === pattern))
   return unused.map((pattern) => ({
     severity: 'error',
-    what: `The pattern \`${pattern}\` is excused, and nowhere any more.`,
-    where: 'src/tools/contract-checks/patterns.ts',
-    why: 'It would excuse one that is written elsewhere later.',
-    mend: 'Take it out.',
+    message: `The exception for the pattern \`${pattern}\` is unused.`,
+    location: 'src/tools/contract-checks/patterns.ts',
+    reason: 'It would hide an unsafe use that is added later.',
+    fix: 'Remove it.',
   }))
 }
 
-export function isLinear({ pattern, flags }: Pick<Found, 'pattern' | 'flags'>): boolean {
+function isSafe({ pattern, flags }: Pattern): boolean {
   return isSafePattern(pattern, {
     maxSteps,
     unicode: /[uv]/.test(flags),
@@ -95,14 +99,4 @@ export function isLinear({ pattern, flags }: Pick<Found, 'pattern' | 'flags'>): 
     multiLine: flags.includes('m'),
     dotAll: flags.includes('s'),
   }).safe
-}
-
-function finding({ pattern, where }: Found): Finding {
-  return {
-    severity: 'error',
-    what: `The pattern \`${pattern}\` may take very long on some input.`,
-    where,
-    why: 'There are several ways to match the same characters, and a value that fits none makes the server try them all.',
-    mend: 'Begin it with ^, and let no two repetitions beside or inside each other match the same character.',
-  }
 }

@@ -1,33 +1,33 @@
-/** Where the OWASP rules do not hold for these documents, and why. Every other one is an error. */
+/** Adjustments of and exceptions from the OWASP rules, each with its reason. All other rules apply as errors. */
 
-interface Tuned {
+interface Adjustment {
   because: string
-  /** The rule is not applied. */
+  /** Disables the rule. */
   off?: true
-  /** It holds for what callers send; components are looked at where they stand, not wherever they are referred to. */
+  /** Applies the rule only to what callers send, and reports components once instead of at every reference. */
   requestsOnly?: true
-  /** It looks at components where they stand. */
+  /** Reports components once instead of at every reference. */
   components?: true
-  /** Members of the rule that are written in another way. */
+  /** Overrides members of the rule. */
   rule?: Record<string, unknown>
 }
 
-export const tuned: Record<string, Tuned> = {
+export const adjustments: Record<string, Adjustment> = {
   'owasp:api4:2023-array-limit': {
     components: true,
     because: 'A component that many operations refer to is one finding.',
   },
   'owasp:api4:2023-integer-limit': {
     requestsOnly: true,
-    because: 'Answers count what there is; only numbers that callers choose can exhaust anything.',
+    because: 'Only numbers that callers choose can exhaust resources.',
   },
   'owasp:api4:2023-string-limit': {
     requestsOnly: true,
-    because: 'Answers hold what was stored; only text that callers send can exhaust anything.',
+    because: 'Only text that callers send can exhaust resources.',
   },
   'owasp:api4:2023-string-restricted': {
     requestsOnly: true,
-    because: 'Words for people, such as titles and details of problems, have no form.',
+    because: 'Text for people, such as titles and details of problems, has no format.',
   },
   'owasp:api4:2023-integer-format': {
     off: true,
@@ -35,41 +35,41 @@ export const tuned: Record<string, Tuned> = {
   },
   'owasp:api4:2023-rate-limit': {
     rule: { given: '$.paths[*]..responses[429]' },
-    because: 'The limit is told with the answer that refuses, so that others are not larger for it.',
+    because: 'Only 429 responses describe the limit, so that other responses stay small.',
   },
   'owasp:api8:2023-define-cors-origin': {
     off: true,
-    because: 'API keys belong in no web page: without CORS headers, browsers keep other origins away.',
+    because: 'API keys must not be in web pages: without CORS headers, browsers block other origins.',
   },
   'owasp:api8:2023-no-server-http': {
     rule: { given: '$.servers[?(!@.url.match(/^http:.*127\\.0\\.0\\.1:/))].url' },
-    because: 'The default address is on loopback; TLS is for the proxy of whoever serves others.',
+    because: 'The default address is on loopback; a proxy in front of it provides TLS.',
   },
   'owasp:api9:2023-inventory-access': {
     off: true,
-    because: 'The only server is the default address; who may reach another is for its operator to say.',
+    because: 'The only server is the default address; operators decide who can reach others.',
   },
   'owasp:api9:2023-inventory-environment': {
     off: true,
-    because: 'The same: there is one server, on this machine.',
+    because: 'The only server is the default address on the local machine.',
   },
 }
 
-const storageState = 'The body as a whole is bounded, by 5 MiB; within it, sites and Playwright choose.'
+const storageState = 'The body as a whole is limited to 5 MiB; sites and Playwright determine its contents.'
 
-/** Single places, as rule and the beginning of a JSON Pointer; one that excuses nothing any more is an error. */
+/** Single places: a rule and the beginning of a JSON Pointer. An unused exception is an error. */
 export const exceptions: Record<string, string> = {
   'owasp:api4:2023-array-limit /components/schemas/OriginStorage/': storageState,
   'owasp:api4:2023-array-limit /components/schemas/StorageState/': storageState,
-  'owasp:api4:2023-array-limit /components/schemas/WorkflowList/': 'As many as the operator has installed.',
-  'owasp:api4:2023-string-limit /components/schemas/ArtifactName': 'Its pattern bounds it.',
+  'owasp:api4:2023-array-limit /components/schemas/WorkflowList/': 'The operator decides how many are installed.',
+  'owasp:api4:2023-string-limit /components/schemas/ArtifactName': 'Its pattern limits it.',
   'owasp:api4:2023-string-limit /components/schemas/Cookie/': storageState,
   'owasp:api4:2023-string-limit /components/schemas/NameValue/': storageState,
   'owasp:api4:2023-string-limit /components/schemas/OriginStorage/': storageState,
   'owasp:api4:2023-string-limit /components/schemas/Timestamp':
-    'Its format bounds it, and 16 KiB all headers and the path.',
+    'Its format limits it, and all headers and the path together are limited to 16 KiB.',
   'owasp:api4:2023-string-limit /paths/~1v1~1execution~1runs~1{runId}~1events/get/parameters/0/':
-    'Its pattern bounds it.',
+    'Its pattern limits it.',
   'owasp:api4:2023-string-restricted /components/parameters/Prefer/': 'Unknown preferences are ignored (RFC 7240).',
   'owasp:api4:2023-string-restricted /components/schemas/Cookie/': storageState,
   'owasp:api4:2023-string-restricted /components/schemas/NameValue/': storageState,

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { styleText } from 'node:util'
 import type { components } from '../../../generated/execution.v1/types.ts'
-import { eventsOf } from '../../client/event-stream.ts'
+import { parseEvents } from '../../client/event-stream.ts'
 import { tellBrowserStory } from './browser-story.ts'
 import { inWords, type RunEvent } from './events.ts'
 import { curlOf } from './request.ts'
@@ -80,7 +80,7 @@ async function follow(stage: Stage, id: string): Promise<void> {
   try {
     let start: number | undefined
     const { body } = await perform({ ...stage, signal: inTime }, request, 200)
-    for await (const data of body ? eventsOf(body) : []) {
+    for await (const data of body ? parseEvents(body) : []) {
       const event: RunEvent = JSON.parse(data)
       const at = Date.parse(event.at)
       start ??= at

@@ -1,34 +1,39 @@
-/** The kinds of value that a schema allows (`oneOf`, `anyOf`, a list of types), and which of them are the same kind. */
-import type { Document } from '../../../openapi/document.ts'
-import { type Node, type Resolved, resolve } from './change.ts'
+/** The alternatives that a schema allows (`oneOf`, `anyOf`, a list of types), and which of two versions correspond. */
+import type { Document, Resolved } from '../../../openapi/document.ts'
+import { parsePointer } from '../../../openapi/json-pointer.ts'
+import { followNode, type Node } from './place.ts'
 
-export interface Alternative extends Resolved {
-  /** What people call it: a component's name, or a type. */
+export interface Alternative extends Resolved<Node> {
+  /** The name of its component, or its type. */
   label: string
 }
 
-export function alternativesOf(document: Document, schema: Resolved): Alternative[] {
-  const { oneOf, anyOf, ...rest } = schema.node
-  const branches = (oneOf ?? anyOf) as unknown[] | undefined
-  if (branches) {
-    // What is said of all alternatives holds for each, but for words and for what the choice itself is.
-    const { description, summary, title, example, examples, deprecated, discriminator, default: _, ...shared } = rest
-    return branches.flatMap((branch) => {
-      const resolved = resolve(document, branch)
-      return alternativesOf(document, { ...resolved, node: merged(shared, resolved.node) })
-    })
-  }
-  const { type } = schema.node
-  if (Array.isArray(type)) return type.map((each) => labelled({ node: { ...schema.node, type: each } }))
-  return [labelled(schema)]
+/** The last step of a pointer, which names the component. */
+export function componentName(pointer: string): string {
+  return parsePointer(pointer).at(-1) ?? ''
 }
 
-/** A branch adds members to those that all alternatives have. */
-function merged(shared: Node, branch: Node): Node {
-  const [properties, required] = [
-    { ...(shared.properties as Node), ...(branch.properties as Node) },
-    [...new Set([...((shared.required ?? []) as string[]), ...((branch.required ?? []) as string[])])],
-  ]
+export function listAlternatives(document: Document, schema: Resolved<Node>): Alternative[] {
+  const { oneOf, anyOf, ...rest } = schema.value
+  const branches = (oneOf ?? anyOf) as unknown[] | undefined
+  if (branches) {
+    // Other keywords apply to each branch, except documentation and those that describe the choice.
+    const { description, summary, title, example, examples, deprecated, discriminator, default: _, ...shared } = rest
+    return branches.flatMap((branch) => {
+      const resolved = followNode(document, branch)
+      return listAlternatives(document, { ...resolved, value: mergeSchemas(shared, resolved.value) })
+    })
+  }
+  const { type } = schema.value
+  if (Array.isArray(type))
+    return type.map((each) => label({ value: { ...schema.value, type: each }, pointer: undefined }))
+  return [label(schema)]
+}
+
+/** Members of the branch are added to the shared ones. */
+function mergeSchemas(shared: Node, branch: Node): Node {
+  const properties = { ...(shared.properties as Node), ...(branch.properties as Node) }
+  const required = [...new Set([shared.required, branch.required].flatMap((it) => (it ?? []) as string[]))]
   return {
     ...shared,
     ...branch,
@@ -37,11 +42,12 @@ function merged(shared: Node, branch: Node): Node {
   }
 }
 
-function labelled(schema: Resolved): Alternative {
-  return { ...schema, label: schema.component?.name ?? typeOf(schema.node) ?? 'anything' }
+function label(schema: Resolved<Node>): Alternative {
+  const name = schema.pointer === undefined ? undefined : componentName(schema.pointer)
+  return { ...schema, label: name ?? typeOf(schema.value) ?? 'anything' }
 }
 
-/** The type of a value, also where only its constants tell. */
+/** The declared type, or the type of the constants. */
 export function typeOf({ type, const: constant, enum: values }: Node): string | undefined {
   if (typeof type === 'string') return type
   const [value] = constant !== undefined ? [constant] : ((values as unknown[] | undefined) ?? [])
@@ -49,8 +55,8 @@ export function typeOf({ type, const: constant, enum: values }: Node): string | 
   return value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value
 }
 
-/** The constant member that tells alternatives apart, as `type: status`. */
-function tag({ properties }: Node): string | undefined {
+/** The constant member that distinguishes alternatives, as `type: status`. */
+function tagOf({ properties }: Node): string | undefined {
   for (const [name, member] of Object.entries((properties ?? {}) as Record<string, Node>)) {
     if (typeof member.const === 'string') return `${name}: ${member.const}`
   }
@@ -59,29 +65,29 @@ function tag({ properties }: Node): string | undefined {
 
 export interface Pairing {
   pairs: [Alternative, Alternative][]
-  gone: Alternative[]
-  come: Alternative[]
+  removed: Alternative[]
+  added: Alternative[]
 }
 
-/** By component, then by the constant that tells them apart, then by type; one that is left on each side is a pair. */
-export function pairUp(before: Alternative[], after: Alternative[]): Pairing {
+/** Pairs by component, then by tag, then by type. If one is left on each side, they are a pair too. */
+export function pairAlternatives(before: Alternative[], after: Alternative[]): Pairing {
   const pairs: Pairing['pairs'] = []
-  let [gone, come] = [before, after]
+  let [removed, added] = [before, after]
   const keys = [
-    (it: Alternative) => it.component?.name,
-    (it: Alternative) => tag(it.node),
-    (it: Alternative) => (tag(it.node) ? undefined : typeOf(it.node)),
+    (it: Alternative) => it.pointer,
+    (it: Alternative) => tagOf(it.value),
+    (it: Alternative) => (tagOf(it.value) ? undefined : typeOf(it.value)),
   ]
   for (const key of keys) {
-    for (const one of gone) {
-      const other = key(one) === undefined ? undefined : come.find((it) => key(it) === key(one))
+    for (const one of removed) {
+      const other = key(one) === undefined ? undefined : added.find((it) => key(it) === key(one))
       if (!other) continue
       pairs.push([one, other])
-      gone = gone.filter((it) => it !== one)
-      come = come.filter((it) => it !== other)
+      removed = removed.filter((it) => it !== one)
+      added = added.filter((it) => it !== other)
     }
   }
-  const [one, other] = [gone[0], come[0]]
-  if (!one || !other || gone.length > 1 || come.length > 1) return { pairs, gone, come }
-  return { pairs: [...pairs, [one, other]], gone: [], come: [] }
+  const [one, other] = [removed[0], added[0]]
+  if (!one || !other || removed.length > 1 || added.length > 1) return { pairs, removed, added }
+  return { pairs: [...pairs, [one, other]], removed: [], added: [] }
 }

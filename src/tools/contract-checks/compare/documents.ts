@@ -1,104 +1,72 @@
-/** Compares the current document with the released one: what has changed for those who call the service. */
+/** Compares the current document with the released one, and lists what changed for callers. */
 import { type Document, type DocumentOperation, listOperations } from '../../../openapi/document.ts'
-import { compareAnswers } from './answers.ts'
-import {
-  below,
-  type Change,
-  type Comparison,
-  compareWords,
-  type Node,
-  names,
-  note,
-  type Place,
-  same,
-  why,
-} from './change.ts'
-import { compareKeywords } from './keywords.ts'
+import { compareDocumentation, compareKeywords } from './keywords.ts'
+import { type Change, isSame, memberNames, type Node, Place, reasons } from './place.ts'
 import { compareBodies, compareParameters, compareSecurity } from './requests.ts'
-
-const root: Place = { subject: 'the document', pointer: '', operation: '', status: '' }
+import { compareResponses } from './responses.ts'
 
 export function compareDocuments(before: Document, after: Document): Change[] {
-  const comparison: Comparison = { before, after, changes: [] }
-  compareKeywords(comparison, root, 'document', before as unknown as Node, after as unknown as Node)
-  compareOperations(comparison)
-  compareSchemes(comparison)
-  compareProse(comparison)
-  const { changes } = comparison
-  if (changes.length === 0 && !same(unversioned(before), unversioned(after))) {
-    note(comparison, root, 'changed', 'differs in what says nothing to its callers')
+  const changes: Change[] = []
+  const root = new Place(before, after, changes, { subject: 'the document', pointer: '', operation: '', status: '' })
+  compareKeywords(root, 'document', before as unknown as Node, after as unknown as Node)
+  compareOperations(root)
+  compareSecuritySchemes(root)
+  const described = ({ info, tags }: Document) => ({ info: { ...info, version: '' }, tags })
+  if (!isSame(described(before), described(after))) root.note('changed', 'has a new description')
+  if (!isSame(before.servers, after.servers)) root.note('changed', 'has other default addresses')
+  const withoutVersion = (document: Document) => ({ ...document, info: { ...document.info, version: '' } })
+  if (changes.length === 0 && !isSame(withoutVersion(before), withoutVersion(after))) {
+    root.note('changed', 'has changes that do not concern callers')
   }
   return changes
 }
 
-function unversioned(document: Document): unknown {
-  return { ...document, info: { ...document.info, version: '' } }
-}
-
-/** An operation is what its method and path are, whatever its path parameters are called. */
+/** Identifies an operation by method and path, ignoring the names of path parameters. */
 function addressOf({ method, path }: DocumentOperation): string {
   return `${method} ${path.replaceAll(/\{[^}]+\}/g, '{}')}`
 }
 
-function compareOperations(comparison: Comparison): void {
-  const released = new Map(listOperations(comparison.before).map((it) => [addressOf(it), it]))
-  for (const is of listOperations(comparison.after)) {
-    const { operationId } = is.operation
-    const at = { ...below(root, '{operation}', 'paths', is.path, is.method), operation: operationId }
+function compareOperations(root: Place): void {
+  const placeOf = ({ path, method, operation }: DocumentOperation) =>
+    root.below('{operation}', 'paths', path, method).with({ operation: operation.operationId })
+  const released = new Map(listOperations(root.before).map((it) => [addressOf(it), it]))
+  for (const is of listOperations(root.after)) {
     const was = released.get(addressOf(is))
     released.delete(addressOf(is))
-    if (was) compareOperation(comparison, at, was, is)
-    else note(comparison, at, 'added', `is new: \`${is.method.toUpperCase()} ${is.path}\``)
+    if (was) compareOperation(placeOf(is), was, is)
+    else placeOf(is).note('added', `is new: \`${is.method.toUpperCase()} ${is.path}\``)
   }
-  for (const { path, method, operation } of released.values()) {
-    const at = { ...below(root, '{operation}', 'paths', path, method), operation: operation.operationId }
-    note(comparison, at, 'breaking', 'is gone', why.unanswered)
-  }
+  for (const removed of released.values()) placeOf(removed).note('breaking', 'was removed', reasons.removed)
 }
 
-function compareOperation(comparison: Comparison, at: Place, was: DocumentOperation, is: DocumentOperation): void {
+function compareOperation(place: Place, was: DocumentOperation, is: DocumentOperation): void {
   const [before, after] = [was.operation, is.operation]
   if (before.operationId !== after.operationId) {
-    note(comparison, at, 'breaking', `was called \`${before.operationId}\``, why.renamed)
+    place.note('breaking', `was renamed from \`${before.operationId}\``, reasons.renamed)
   }
-  const itemOf = ({ paths }: Document, path: string): Node => paths[path] ?? {}
-  compareKeywords(comparison, at, 'path', itemOf(comparison.before, was.path), itemOf(comparison.after, is.path))
-  compareKeywords(comparison, at, 'operation', before as unknown as Node, after as unknown as Node)
-  compareRepetition(comparison, at, before['x-idempotent'] === true, after['x-idempotent'] === true)
-  compareSecurity(comparison, at, before.security, after.security)
-  compareParameters(comparison, at, was, is)
-  compareBodies(comparison, at, before.requestBody, after.requestBody)
-  compareAnswers(comparison, at, before.responses, after.responses)
+  compareKeywords(place, 'path', place.before.paths[was.path] ?? {}, place.after.paths[is.path] ?? {})
+  compareKeywords(place, 'operation', before as unknown as Node, after as unknown as Node)
+  const [wasIdempotent, isIdempotent] = [before['x-idempotent'] === true, after['x-idempotent'] === true]
+  if (wasIdempotent && !isIdempotent)
+    place.note('breaking', 'is no longer idempotent (`x-idempotent`)', reasons.repeated)
+  if (!wasIdempotent && isIdempotent) place.note('added', 'is idempotent (`x-idempotent`)')
+  compareSecurity(place, before.security, after.security)
+  compareParameters(place, was, is)
+  compareBodies(place, before.requestBody, after.requestBody)
+  compareResponses(place, before.responses as unknown as Node, after.responses as unknown as Node)
 }
 
-/** Whether clients repeat it by themselves when no answer came. */
-function compareRepetition(comparison: Comparison, at: Place, was: boolean, is: boolean): void {
-  if (was && !is) note(comparison, at, 'breaking', 'may not be repeated any more (`x-idempotent`)', why.repeated)
-  if (!was && is) note(comparison, at, 'added', 'may be repeated (`x-idempotent`)')
-}
-
-function compareSchemes(comparison: Comparison): void {
-  const schemes = ({ components }: Document) => (components.securitySchemes ?? {}) as Record<string, Node>
-  const [before, after] = [schemes(comparison.before), schemes(comparison.after)]
-  for (const name of names(before, after)) {
-    const at = below(root, `the security scheme \`${name}\``, 'components', 'securitySchemes', name)
+/** Schemes that were added or removed are reported with the operations that use them. */
+function compareSecuritySchemes(root: Place): void {
+  const [before = {}, after = {}] = [root.before, root.after].map(({ components }) => components.securitySchemes)
+  for (const name of memberNames(before, after)) {
+    const at = root.below(`the security scheme \`${name}\``, 'components', 'securitySchemes', name)
     const [was, is] = [before[name], after[name]]
-    // That an operation takes another scheme, or one less, is told there.
     if (!was || !is) continue
-    compareWords(comparison, at, was, is)
+    compareDocumentation(at, was, is)
     for (const keyword of ['type', 'scheme', 'in', 'name', 'flows', 'openIdConnectUrl']) {
-      if (!same(was[keyword], is[keyword])) note(comparison, at, 'breaking', `has another \`${keyword}\``, why.refused)
+      if (isSame(was[keyword], is[keyword])) continue
+      at.note('breaking', `has a different \`${keyword}\``, reasons.rejected)
     }
   }
-}
-
-function compareProse({ before, after, ...rest }: Comparison): void {
-  const comparison = { before, after, ...rest }
-  const told = (document: Document) => {
-    const { info, tags } = document as Document & { tags?: unknown }
-    return { info: { ...info, version: '' }, tags }
-  }
-  if (!same(told(before), told(after))) note(comparison, root, 'changed', 'is described in other words')
-  const addresses = (document: Document) => (document as Document & { servers?: unknown }).servers
-  if (!same(addresses(before), addresses(after))) note(comparison, root, 'changed', 'names other default addresses')
 }

@@ -1,156 +1,149 @@
-/** Compares what an operation takes: parameters, the body, and the scopes that its key needs. */
-import type { Document, DocumentOperation } from '../../../openapi/document.ts'
-import { compareContent } from './answers.ts'
-import { below, type Comparison, type Node, note, type Place, resolve, same, why } from './change.ts'
+/** Compares what an operation accepts: parameters, the body, and the scopes that an API key needs. */
+import type { Document, DocumentOperation, ParameterObject, SecurityRequirement } from '../../../openapi/document.ts'
+import { bodyBytesMax } from '../../../openapi/served-operations.ts'
 import { compareKeywords } from './keywords.ts'
+import { isSame, type Node, type Place, reasons } from './place.ts'
+import { compareContent } from './responses.ts'
 import { compareSchemas } from './schemas.ts'
 
-type Requirements = Record<string, string[]>[]
-
-/** What documents meant that were released before each body said how large it may be. */
-const unsaidBytesMax = 1024 * 1024
-
-/** No requirement at all is met by everybody (OpenAPI 3.1.1, section 4.8.10). */
-function requirementsOf(document: Document, own: Requirements | undefined): Requirements {
-  const requirements = own ?? (document as { security?: Requirements }).security ?? []
+/** An empty list means that no requirement applies (OpenAPI 3.1.1, section 4.8.10). */
+function requirementsOf(document: Document, own: SecurityRequirement[] | undefined): SecurityRequirement[] {
+  const requirements = own ?? document.security ?? []
   return requirements.length > 0 ? requirements : [{}]
 }
 
-/** Callers never see what a scheme is called: one that is the same but for its name is the same. */
-function schemesRenamed({ before, after }: Comparison, requirements: Requirements): Requirements {
+/** Callers do not see the names of schemes: uses the current name of a scheme that was only renamed. */
+function withCurrentSchemeNames({ before, after }: Place, requirements: SecurityRequirement[]): SecurityRequirement[] {
   const [was, is] = [before, after].map(({ components }) => (components.securitySchemes ?? {}) as Record<string, Node>)
-  const told = (scheme?: Node) => ({ ...scheme, description: '' })
-  const nameOf = (name: string) =>
-    was?.[name] && is && !(name in is) ? Object.keys(is).find((it) => same(told(is[it]), told(was[name]))) : undefined
+  const withoutDescription = (scheme?: Node) => ({ ...scheme, description: '' })
+  const rename = (name: string) => {
+    if (!was?.[name] || !is || name in is) return name
+    const scheme = withoutDescription(was[name])
+    return Object.keys(is).find((it) => isSame(withoutDescription(is[it]), scheme)) ?? name
+  }
   return requirements.map((requirement) =>
-    Object.fromEntries(Object.entries(requirement).map(([name, scopes]) => [nameOf(name) ?? name, scopes])),
+    Object.fromEntries(Object.entries(requirement).map(([name, scopes]) => [rename(name), scopes])),
   )
 }
 
 export function compareSecurity(
-  comparison: Comparison,
   place: Place,
-  own: Requirements | undefined,
-  other: Requirements | undefined,
+  released: SecurityRequirement[] | undefined,
+  current: SecurityRequirement[] | undefined,
 ): void {
-  const before = schemesRenamed(comparison, requirementsOf(comparison.before, own))
-  const after = requirementsOf(comparison.after, other)
-  const at = below(place, place.subject, 'security')
+  const before = withCurrentSchemeNames(place, requirementsOf(place.before, released))
+  const after = requirementsOf(place.after, current)
+  const at = place.below(place.subject, 'security')
   for (const requirement of before) {
     if (after.some((it) => satisfies(requirement, it))) continue
-    const missing = after[0] ? scopesBeyond(after[0], requirement) : []
-    const what = missing.length
-      ? `needs the scope ${missing.map((scope) => `\`${scope}\``).join(', ')} too`
-      : `does not take ${namesOf(requirement)} any more`
-    note(comparison, at, 'breaking', what, missing.length ? why.forbidden : why.refused)
+    const missing = after[0] ? additionalScopes(after[0], requirement) : []
+    if (missing.length) at.note('breaking', `also requires the scope ${formatScopes(missing)}`, reasons.forbidden)
+    else at.note('breaking', `no longer accepts ${describeRequirement(requirement)}`, reasons.rejected)
   }
   for (const requirement of after) {
     if (before.some((it) => satisfies(requirement, it))) continue
-    const spared = before.flatMap((it) => scopesBeyond(it, requirement))
-    const without = spared.map((scope) => `\`${scope}\``).join(', ')
-    note(
-      comparison,
-      at,
-      'added',
-      spared.length ? `may be called without the scope ${without}` : `takes ${namesOf(requirement)}`,
-    )
+    const dropped = before.flatMap((it) => additionalScopes(it, requirement))
+    if (dropped.length) at.note('added', `no longer requires the scope ${formatScopes(dropped)}`)
+    else at.note('added', `accepts ${describeRequirement(requirement)}`)
   }
 }
 
-function namesOf(requirement: Requirements[number]): string {
-  const known = Object.keys(requirement).map((name) => `\`${name}\``)
-  return known.join(' with ') || 'calls without a key'
+function formatScopes(scopes: string[]): string {
+  return scopes.map((scope) => `\`${scope}\``).join(', ')
 }
 
-/** Whether whoever meets `offered` also meets `asked`. */
-function satisfies(offered: Requirements[number], asked: Requirements[number]): boolean {
-  return Object.entries(asked).every(
-    ([scheme, scopes]) => scopes.every((it) => offered[scheme]?.includes(it)) && scheme in offered,
+function describeRequirement(requirement: SecurityRequirement): string {
+  const schemes = Object.keys(requirement).map((name) => `\`${name}\``)
+  return schemes.join(' with ') || 'calls without a key'
+}
+
+/** Whether a caller that meets `offered` also meets `required`. */
+function satisfies(offered: SecurityRequirement, required: SecurityRequirement): boolean {
+  return Object.entries(required).every(
+    ([scheme, scopes]) => scheme in offered && scopes.every((it) => offered[scheme]?.includes(it)),
   )
 }
 
-function scopesBeyond(one: Requirements[number], other: Requirements[number]): string[] {
+/** The scopes of `one` that `other` lacks, of schemes that both have. */
+function additionalScopes(one: SecurityRequirement, other: SecurityRequirement): string[] {
   return Object.entries(one).flatMap(([scheme, scopes]) =>
     scopes.filter((it) => scheme in other && !other[scheme]?.includes(it)),
   )
 }
 
-type Parameter = DocumentOperation['parameters'][number] & Node
+type Parameter = ParameterObject & Node
 
-export function compareParameters(
-  comparison: Comparison,
-  place: Place,
-  one: DocumentOperation,
-  other: DocumentOperation,
-): void {
-  const gone = new Set(one.parameters as Parameter[])
-  for (const is of other.parameters as Parameter[]) {
-    const was = [...gone].find((it) => counterpart(it, is, one.path, other.path))
-    if (was) gone.delete(was)
-    const at = below(place, `${kindOf(is)} \`${is.name}\` of {operation}`, 'parameters', is.name)
-    if (was) compareParameter(comparison, at, was, is)
-    else if (is.required)
-      note(comparison, place, 'breaking', `requires the new ${kindOf(is)} \`${is.name}\``, why.refused)
-    else note(comparison, place, 'added', `takes the new ${kindOf(is)} \`${is.name}\``)
+export function compareParameters(place: Place, released: DocumentOperation, current: DocumentOperation): void {
+  const removed = new Set(released.parameters as Parameter[])
+  for (const is of current.parameters as Parameter[]) {
+    const was = [...removed].find((it) => isCounterpart(it, is, released.path, current.path))
+    if (was) removed.delete(was)
+    const described = `${describeLocation(is)} \`${is.name}\``
+    if (was) compareParameter(place.below(`${described} of {operation}`, 'parameters', is.name), was, is)
+    else if (is.required) place.note('breaking', `requires the new ${described}`, reasons.rejected)
+    else place.note('added', `accepts the new ${described}`)
   }
-  for (const { in: where, name } of gone) {
-    const reason = where === 'header' ? why.defaulted.replace('leaves it out', 'sends it') : why.refused
-    note(comparison, place, 'breaking', `does not take the ${kindOf({ in: where })} \`${name}\` any more`, reason)
+  for (const parameter of removed) {
+    const reason = parameter.in === 'header' ? reasons.ignored : reasons.rejected
+    place.note('breaking', `no longer accepts the ${describeLocation(parameter)} \`${parameter.name}\``, reason)
   }
 }
 
-function kindOf({ in: where }: Pick<Parameter, 'in'>): string {
-  return where === 'header' ? 'header' : `${where} parameter`
+function describeLocation({ in: location }: Parameter): string {
+  return location === 'header' ? 'header' : `${location} parameter`
 }
 
-/** Headers are the same in any case; a path parameter is what stands at its place in the path. */
-function counterpart(was: Parameter, is: Parameter, pathBefore: string, pathAfter: string): boolean {
+/** Header names are case-insensitive; path parameters correspond by their position in the path. */
+function isCounterpart(was: Parameter, is: Parameter, pathBefore: string, pathAfter: string): boolean {
   if (was.in !== is.in) return false
-  if (is.in === 'path') return placeInPath(was.name, pathBefore) === placeInPath(is.name, pathAfter)
+  if (is.in === 'path') return positionInPath(was.name, pathBefore) === positionInPath(is.name, pathAfter)
   return is.in === 'header' ? was.name.toLowerCase() === is.name.toLowerCase() : was.name === is.name
 }
 
-function placeInPath(name: string, path: string): number {
+function positionInPath(name: string, path: string): number {
   return path.split('/').findIndex((segment) => segment.includes(`{${name}}`))
 }
 
-function compareParameter(comparison: Comparison, place: Place, was: Parameter, is: Parameter): void {
-  if (was.name !== is.name) note(comparison, place, 'breaking', `was called \`${was.name}\``, why.renamed)
-  if (!was.required && is.required) note(comparison, place, 'breaking', 'is required', why.refused)
-  if (was.required && !is.required) note(comparison, place, 'added', 'may be left out')
-  const [written, writes] = [serialisation(was), serialisation(is)]
-  for (const [keyword, value] of Object.entries(writes)) {
-    if (!same(written[keyword], value)) note(comparison, place, 'breaking', `has another \`${keyword}\``, why.refused)
+function compareParameter(place: Place, was: Parameter, is: Parameter): void {
+  if (was.name !== is.name) place.note('breaking', `was renamed from \`${was.name}\``, reasons.renamed)
+  if (!was.required && is.required) place.note('breaking', 'is now required', reasons.rejected)
+  if (was.required && !is.required) place.note('added', 'is now optional')
+  const [before, after] = [readSerialisation(was), readSerialisation(is)]
+  for (const [keyword, value] of Object.entries(after)) {
+    if (isSame(before[keyword], value)) continue
+    place.note('breaking', `has a different \`${keyword}\``, reasons.rejected)
   }
-  compareKeywords(comparison, place, 'parameter', was, is)
-  compareSchemas(comparison, below(place, place.subject, 'schema'), 'request', was.schema, is.schema)
+  compareKeywords(place, 'parameter', was, is)
+  compareSchemas(place.below(place.subject, 'schema'), 'request', was.schema, is.schema)
 }
 
-/** How a value is written, with the defaults spelt out (OpenAPI 3.1.1, section 4.8.12.2). */
-function serialisation({ in: where, style: own, explode, allowReserved = false, content = null }: Parameter): Node {
-  const style = own ?? (where === 'query' ? 'form' : 'simple')
+/** How a value is serialised, with explicit defaults (OpenAPI 3.1.1, section 4.8.12.2). */
+function readSerialisation(parameter: Parameter): Node {
+  const { in: location, explode, allowReserved = false, content = null } = parameter
+  const style = parameter.style ?? (location === 'query' ? 'form' : 'simple')
   return { style, explode: explode ?? style === 'form', allowReserved, content }
 }
 
-export function compareBodies(comparison: Comparison, place: Place, before: unknown, after: unknown): void {
+export function compareBodies(place: Place, before: unknown, after: unknown): void {
   if (!before && !after) return
-  const at = below(place, 'the body of {operation}', 'requestBody')
-  const [was, is] = [resolve(comparison.before, before).node, resolve(comparison.after, after).node]
-  if (!after) return note(comparison, at, 'breaking', 'is refused', why.refused)
-  if (!before && is.required) return note(comparison, place, 'breaking', 'requires a body', why.refused)
-  if (!before) return note(comparison, place, 'added', 'takes a body')
-  if (!was.required && is.required) note(comparison, at, 'breaking', 'is required', why.refused)
-  if (was.required && !is.required) note(comparison, at, 'added', 'may be left out')
-  compareBytes(comparison, at, Number(was['x-body-bytes-max'] ?? unsaidBytesMax), is['x-body-bytes-max'])
-  compareKeywords(comparison, at, 'body', was, is)
-  compareContent(comparison, at, 'request', (was.content ?? {}) as Node, (is.content ?? {}) as Node)
+  const at = place.below('the body of {operation}', 'requestBody')
+  const [was, is] = place.resolve(before, after)
+  if (!after) return at.note('breaking', 'is no longer accepted', reasons.rejected)
+  if (!before && is.required) return place.note('breaking', 'requires a body', reasons.rejected)
+  if (!before) return place.note('added', 'accepts a body')
+  if (!was.required && is.required) at.note('breaking', 'is now required', reasons.rejected)
+  if (was.required && !is.required) at.note('added', 'is now optional')
+  compareBodySize(at, Number(was['x-body-bytes-max'] ?? bodyBytesMax), is['x-body-bytes-max'])
+  compareKeywords(at, 'body', was, is)
+  compareContent(at, 'request', (was.content ?? {}) as Node, (is.content ?? {}) as Node)
 }
 
-/** The service has a limit of its own for a body that states none, which a document must not depend on. */
-function compareBytes(comparison: Comparison, place: Place, was: number, is: unknown): void {
-  if (typeof is !== 'number')
-    return note(comparison, place, 'breaking', 'does not say how large it may be (`x-body-bytes-max`)', why.refused)
-  const smaller = is < was
-  const size = `may have ${is} bytes instead of ${was}`
-  if (is !== was) note(comparison, place, smaller ? 'breaking' : 'added', size, smaller ? why.refused : why.nobody)
+/** The document must declare the size: it must not depend on the service's default. */
+function compareBodySize(place: Place, was: number, is: unknown): void {
+  if (typeof is !== 'number') {
+    return place.note('breaking', 'does not declare its maximum size (`x-body-bytes-max`)', reasons.rejected)
+  }
+  const predicate = `is limited to ${is} bytes instead of ${was}`
+  if (is < was) place.note('breaking', predicate, reasons.rejected)
+  if (is > was) place.note('added', predicate)
 }

@@ -1,232 +1,178 @@
-/** Compares what a schema allows, for values that callers send and for values that they get. */
-import { alternativesOf, pairUp, typeOf } from './alternatives.ts'
-import {
-  below,
-  type Comparison,
-  type Direction,
-  type Node,
-  names,
-  note,
-  type Place,
-  type Resolved,
-  resolve,
-  same,
-  why,
-} from './change.ts'
-import { compareConstraints, judge, shown } from './constraints.ts'
-import { compareKeywords } from './keywords.ts'
+/** Compares the values that a schema allows, in requests and in responses. */
+import type { Resolved } from '../../../openapi/document.ts'
+import { componentName, listAlternatives, pairAlternatives, typeOf } from './alternatives.ts'
+import { compareConstraints, compareKeywords, formatValue, judge } from './keywords.ts'
+import { type Direction, isSame, memberNames, type Node, type Place, reasons } from './place.ts'
 
-/** `open` are the components that the comparison is inside of: a schema that contains itself is compared once. */
+/** @param open pointers of the components being compared: a recursive schema is compared once. */
 export function compareSchemas(
-  comparison: Comparison,
   place: Place,
   direction: Direction,
   before: unknown,
   after: unknown,
   open: readonly string[] = [],
 ): void {
-  const [was, is] = [resolve(comparison.before, before), resolve(comparison.after, after)]
+  const [was, is] = place.follow(before, after)
+  if (is.pointer !== undefined && open.includes(is.pointer)) return
   const at = inComponent(place, is)
-  if (is.component && open.includes(is.component.pointer)) return
-  const inner = is.component ? [...open, is.component.pointer] : open
-  compareKeywords(comparison, at, 'schema', was.node, is.node)
-  compareDefaults(comparison, at, direction, was.node, is.node)
-  compareMode(comparison, at, direction, was.node, is.node)
-  compareDiscriminators(comparison, at, was.node, is.node)
-  const pairing = pairUp(alternativesOf(comparison.before, was), alternativesOf(comparison.after, is))
-  for (const { label } of pairing.gone) lose(comparison, at, direction, label)
-  // Clients skip a kind of thing that they do not know, where a discriminator tells them the kind.
-  const skipped = direction === 'answer' && is.node.discriminator !== undefined
-  for (const { label } of pairing.come) {
-    if (skipped) note(comparison, at, 'added', `may be \`${label}\` too`)
-    else gain(comparison, at, direction, label)
+  compareKeywords(at, 'schema', was.value, is.value)
+  compareDefaults(at, direction, was.value, is.value)
+  compareAccess(at, direction, was.value, is.value)
+  compareDiscriminators(at, was.value, is.value)
+  const pairing = pairAlternatives(listAlternatives(place.before, was), listAlternatives(place.after, is))
+  for (const { label } of pairing.removed) noteRemovedValue(at, direction, label)
+  // Clients skip unknown types of objects if a discriminator distinguishes them.
+  const isSkipped = direction === 'response' && is.value.discriminator !== undefined
+  for (const { label } of pairing.added) {
+    if (isSkipped) at.note('added', `can also be \`${label}\``)
+    else noteAddedValue(at, direction, label)
   }
   for (const [one, other] of pairing.pairs) {
-    const branch = other.component?.pointer === is.component?.pointer ? at : inComponent(at, other)
-    if (branch !== at && open.includes(other.component?.pointer ?? '')) continue
-    if (branch !== at) compareKeywords(comparison, branch, 'schema', one.node, other.node)
-    compareValues(comparison, branch, direction, one.node, other.node, [...inner, other.component?.pointer ?? ''])
+    const branch = other.pointer === is.pointer ? at : inComponent(at, other)
+    if (branch !== at && open.includes(other.pointer ?? '')) continue
+    if (branch !== at) compareKeywords(branch, 'schema', one.value, other.value)
+    compareValues(branch, direction, one.value, other.value, [...open, is.pointer ?? '', other.pointer ?? ''])
   }
 }
 
-function inComponent(place: Place, { component }: Resolved): Place {
-  return component ? { ...place, subject: `\`${component.name}\``, pointer: component.pointer } : place
+function inComponent(place: Place, { pointer }: Resolved<Node>): Place {
+  return pointer === undefined ? place : place.with({ subject: `\`${componentName(pointer)}\``, pointer })
 }
 
-function lose(comparison: Comparison, place: Place, direction: Direction, label: string): void {
-  const [kind, reason] = judge('narrower', direction)
-  const what = direction === 'request' ? `does not take \`${label}\` any more` : `is never \`${label}\` any more`
-  note(comparison, place, kind, what, reason)
+function noteRemovedValue(place: Place, direction: Direction, label: string): void {
+  place.note(...judge('narrower', direction, `can no longer be \`${label}\``))
 }
 
-function gain(comparison: Comparison, place: Place, direction: Direction, label: string): void {
-  const [kind, reason] = judge('wider', direction)
-  note(comparison, place, kind, `${direction === 'request' ? 'takes' : 'may be'} \`${label}\` too`, reason)
+function noteAddedValue(place: Place, direction: Direction, label: string): void {
+  place.note(...judge('wider', direction, `can also be \`${label}\``))
 }
 
-function compareDefaults(comparison: Comparison, place: Place, direction: Direction, was: Node, is: Node): void {
-  if (same(was.default, is.default)) return
+function compareDefaults(place: Place, direction: Direction, was: Node, is: Node): void {
+  if (isSame(was.default, is.default)) return
   const breaks = direction === 'request' && was.default !== undefined
-  const what =
-    is.default === undefined
-      ? 'has no default any more'
-      : `has the default ${shown(is.default)}${was.default === undefined ? '' : ` instead of ${shown(was.default)}`}`
-  note(comparison, place, breaks ? 'breaking' : 'changed', what, breaks ? why.defaulted : why.nobody)
+  const instead = was.default === undefined ? '' : ` instead of ${formatValue(was.default)}`
+  const predicate =
+    is.default === undefined ? 'no longer has a default' : `has the default ${formatValue(is.default)}${instead}`
+  place.note(breaks ? 'breaking' : 'changed', predicate, breaks ? reasons.omitted : '')
 }
 
-/** What is only read may not be sent, and what is only written does not come. */
-function compareMode(comparison: Comparison, place: Place, direction: Direction, was: Node, is: Node): void {
-  const [keyword, reason] = direction === 'request' ? ['readOnly', why.refused] : ['writeOnly', why.missed]
-  if (was[keyword] !== true && is[keyword] === true) note(comparison, place, 'breaking', `is \`${keyword}\``, reason)
-  if (was[keyword] === true && is[keyword] !== true) note(comparison, place, 'added', `is not \`${keyword}\` any more`)
+/** `readOnly` members must not be sent; `writeOnly` members are not returned. */
+function compareAccess(place: Place, direction: Direction, was: Node, is: Node): void {
+  const [keyword, reason] = direction === 'request' ? ['readOnly', reasons.rejected] : ['writeOnly', reasons.missing]
+  if (was[keyword] !== true && is[keyword] === true) place.note('breaking', `is now \`${keyword}\``, reason)
+  if (was[keyword] === true && is[keyword] !== true) place.note('added', `is no longer \`${keyword}\``)
 }
 
-/** Clients tell kinds apart by it; that there is another kind is told by the alternatives. */
-function compareDiscriminators(comparison: Comparison, place: Place, before: Node, after: Node): void {
+/** A value added to the mapping is reported as an alternative. */
+function compareDiscriminators(place: Place, before: Node, after: Node): void {
   const [was, is] = [before.discriminator, after.discriminator] as { propertyName?: string; mapping?: Node }[]
   if (!was) return
-  const kept = Object.entries(was.mapping ?? {}).every(([value, kind]) => is?.mapping?.[value] === kind)
-  if (is && kept && is.propertyName === was.propertyName) return
-  note(
-    comparison,
-    place,
-    'breaking',
-    `has ${is ? 'another' : 'no'} \`discriminator\`${is ? '' : ' any more'}`,
-    why.missed,
-  )
+  const isKept = Object.entries(was.mapping ?? {}).every(([value, target]) => is?.mapping?.[value] === target)
+  if (is && isKept && is.propertyName === was.propertyName) return
+  place.note('breaking', is ? 'has a different `discriminator`' : 'no longer has a `discriminator`', reasons.missing)
 }
 
-function compareValues(
-  comparison: Comparison,
-  place: Place,
-  direction: Direction,
-  before: Node,
-  after: Node,
-  open: readonly string[],
-): void {
-  if (!compareTypes(comparison, place, direction, typeOf(before), typeOf(after))) return
-  compareConstants(comparison, place, direction, before, after)
-  compareConstraints(comparison, place, direction, before, after)
-  // What may be anything has no members to lose.
-  if (typeOf(after) !== undefined || after.properties) compareMembers(comparison, place, direction, before, after, open)
-  const inside: [string, string][] = [
-    ['items', 'an item of'],
-    ['contentSchema', 'the content of'],
-  ]
-  for (const [keyword, words] of inside) {
+function compareValues(place: Place, direction: Direction, before: Node, after: Node, open: readonly string[]): void {
+  if (!compareTypes(place, direction, typeOf(before), typeOf(after))) return
+  compareConstants(place, direction, before, after)
+  compareConstraints(place, direction, before, after)
+  // A schema that allows anything has no members to lose.
+  if (typeOf(after) !== undefined || after.properties) compareMembers(place, direction, before, after, open)
+  const nested = { items: 'an item of', contentSchema: 'the content of' }
+  for (const [keyword, words] of Object.entries(nested)) {
     if (before[keyword] === undefined && after[keyword] === undefined) continue
-    const inner = below(place, `${words} ${place.subject}`, keyword)
-    compareSchemas(comparison, inner, direction, before[keyword], after[keyword], open)
+    const inner = place.below(`${words} ${place.subject}`, keyword)
+    compareSchemas(inner, direction, before[keyword], after[keyword], open)
   }
 }
 
-/** Whether the types have anything in common that is worth a closer look. */
-function compareTypes(comparison: Comparison, place: Place, direction: Direction, was?: string, is?: string): boolean {
+/** Returns whether the types overlap, so that comparing the values makes sense. */
+function compareTypes(place: Place, direction: Direction, was?: string, is?: string): boolean {
   if (was === is) return true
-  const widened = is === undefined || (was === 'integer' && is === 'number')
-  const narrowed = was === undefined || (was === 'number' && is === 'integer')
-  const [kind, reason] = judge(widened ? 'wider' : narrowed ? 'narrower' : 'unknown', direction)
-  const lost = direction === 'request' && !widened
-  const what = narrowed
-    ? `must be \`${is}\``
-    : lost
-      ? `does not take \`${was}\` any more, but \`${is}\``
-      : `may be ${is === undefined ? 'anything' : `\`${is}\``}`
-  note(comparison, place, kind, what, reason)
-  return widened || narrowed
+  const isWider = is === undefined || (was === 'integer' && is === 'number')
+  const isNarrower = was === undefined || (was === 'number' && is === 'integer')
+  const predicate = isWider
+    ? `can be ${is === undefined ? 'anything' : `\`${is}\``}`
+    : `must be \`${is}\`${isNarrower ? '' : ` instead of \`${was}\``}`
+  const effect = isWider ? 'wider' : isNarrower ? 'narrower' : 'unknown'
+  place.note(...judge(effect, direction, predicate))
+  return isWider || isNarrower
 }
 
-function compareConstants(comparison: Comparison, place: Place, direction: Direction, was: Node, is: Node): void {
-  const [before, after] = [constantsOf(was), constantsOf(is)]
-  if (!before && !after) return
+function compareConstants(place: Place, direction: Direction, was: Node, is: Node): void {
+  const [before, after] = [listConstants(was), listConstants(is)]
   if (before && after) {
-    for (const value of before) if (!after.includes(value)) lose(comparison, place, direction, value)
-    for (const value of after) if (!before.includes(value)) gain(comparison, place, direction, value)
-    return
+    for (const value of before) if (!after.includes(value)) noteRemovedValue(place, direction, value)
+    for (const value of after) if (!before.includes(value)) noteAddedValue(place, direction, value)
+  } else if (before || after) {
+    const list = (after ?? before ?? []).map((value) => `\`${value}\``).join(', ')
+    const predicate = after ? `must be one of ${list}` : `is no longer limited to ${list}`
+    place.note(...judge(after ? 'narrower' : 'wider', direction, predicate))
   }
-  const [kind, reason] = judge(after ? 'narrower' : 'wider', direction)
-  const list = (after ?? before ?? []).map((value) => `\`${value}\``).join(', ')
-  note(comparison, place, kind, after ? `must be one of ${list}` : `need not be one of ${list} any more`, reason)
 }
 
-function constantsOf({ const: constant, enum: values }: Node): string[] | undefined {
+function listConstants({ const: constant, enum: values }: Node): string[] | undefined {
   const list = constant !== undefined ? [constant] : (values as unknown[] | undefined)
   return list?.map((value) => (typeof value === 'string' ? value : JSON.stringify(value)))
 }
 
-function compareMembers(
-  comparison: Comparison,
-  place: Place,
-  direction: Direction,
-  before: Node,
-  after: Node,
-  open: readonly string[],
-): void {
-  const [was, is] = [membersOf(before), membersOf(after)]
-  for (const name of names(was.properties, is.properties)) {
-    const at = below(place, memberSubject(place.subject, name), 'properties', name)
+function compareMembers(place: Place, direction: Direction, before: Node, after: Node, open: readonly string[]): void {
+  const [was, is] = [readMembers(before), readMembers(after)]
+  for (const name of memberNames(was.properties, is.properties)) {
+    const at = place.below(memberSubject(place.subject, name), 'properties', name)
+    const inParent = at.with({ subject: place.subject })
     if (!(name in is.properties)) {
-      const what = `does not ${direction === 'request' ? 'take' : 'have'} the member \`${name}\` any more`
-      note(comparison, place, 'breaking', what, direction === 'request' ? why.refused : why.missed)
+      const [verb, reason] = direction === 'request' ? ['accepts', reasons.rejected] : ['has', reasons.missing]
+      place.note('breaking', `no longer ${verb} the member \`${name}\``, reason)
     } else if (!(name in was.properties)) {
-      newMember(comparison, { ...place, pointer: at.pointer }, direction, name, was.others !== false, is.required)
+      noteNewMember(inParent, direction, name, was.additional !== false, is.required.includes(name))
     } else {
-      compareRequired(comparison, at, direction, place.subject, was.required.includes(name), is.required.includes(name))
-      compareSchemas(comparison, at, direction, was.properties[name], is.properties[name], open)
+      compareRequired(inParent, direction, name, was.required.includes(name), is.required.includes(name))
+      compareSchemas(at, direction, was.properties[name], is.properties[name], open)
     }
   }
-  compareOthers(comparison, place, direction, was.others, is.others, open)
+  compareAdditional(place, direction, was.additional, is.additional, open)
 }
 
-function membersOf({ properties, required, additionalProperties }: Node) {
+function readMembers({ properties, required, additionalProperties }: Node) {
   return {
     properties: (properties ?? {}) as Record<string, unknown>,
     required: (required ?? []) as string[],
-    others: additionalProperties ?? true,
+    additional: additionalProperties ?? true,
   }
 }
 
-/** `Run` → `Run.id`; what has no name of its own is described. */
+/** `Run` → `Run.id`; a subject that is not a name is described. */
 function memberSubject(subject: string, name: string): string {
   return /^`[^`]+`$/.test(subject) ? `${subject.slice(0, -1)}.${name}\`` : `member \`${name}\` of ${subject}`
 }
 
-/** Clients ignore members that they do not know, so that a new one in an answer breaks nobody. */
-function newMember(
-  comparison: Comparison,
+/** Clients ignore unknown members, so a new member of a response is compatible. */
+function noteNewMember(
   place: Place,
   direction: Direction,
   name: string,
-  wasAllowed: boolean,
-  required: string[],
+  wasAccepted: boolean,
+  isRequired: boolean,
 ): void {
-  if (direction === 'answer') return note(comparison, place, 'added', `has the new member \`${name}\``)
-  const requires = required.includes(name)
-  if (requires) return note(comparison, place, 'breaking', `requires the new member \`${name}\``, why.refused)
-  if (!wasAllowed) return note(comparison, place, 'added', `takes the new member \`${name}\``)
-  const what = `gives the member \`${name}\` a meaning, which it took before without one`
-  note(comparison, place, 'breaking', what, why.refused)
+  if (direction === 'response') return place.note('added', `has the new member \`${name}\``)
+  if (isRequired) return place.note('breaking', `requires the new member \`${name}\``, reasons.rejected)
+  if (!wasAccepted) return place.note('added', `accepts the new member \`${name}\``)
+  place.note('breaking', `defines the member \`${name}\`, which it accepted before with any value`, reasons.rejected)
 }
 
-function compareRequired(
-  comparison: Comparison,
-  place: Place,
-  direction: Direction,
-  subject: string,
-  was: boolean,
-  is: boolean,
-): void {
+function compareRequired(place: Place, direction: Direction, name: string, was: boolean, is: boolean): void {
   if (was === is) return
-  const name = `\`${place.pointer.split('/').at(-1)}\``
-  const [kind] = judge(is ? 'narrower' : 'wider', direction)
-  const verb = direction === 'request' ? 'is accepted' : 'may come'
-  const what = is ? `always has ${name}` : `${verb} without ${name}`
-  const reason = kind !== 'breaking' ? why.nobody : direction === 'request' ? why.refused : why.missed
-  note(comparison, { ...place, subject }, kind, direction === 'request' && is ? `requires ${name}` : what, reason)
+  const predicates =
+    direction === 'request'
+      ? { required: `now requires \`${name}\``, optional: `no longer requires \`${name}\`` }
+      : { required: `always has \`${name}\``, optional: `does not always have \`${name}\`` }
+  const [kind, predicate] = judge(is ? 'narrower' : 'wider', direction, is ? predicates.required : predicates.optional)
+  const reason = direction === 'request' ? reasons.rejected : reasons.missing
+  place.note(kind, predicate, kind === 'breaking' ? reason : '')
 }
 
-function compareOthers(
-  comparison: Comparison,
+function compareAdditional(
   place: Place,
   direction: Direction,
   was: unknown,
@@ -235,14 +181,14 @@ function compareOthers(
 ): void {
   if (was !== false && is !== false) {
     if (was === true && is === true) return
-    const at = below(place, `any other member of ${place.subject}`, 'additionalProperties')
-    return compareSchemas(comparison, at, direction, was, is, open)
+    const at = place.below(`any undeclared member of ${place.subject}`, 'additionalProperties')
+    return compareSchemas(at, direction, was, is, open)
   }
   if (was === is) return
-  if (direction === 'answer') {
-    // Clients ignore members that they do not know: that there may be some breaks nobody.
-    return note(comparison, place, 'changed', `${is === false ? 'has no' : 'may have'} members that it does not name`)
+  if (direction === 'response') {
+    // Compatible in both directions: clients ignore unknown members.
+    return place.note('changed', `${is === false ? 'no longer has' : 'can have'} undeclared members`)
   }
-  const [kind, reason] = judge(is === false ? 'narrower' : 'wider', direction)
-  note(comparison, place, kind, `${is === false ? 'refuses' : 'takes'} members that it does not name`, reason)
+  const predicate = `${is === false ? 'no longer accepts' : 'accepts'} undeclared members`
+  place.note(...judge(is === false ? 'narrower' : 'wider', direction, predicate))
 }

@@ -1,0 +1,69 @@
+/** Creates the clients of the two APIs. */
+import {
+  type BrowserContextAlphaOperations,
+  browserContextAlphaOperations,
+} from '../../generated/browser-context.alpha/client.ts'
+import type { components, operations } from '../../generated/browser-context.alpha/types.ts'
+import { type ExecutionV1Operations, executionV1Operations } from '../../generated/execution.v1/client.ts'
+import { createOperations } from './call.ts'
+import type { CallOptions, ClientOptions } from './options.ts'
+import { createList, type List } from './pages.ts'
+import { createRuns, type Runs } from './runs.ts'
+
+/** A client of the Execution API: a function for each operationId, and `runs` with helpers of several requests. */
+export interface ExecutionClient extends ExecutionV1Operations {
+  /** List all runs, follow a run, wait until it finishes. */
+  readonly runs: Runs
+}
+
+/**
+ * Creates a client of the Execution API. It keeps no connection open and needs no closing.
+ *
+ * @example
+ * const client = createExecutionClient({ baseUrl: 'http://127.0.0.1:3001', apiKey })
+ * const { data: run, error } = await client.runs.queueAndWait('count-words', { path: 'README.md' })
+ *
+ * @throws {TypeError} if `baseUrl` is empty, or `apiKey` cannot be the value of an API key.
+ */
+export function createExecutionClient(options: ClientOptions): ExecutionClient {
+  const operations = createOperations(executionV1Operations, options)
+  return { ...operations, runs: createRuns(operations, options) }
+}
+
+/** The query of `listBrowserContexts`. `limit` is the page size; `cursor` is the page to start with. */
+export type BrowserContextFilters = NonNullable<operations['listBrowserContexts']['parameters']['query']>
+
+export interface BrowserContexts {
+  /**
+   * Lists all browser contexts of the account, newest first, over all pages.
+   *
+   * @example
+   * for await (const { id, name } of client.browserContexts.list()) console.log(id, name)
+   */
+  list(filters?: BrowserContextFilters, options?: CallOptions): List<components['schemas']['BrowserContext']>
+}
+
+/** A client of the Browser Context API: a function for each operationId, and `browserContexts` to list them all. */
+export interface BrowserContextClient extends BrowserContextAlphaOperations {
+  /** List all browser contexts. */
+  readonly browserContexts: BrowserContexts
+}
+
+/**
+ * Creates a client of the Browser Context API (alpha). It keeps no connection open and needs no closing.
+ *
+ * @example
+ * const client = createBrowserContextClient({ baseUrl: 'http://127.0.0.1:3002', apiKey })
+ * const { data: context, error } = await client.createBrowserContext({ body: { name: 'Shop, signed in' } })
+ *
+ * @throws {TypeError} if `baseUrl` is empty, or `apiKey` cannot be the value of an API key.
+ */
+export function createBrowserContextClient(options: ClientOptions): BrowserContextClient {
+  const operations = createOperations(browserContextAlphaOperations, options)
+  const list: BrowserContexts['list'] = (filters = {}, callOptions = {}) =>
+    createList((cursor) => {
+      const query = { ...filters, ...(cursor !== undefined && { cursor }) }
+      return operations.listBrowserContexts({ ...callOptions, params: { query } })
+    })
+  return { ...operations, browserContexts: { list } }
+}
