@@ -4,8 +4,8 @@
  */
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
-import { quickDirectory } from './test/support/memory.ts'
-import { patience } from './test/support/timeouts.ts'
+import { fastTemporaryDirectory } from './test/support/memory-directory.ts'
+import { waitLimits } from './test/support/timeouts.ts'
 
 // Tests start many processes; a shared compile cache saves a tenth of the time.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/node', import.meta.url))
@@ -32,9 +32,9 @@ function files(quickFiles: string[], slowFiles: string[], exclude: string[] = []
  * timeout names the condition.
  */
 const limits = {
-  testTimeout: 3 * patience.timeout,
-  hookTimeout: 3 * patience.timeout,
-  expect: { poll: { timeout: patience.timeout } },
+  testTimeout: 3 * waitLimits.timeout,
+  hookTimeout: 3 * waitLimits.timeout,
+  expect: { poll: { timeout: waitLimits.timeout } },
   // Print whole values in assertion errors.
   chaiConfig: { truncateThreshold: 2000 },
 }
@@ -58,7 +58,7 @@ export default defineConfig({
             [`${inProcess}/**/*.test.ts`],
             [`${inProcess}/**/*.slow.test.ts`, 'test/samples/samples.test.ts', 'test/parity/parity.test.ts'],
           ),
-          env: { TMPDIR: quickDirectory() },
+          env: { TMPDIR: fastTemporaryDirectory() },
           // One process for all files of a worker: loading the service for each file takes a third of the time.
           isolate: false,
         },

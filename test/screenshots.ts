@@ -3,8 +3,8 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
-import { becomeOwner, inOwnWindow, signIn, startDashboard } from './support/dashboard-browser.ts'
-import { emptyPages, fill, openPages, type ShownPage } from './support/dashboard-pages.ts'
+import { acceptWelcomeLink, inNewWindow, signIn, startDashboard } from './support/dashboard-browser.ts'
+import { emptyPages, populateDashboard, type ShownPage, signedOutPages } from './support/dashboard-pages.ts'
 
 const directory = fileURLToPath(new URL('../docs/screenshots', import.meta.url))
 const workflows = fileURLToPath(new URL('../examples/workflows', import.meta.url))
@@ -43,20 +43,20 @@ rmSync(directory, { recursive: true, force: true })
 mkdirSync(directory)
 const dashboard = await startDashboard({ WORKFLOWS_DIR: workflows })
 try {
-  await inOwnWindow(
+  await inNewWindow(
     dashboard.open,
     async (page) => {
-      await takeAll(page, openPages(dashboard.welcomeUrl))
-      await becomeOwner(page, dashboard.welcomeUrl)
+      await takeAll(page, signedOutPages(dashboard.welcomeUrl))
+      await acceptWelcomeLink(page, dashboard.welcomeUrl)
       await takeAll(page, emptyPages)
     },
     small,
   )
-  await inOwnWindow(
+  await inNewWindow(
     dashboard.open,
     async (page) => {
       await signIn(page)
-      await takeAll(page, await fill(dashboard, page))
+      await takeAll(page, await populateDashboard(dashboard, page))
     },
     small,
   )

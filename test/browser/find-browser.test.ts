@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, type TestContext, test, vi } from 'vitest'
 import { BrowserMissing, findBrowser } from '../../src/worker/browser/find-browser.ts'
-import { newPlace } from '../support/store.ts'
+import { newPlace } from '../support/domain.ts'
 
 const chromium = 'echo "Chromium 153.0.1.2 built on Debian"'
 /** What Ubuntu installs in place of a browser. */

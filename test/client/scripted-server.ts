@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type ProblemKind, problemBody, problemKinds } from '../../src/contract/problem.ts'
-import type { Test } from '../support/store.ts'
+import type { Test } from '../support/domain.ts'
 
 /** Handles one request. */
 export type Act = (response: ServerResponse) => unknown

@@ -20,9 +20,9 @@ import { readConfig } from '../../src/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import type { DatabaseFacts, DatabaseInspection } from '../../src/storage/postgres/postgres-inspection.ts'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
+import { newPlace, type Test } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
-import { settingsOf } from '../support/service.ts'
-import { newPlace, type Test } from '../support/store.ts'
+import { serviceSettings } from '../support/service.ts'
 
 const config = readConfig({})
 
@@ -80,7 +80,11 @@ describe('a database', () => {
   test('is not changed by being examined', async (test) => {
     const url = await database(test)
     const before = await postgres.contents(url)
-    const settings = { ...settingsOf({ DATA_DIR: await newPlace(test) }), DATABASE_URL: url, BROWSER_PATH: '/nowhere' }
+    const settings = {
+      ...serviceSettings({ DATA_DIR: await newPlace(test) }),
+      DATABASE_URL: url,
+      BROWSER_PATH: '/nowhere',
+    }
     const results = []
     for await (const result of examine(settings)) results.push(result)
     expect(results.map(({ name }) => name)).toEqual(expect.arrayContaining(['database', 'commit', 'encryption key']))

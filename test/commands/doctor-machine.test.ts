@@ -19,7 +19,7 @@ import { readConfig } from '../../src/config.ts'
 import { listen } from '../../src/contract/listener.ts'
 import { Workers } from '../../src/domain/runs/workers.ts'
 import { managementApp } from '../../src/surfaces/management/management.ts'
-import { newPlace, openStore, type Test } from '../support/store.ts'
+import { newPlace, openStore, type Test } from '../support/domain.ts'
 import { moduleText, writeModules } from '../support/worker.ts'
 
 describe('the configuration', () => {

@@ -25,7 +25,7 @@ import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import * as initial from '../../src/storage/migrations/0001-initial.ts'
 import { connect, sqliteColumnTypes } from '../../src/storage/sqlite/sqlite-connection.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
-import { newAccount, newPlace, openDomain, queueRun, type Test, workflow } from '../support/store.ts'
+import { newAccount, newPlace, openDomain, queueRun, type Test, workflow } from '../support/domain.ts'
 
 const minute = 60_000
 

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Browser, complaints, startBrowser } from '../support/browser.ts'
+import { type Browser, browserErrors, startBrowser } from '../support/browser.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import type { Surfaces, tour } from './client-package/tour.ts'
 import { newProject, type Project } from './project.ts'
@@ -130,7 +130,7 @@ test("a consumer's bundle runs in a browser, and its event stream survives a bro
   const made = await page.evaluate((given) => (globalThis as unknown as { tour: typeof tour }).tour(given), surfaces)
   expect(made).toEqual(expected)
   expect(broken()).toBe(1)
-  const heard = await complaints(page)
+  const heard = await browserErrors(page)
   // What the tour provokes: a broken stream, a wrong key, and a browser context that is gone.
   expect(heard.filter((each) => !/ERR_INCOMPLETE_CHUNKED_ENCODING|status of 40[14]/.test(each))).toEqual([])
 })

@@ -41,13 +41,13 @@ let rests = 0
 async function rest(): Promise<void> {
   rests += 1
   const file = 'docs/guides/0.txt'
-  await dev.saidAfter(() => dev.write(file, `${rests}`), reloaded(file))
+  await dev.waitForLine(() => dev.write(file, `${rests}`), reloaded(file))
 }
 
 describe('a saved file', () => {
   test('is served on the same ports, and dev says which it was and how long it took', async () => {
     const before = dev.executionUrl()
-    const line = await dev.saidAfter(() => dev.replace(problems, "'Not found'", "'Not here'"), /eloaded/)
+    const line = await dev.waitForLine(() => dev.replace(problems, "'Not found'", "'Not here'"), /eloaded/)
     expect(line).toMatch(/^Reloaded in \d+\.\d\d s: src\/contract\/problem\.ts$/)
     expect(await titleOfNowhere()).toBe('Not here')
     expect(dev.executionUrl()).toBe(before)
@@ -61,13 +61,13 @@ describe('a saved file', () => {
         writeFileSync(join(dev.directory, `${problems}~`), text)
         renameSync(join(dev.directory, `${problems}~`), join(dev.directory, problems))
       }
-      await dev.saidAfter(save, reloaded(problems))
+      await dev.waitForLine(save, reloaded(problems))
       expect(await titleOfNowhere()).toBe(title)
     }
   })
 
   test('that is the same as before changes nothing', async () => {
-    const line = await dev.saidAfter(() => {
+    const line = await dev.waitForLine(() => {
       dev.write(problems, dev.read(problems))
       dev.write(
         'examples/workflows/another.ts',
@@ -94,7 +94,7 @@ describe('a saved file', () => {
     dev.write(problems, imports + before.replace("'Not that time'", title))
     await untilTitle('Not any more')
     await rest()
-    await dev.saidAfter(() => dev.write(problems, before), reloaded(problems))
+    await dev.waitForLine(() => dev.write(problems, before), reloaded(problems))
   })
 
   test('costs no caller an answer', async () => {
@@ -103,7 +103,7 @@ describe('a saved file', () => {
     const calling = (async () => {
       while (!isOver) statuses.add((await get('/nowhere')).status)
     })()
-    await dev.saidAfter(() => dev.replace(problems, "'Not that time'", "'Not found'"), reloaded(problems))
+    await dev.waitForLine(() => dev.replace(problems, "'Not that time'", "'Not found'"), reloaded(problems))
     isOver = true
     await calling
     expect([...statuses]).toEqual([404])
@@ -113,7 +113,7 @@ describe('a saved file', () => {
 describe('a saved document', () => {
   test('is served, and generated/ is as `npm run generate` makes it', async () => {
     const rename = () => dev.replace(execution, '/v1/execution/workflows:', '/v1/execution/flows:')
-    await dev.saidAfter(rename, /^Reloaded .*openapi\/execution\.v1\.yaml/)
+    await dev.waitForLine(rename, /^Reloaded .*openapi\/execution\.v1\.yaml/)
     expect(await isDocumented('/v1/execution/flows')).toBe(true)
     for (const file of ['document.json', 'types.ts', 'server.ts', 'client.ts']) {
       expect(dev.read(`generated/execution.v1/${file}`)).toContain('/v1/execution/flows')
@@ -121,7 +121,7 @@ describe('a saved document', () => {
   })
 
   test('of which only a comment changed is not served anew', async () => {
-    const line = await dev.saidAfter(() => dev.write(execution, `# A remark.\n${dev.read(execution)}`), /yaml/)
+    const line = await dev.waitForLine(() => dev.write(execution, `# A remark.\n${dev.read(execution)}`), /yaml/)
     expect(line).toBe('openapi/execution.v1.yaml: nothing changes.')
   })
 })
@@ -169,9 +169,9 @@ describe('what cannot be served', () => {
   test.each(mistakes)(
     '$what: the version before serves on until it is mended',
     async ({ file, from, to, sentence }) => {
-      expect(await dev.saidAfter(() => dev.replace(file, from, to), /eloaded/)).toMatch(sentence)
+      expect(await dev.waitForLine(() => dev.replace(file, from, to), /eloaded/)).toMatch(sentence)
       expect(await isDocumented('/v1/execution/flows')).toBe(true)
-      await dev.saidAfter(() => dev.replace(file, to, from), /^Reloaded/)
+      await dev.waitForLine(() => dev.replace(file, to, from), /^Reloaded/)
       expect(await isDocumented('/v1/execution/flows')).toBe(true)
     },
   )
@@ -203,17 +203,20 @@ describe('a process that dies or hangs', () => {
     for (const pid of pidsOf('generator-process.ts')) process.kill(pid, 'SIGKILL')
     await until('it is gone', () => pidsOf('generator-process.ts').length === 0)
     const title = dev.read(execution).match(/title: .*/)?.[0] ?? ''
-    await dev.saidAfter(() => dev.replace(execution, title, `${title} anew`), /^Reloaded .*execution\.v1\.yaml/)
+    await dev.waitForLine(() => dev.replace(execution, title, `${title} anew`), /^Reloaded .*execution\.v1\.yaml/)
   })
 
   test('a version that neither serves nor ends is ended, and the mended file is served', async () => {
     const config = 'src/config.ts'
-    const { said } = dev
-    const refused = await dev.saidAfter(() => dev.write(config, `${dev.read(config)}while (true);\n`), /^Not reloaded/)
+    const { lines: said } = dev
+    const refused = await dev.waitForLine(
+      () => dev.write(config, `${dev.read(config)}while (true);\n`),
+      /^Not reloaded/,
+    )
     expect(refused).toMatch(/has not started within \d+ s, and was ended\.$/)
     expect(await titleOfNowhere()).toBe('Not found')
     const from = said.length
-    await dev.saidAfter(() => dev.replace(config, 'while (true);\n', '// Mended.\n'), /^Reloaded/)
+    await dev.waitForLine(() => dev.replace(config, 'while (true);\n', '// Mended.\n'), /^Reloaded/)
     expect(said.slice(from).filter((line) => line.startsWith('Not reloaded'))).toEqual([])
   })
 
@@ -226,8 +229,8 @@ describe('a process that dies or hangs', () => {
     `
     const before = dev.read(problems)
     const save = () => dev.write(problems, dying + before)
-    expect(await dev.saidAfter(save, /eloaded/)).toMatch(reloaded(problems))
-    await dev.saidAfter(() => dev.write(problems, before), reloaded(problems))
+    expect(await dev.waitForLine(save, /eloaded/)).toMatch(reloaded(problems))
+    await dev.waitForLine(() => dev.write(problems, before), reloaded(problems))
   })
 
   test('a folder that is removed and made again at once is still watched', async () => {
@@ -245,12 +248,12 @@ describe('a process that dies or hangs', () => {
 
   test('a serving version that is killed while its successor starts does not hold dev up', async () => {
     await until('the versions before have ended', () => pidsOf('version-process.ts').length === 2)
-    await dev.saidAfter(() => {
+    await dev.waitForLine(() => {
       const [serving] = pidsOf('version-process.ts')
       dev.replace(problems, "'Not found'", "'Not now'")
       process.kill(serving as number, 'SIGKILL')
     }, reloaded(problems))
-    await dev.saidAfter(() => dev.replace(problems, "'Not now'", "'Not found'"), reloaded(problems))
+    await dev.waitForLine(() => dev.replace(problems, "'Not now'", "'Not found'"), reloaded(problems))
   })
 })
 

@@ -1,12 +1,12 @@
 /** The docs in a real browser: from a folder and from a service, in light and dark, on a phone, and by keyboard. */
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { faultsOf } from '../support/accessibility.ts'
-import { type Browser, complaints, type PageOptions, startBrowser } from '../support/browser.ts'
-import { becomeOwner, startDashboard } from '../support/dashboard-browser.ts'
+import { findAccessibilityViolations } from '../support/accessibility.ts'
+import { type Browser, browserErrors, type PageOptions, startBrowser } from '../support/browser.ts'
+import { acceptWelcomeLink, startDashboard } from '../support/dashboard-browser.ts'
 import { type DocsFolder, docsFolder, docsPages, openDocs, operationPages } from '../support/docs-pages.ts'
+import type { Test } from '../support/domain.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import type { Test } from '../support/store.ts'
 
 let service: TestService
 let browser: Browser
@@ -69,7 +69,7 @@ describe.each(places)('%s', (_place, at) => {
     expect(sent.length).toBeGreaterThan(20)
     expect(sent.filter((url) => !url.startsWith(own) && !/^(data|blob):/.test(url))).toEqual([])
     expect(blocked.filter((url) => !url.startsWith(redocLogo))).toEqual([])
-    expect((await complaints(page)).filter((line) => !line.includes(redocLogo))).toEqual([])
+    expect((await browserErrors(page)).filter((line) => !line.includes(redocLogo))).toEqual([])
   })
 
   test('the search finds an operation and a section of a guide, and Enter opens it', async (context) => {
@@ -128,7 +128,7 @@ describe.each(places)('%s', (_place, at) => {
 
 test('every page passes the accessibility checks, in light and dark, wide and narrow', async (context) => {
   const page = await browser.newPage(context)
-  const found = await faultsOf(page, docsPages(`${service.executionUrl}/docs/`))
+  const found = await findAccessibilityViolations(page, docsPages(`${service.executionUrl}/docs/`))
   // Redoc skips a heading level between an operation and its parts.
   expect(found.filter((line) => !line.includes(': heading-order | '))).toEqual([])
 })
@@ -170,8 +170,8 @@ test('the docs need no sign-in, and the dashboard links to them', async (context
   const page = await dashboard.open(context)
   await page.goto('/docs/')
   expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe('Introduction')
-  await becomeOwner(page, dashboard.welcomeUrl)
+  await acceptWelcomeLink(page, dashboard.welcomeUrl)
   await page.getByRole('link', { name: 'Docs', exact: true }).click()
   await page.getByRole('heading', { level: 1, name: 'Introduction' }).waitFor()
-  expect(await complaints(page)).toEqual([])
+  expect(await browserErrors(page)).toEqual([])
 })

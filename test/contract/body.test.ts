@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { connect } from 'node:net'
 import { describe, expect, test, vi } from 'vitest'
 import { bodyBytesMax } from '../../src/openapi/served-operations.ts'
-import { patience } from '../support/timeouts.ts'
+import { waitLimits } from '../support/timeouts.ts'
 import { jsonType, key, type Sent, serve } from './served.ts'
 
 /** What a handler is given as body, or else the problem. */
@@ -200,6 +200,6 @@ test('a client that goes away in the middle of its body is no fault of the servi
   const socket = connect(port, '127.0.0.1')
   const head = `PUT /books/a HTTP/1.1\r\nHost: x\r\n${key.join(': ')}\r\n${jsonType.join(': ')}\r\nContent-Length: 10`
   socket.write(`${head}\r\n\r\n{"tit`, () => socket.resetAndDestroy())
-  await vi.waitFor(() => expect(logged).toHaveLength(1), patience)
+  await vi.waitFor(() => expect(logged).toHaveLength(1), waitLimits)
   expect(logged[0]).toMatchObject({ level: 30, operationId: 'putBook', status: 499 })
 })

@@ -2,21 +2,28 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
 import { sendRaw } from '../operations/http.ts'
-import { inputOf, type Person, type Served, serve, signIn, textOf } from '../support/dashboard.ts'
+import {
+  type DashboardService,
+  inputValue,
+  pageText,
+  type SignedInUser,
+  signIn,
+  startDashboardService,
+} from '../support/dashboard.ts'
 
-let served: Served
+let served: DashboardService
 
 beforeAll(async () => {
-  served = await serve()
+  served = await startDashboardService()
 })
 
 afterAll(() => served.stop())
 
-function create({ visitor }: Person, fields: Record<string, string | string[]> = {}) {
+function create({ visitor }: SignedInUser, fields: Record<string, string | string[]> = {}) {
   return visitor.post('/api-keys/new', { id: crypto.randomUUID(), name: 'import', lifetime: '', ...fields })
 }
 
-function list({ accountId }: Person) {
+function list({ accountId }: SignedInUser) {
   return served.domain.apiKeys.list(accountId)
 }
 
@@ -48,10 +55,10 @@ describe('five keys', () => {
     )
     const refused = await create(ada, { name: 'the "sixth"' })
     expect(refused.status).toBe(409)
-    expect(inputOf(refused, 'name')).toBe('the "sixth"')
+    expect(inputValue(refused, 'name')).toBe('the "sixth"')
     const words = 'Your limit is reached. You hold 5 API keys, expired ones included.'
     for (const page of [refused, await ada.visitor.get('/api-keys/new'), await ada.visitor.get('/api-keys')]) {
-      expect(textOf(page)).toContain(words)
+      expect(pageText(page)).toContain(words)
     }
     expect((await ada.visitor.get('/api-keys')).text).not.toContain('href="/api-keys/new"')
     await ada.visitor.post(`/api-keys/${expired?.id}/delete`)
@@ -68,7 +75,7 @@ describe('five keys', () => {
       const refused = await create(person)
       expect(refused.status).toBe(409)
       for (const page of [refused, await person.visitor.get('/api-keys')]) {
-        expect(textOf(page)).toContain("The account's limit is reached. It has 5 active API keys.")
+        expect(pageText(page)).toContain("The account's limit is reached. It has 5 active API keys.")
       }
     }
     expect(await list(ada)).toHaveLength(5)
@@ -95,7 +102,7 @@ describe('scopes', () => {
     await ada.visitor.post('/settings', { name: 'Test' })
     expect((await create(ada, { permissions: 'some', scope: 'runs:read' })).status).toBe(400)
     expect(await list(ada)).toMatchObject([{ scopes: ['runs:read'] }])
-    expect(textOf(await ada.visitor.get('/api-keys'))).toContain('runs:read')
+    expect(pageText(await ada.visitor.get('/api-keys'))).toContain('runs:read')
   })
 
   test('limit what the key may do, to those that there are and no others', async () => {
@@ -135,14 +142,14 @@ describe('whoever is not the creator of a key', () => {
     await create(bo, { name: 'his' })
     const [key] = await list(bo)
     const path = `/api-keys/${key?.id}`
-    expect(textOf(await ada.visitor.get('/api-keys'))).toContain('Bo')
+    expect(pageText(await ada.visitor.get('/api-keys'))).toContain('Bo')
     expect((await ada.visitor.get('/api-keys')).text).not.toContain(`${path}/rotate`)
     expect((await cy.visitor.get('/api-keys')).text).not.toContain(`${path}/delete`)
     expect((await cy.visitor.post(`${path}/delete`)).status).toBe(403)
     expect((await ada.visitor.post(`${path}/rotate`, { id: crypto.randomUUID() })).status).toBe(403)
     expect((await ada.visitor.post(`${path}/rename`, { name: 'hers' })).status).toBe(403)
     expect(await list(bo)).toMatchObject([{ id: key?.id, name: 'his' }])
-    expect(textOf(await ada.visitor.get(`${path}/delete`))).toContain('Creator Bo')
+    expect(pageText(await ada.visitor.get(`${path}/delete`))).toContain('Creator Bo')
     expect((await ada.visitor.post(`${path}/delete`)).status).toBe(303)
     expect(await list(bo)).toEqual([])
   })

@@ -1,13 +1,21 @@
 /** The tab "API Keys": a value that is shown once, limits that are said, and names that are only text. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sendRaw } from '../operations/http.ts'
-import { errorOf, inputOf, type Person, type Served, serve, signIn, textOf } from '../support/dashboard.ts'
+import {
+  type DashboardService,
+  fieldError,
+  inputValue,
+  pageText,
+  type SignedInUser,
+  signIn,
+  startDashboardService,
+} from '../support/dashboard.ts'
 import { until } from '../support/service.ts'
 
-let served: Served
+let served: DashboardService
 
 beforeAll(async () => {
-  served = await serve()
+  served = await startDashboardService()
 })
 
 afterAll(() => served.stop())
@@ -19,8 +27,8 @@ async function call(value: string, agent = 'curl/8.5'): Promise<number> {
 }
 
 /** Opens the form, fills it in and sends it. */
-async function create({ visitor }: Person, fields: Record<string, string | string[]> = {}) {
-  const id = inputOf(await visitor.get('/api-keys/new'), 'id') ?? ''
+async function create({ visitor }: SignedInUser, fields: Record<string, string | string[]> = {}) {
+  const id = inputValue(await visitor.get('/api-keys/new'), 'id') ?? ''
   const form = { id, name: 'import', lifetime: '', ...fields }
   return { id, form, answer: await visitor.post('/api-keys/new', form) }
 }
@@ -31,7 +39,7 @@ function shownValue({ text }: { text: string }): string {
 
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/
 
-function list({ accountId }: Person) {
+function list({ accountId }: SignedInUser) {
   return served.domain.apiKeys.list(accountId)
 }
 
@@ -43,7 +51,7 @@ describe('a key', () => {
     const value = shownValue(answer)
     expect(value).toMatch(uuid)
     expect(answer.text).toContain(`Authorization: Bearer ${value}`)
-    expect(textOf(answer)).toContain(`curl -X PUT ${served.executionUrl}/v1/execution/queue-remote/`)
+    expect(pageText(answer)).toContain(`curl -X PUT ${served.executionUrl}/v1/execution/queue-remote/`)
     expect(await call(value)).toBe(200)
     const again = await ada.visitor.post('/api-keys/new', { ...form, name: 'another' })
     expect([again.status, again.headers.location]).toEqual([303, '/api-keys?done=repeated'])
@@ -59,14 +67,14 @@ describe('a key', () => {
       expect(page.text).not.toContain(value)
       expect(page.text).not.toContain(value.slice(9))
     }
-    expect(textOf(await ada.visitor.get('/api-keys?done=repeated'))).toContain('That was done already.')
+    expect(pageText(await ada.visitor.get('/api-keys?done=repeated'))).toContain('That was done already.')
   })
 
   test('is listed with what tells it from others, and not with its value', async () => {
     const ada = await signIn(served)
     const value = shownValue((await create(ada, { name: 'nightly import', lifetime: '30' })).answer)
     await call(value, 'nightly/1.0 "<b>')
-    const shown = async () => textOf(await ada.visitor.get('/api-keys'))
+    const shown = async () => pageText(await ada.visitor.get('/api-keys'))
     expect(await shown()).toContain('You hold 1 of 5; 1 of 5 in the account are active.')
     for (const fact of ['nightly import', `${value.slice(0, 8)}…`, 'You', 'active', 'Rename', 'Rotate', 'Delete']) {
       expect(await shown()).toContain(fact)
@@ -77,7 +85,7 @@ describe('a key', () => {
     expect(await shown()).toContain(`${rounded((key?.createdAt ?? 0) + 30 * 86_400_000)} UTC`)
     await until('the use is noted', async () => (await list(ada))[0]?.lastUsedAt)
     const deletion = await ada.visitor.get(`/api-keys/${key?.id}/delete`)
-    expect(textOf(deletion)).toContain('by 127.0.0.1 nightly/1.0 "<b>')
+    expect(pageText(deletion)).toContain('by 127.0.0.1 nightly/1.0 "<b>')
     expect(deletion.text).not.toContain('<b>')
   })
 
@@ -85,12 +93,12 @@ describe('a key', () => {
     const ada = await signIn(served)
     const { id, answer } = await create(ada)
     expect(await call(shownValue(answer))).toBe(200)
-    expect(textOf(await ada.visitor.get(`/api-keys/${id}/delete`))).toContain('Delete “import”?')
+    expect(pageText(await ada.visitor.get(`/api-keys/${id}/delete`))).toContain('Delete “import”?')
     expect(await call(shownValue(answer))).toBe(200)
     expect((await ada.visitor.post(`/api-keys/${id}/delete`)).headers.location).toBe('/api-keys?done=deleted')
     expect(await call(shownValue(answer))).toBe(401)
     expect((await ada.visitor.post(`/api-keys/${id}/delete`)).status).toBe(404)
-    expect(textOf(await ada.visitor.get('/api-keys'))).toContain('No API key yet')
+    expect(pageText(await ada.visitor.get('/api-keys'))).toContain('No API key yet')
   })
 
   test('ends when it was said to', async () => {
@@ -106,10 +114,10 @@ describe('a key', () => {
         .execute(),
     )
     expect(await call(value)).toBe(401)
-    expect(textOf(await ada.visitor.get('/api-keys'))).toContain('expired')
+    expect(pageText(await ada.visitor.get('/api-keys'))).toContain('expired')
     for (const lifetime of ['8', '-1', 'never', '1e3', '__proto__', 'constructor', 'toString']) {
       const { answer } = await create(ada, { lifetime })
-      expect([lifetime, answer.status, errorOf(answer, 'lifetime')]).toEqual([lifetime, 400, 'Choose one of these.'])
+      expect([lifetime, answer.status, fieldError(answer, 'lifetime')]).toEqual([lifetime, 400, 'Choose one of these.'])
     }
     expect(await list(ada)).toHaveLength(1)
   })
@@ -119,11 +127,11 @@ describe('a key', () => {
     const { id } = await create(ada)
     const rename = (name: string) => ada.visitor.post(`/api-keys/${id}/rename`, { name })
     expect((await rename(' nightly import ')).headers.location).toBe('/api-keys?done=renamed')
-    expect(textOf(await ada.visitor.get('/api-keys?done=renamed'))).toContain('Create API key Renamed.')
+    expect(pageText(await ada.visitor.get('/api-keys?done=renamed'))).toContain('Create API key Renamed.')
     for (const wrong of ['', '   ', 'a'.repeat(101), 'a\u0001b']) {
       const answer = await rename(wrong)
-      expect([answer.status, inputOf(answer, 'name')]).toEqual([400, wrong])
-      expect(errorOf(answer, 'name')).toMatch(/^(Enter a name|Use at most 100 characters|Use no control)/)
+      expect([answer.status, inputValue(answer, 'name')]).toEqual([400, wrong])
+      expect(fieldError(answer, 'name')).toMatch(/^(Enter a name|Use at most 100 characters|Use no control)/)
     }
     expect(await list(ada)).toMatchObject([{ id, name: 'nightly import' }])
   })
@@ -132,7 +140,7 @@ describe('a key', () => {
     const ada = await signIn(served)
     const { id, answer } = await create(ada, { name: 'rotated' })
     for (let made = 1; made < 5; made += 1) await create(ada)
-    const newId = inputOf(await ada.visitor.get(`/api-keys/${id}/rotate`), 'id') ?? ''
+    const newId = inputValue(await ada.visitor.get(`/api-keys/${id}/rotate`), 'id') ?? ''
     const rotate = () => ada.visitor.post(`/api-keys/${id}/rotate`, { id: newId })
     const [rotated, ...others] = (await Promise.all([rotate(), rotate(), rotate()])).sort((a, b) => a.status - b.status)
     if (!rotated) throw new Error('There are three answers.')
@@ -140,7 +148,7 @@ describe('a key', () => {
     for (const other of others) expect(other.headers.location).toBe('/api-keys?done=repeated')
     expect(await call(shownValue(answer))).toBe(401)
     expect(await call(shownValue(rotated))).toBe(200)
-    expect(textOf(rotated)).toContain('“rotated” is ready')
+    expect(pageText(rotated)).toContain('“rotated” is ready')
     expect((await list(ada)).map((key) => key.id)).toContain(newId)
     expect(await list(ada)).toHaveLength(5)
     expect((await rotate()).headers.location).toBe('/api-keys?done=repeated')
@@ -164,7 +172,7 @@ describe('the name of a key', () => {
       expect(page.text).not.toMatch(/<script>|<!--|alert\(1\)<\/script/)
       expect(page.text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;`${7*7}&amp;amp;&lt;!--')
     }
-    expect(inputOf(await ada.visitor.get(`/api-keys/${id}/rename`), 'name')).toBe(name)
+    expect(inputValue(await ada.visitor.get(`/api-keys/${id}/rename`), 'name')).toBe(name)
   })
 
   test('that is too long is refused, with what was typed kept and the reason beside it', async () => {
@@ -172,8 +180,8 @@ describe('the name of a key', () => {
     const name = `"${'ä'.repeat(100)}`
     const { id, form, answer } = await create(ada, { name, lifetime: '90', permissions: 'some', scope: ['runs:read'] })
     expect([answer.status, shownValue(answer)]).toEqual([400, ''])
-    expect(errorOf(answer, 'name')).toBe('Use at most 100 characters.')
-    expect([inputOf(answer, 'name'), inputOf(answer, 'id')]).toEqual([name, id])
+    expect(fieldError(answer, 'name')).toBe('Use at most 100 characters.')
+    expect([inputValue(answer, 'name'), inputValue(answer, 'id')]).toEqual([name, id])
     expect(answer.text).toMatch(/<option value="90" selected>/)
     expect(answer.text).toMatch(/name="permissions" value="some" checked/)
     expect(answer.text).toMatch(/value="runs:read" checked/)

@@ -3,13 +3,22 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Actor, operator, recordAudit } from '../../src/domain/audit-log/audit-log.ts'
 import { sendRaw } from '../operations/http.ts'
-import { inputOf, type Person, password, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
+import {
+  type DashboardService,
+  inputValue,
+  pageText,
+  password,
+  type SignedInUser,
+  signIn,
+  startDashboardService,
+  Visitor,
+} from '../support/dashboard.ts'
 import { until } from '../support/service.ts'
 
-let served: Served
+let served: DashboardService
 
 beforeAll(async () => {
-  served = await serve()
+  served = await startDashboardService()
 })
 
 afterAll(() => served.stop())
@@ -18,11 +27,11 @@ const path = '/settings/audit-log'
 
 /** The entries of the page's table: who, and what they did. */
 function entriesOf({ text }: { text: string }): string[] {
-  const rows = [...text.matchAll(/<tr><td[\s\S]*?<\/tr>/g)].map(([row]) => textOf({ text: row }).trim())
+  const rows = [...text.matchAll(/<tr><td[\s\S]*?<\/tr>/g)].map(([row]) => pageText({ text: row }).trim())
   return rows.map((row) => row.replace(/^[\d-]+ [\d:]+ UTC /, ''))
 }
 
-async function download({ visitor }: Person, query = ''): Promise<Record<string, unknown>[]> {
+async function download({ visitor }: SignedInUser, query = ''): Promise<Record<string, unknown>[]> {
   const { status, text } = await visitor.get(`${path}.jsonl${query}`)
   expect(status).toBe(200)
   expect(text === '' || text.endsWith('\n')).toBe(true)
@@ -48,10 +57,10 @@ test('tells what was done in the dashboard, by whom, the newest first', async ()
   const bo = await signIn(served, { accountId, role: 'member', name: 'Bo' })
   await visitor.post('/settings', { name: 'Engines', scopesEnabled: 'on' })
   await visitor.post('/settings', { name: 'Engines' })
-  const id = inputOf(await visitor.get('/api-keys/new'), 'id') ?? ''
+  const id = inputValue(await visitor.get('/api-keys/new'), 'id') ?? ''
   const { text } = await visitor.post('/api-keys/new', { id, name: 'import', lifetime: '' })
   await visitor.post(`/api-keys/${id}/rename`, { name: 'nightly' })
-  const newId = inputOf(await visitor.get(`/api-keys/${id}/rotate`), 'id') ?? ''
+  const newId = inputValue(await visitor.get(`/api-keys/${id}/rotate`), 'id') ?? ''
   await visitor.post(`/api-keys/${id}/rotate`, { id: newId })
   const headers = [
     'Authorization',
@@ -130,7 +139,7 @@ describe('a filter', () => {
     expect(await download(ada, link.replace(`${path}.jsonl`, ''))).toMatchObject([
       { action: 'user.signedIn', by: { id: bo.id } },
     ])
-    expect(textOf(await ada.visitor.get(`${path}?action=user.removed`))).toContain('No entry fits this filter.')
+    expect(pageText(await ada.visitor.get(`${path}?action=user.removed`))).toContain('No entry fits this filter.')
     // What is no kind of entry filters nothing.
     for (const nonsense of ['constructor', '__proto__', 'user.', '%01'])
       expect(await only(`action=${nonsense}`)).toHaveLength(5)

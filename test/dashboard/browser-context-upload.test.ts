@@ -1,11 +1,11 @@
 /** Uploading a storage state as a file: held to the rules of the Browser Context API, and quoted nowhere. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { stateBytesMax } from '../../src/domain/browser-contexts/storage-state.ts'
-import { found } from '../support/canaries.ts'
-import { errorOf, type Person, type Served, signIn, textOf } from '../support/dashboard.ts'
+import { findCanaries } from '../support/canaries.ts'
+import { type DashboardService, fieldError, pageText, type SignedInUser, signIn } from '../support/dashboard.ts'
 import { newContext, sendMultipart, serveBrowsers, stateOf, upload } from './context-pages.ts'
 
-let served: Served
+let served: DashboardService
 
 beforeAll(async () => {
   served = await serveBrowsers()
@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 afterAll(() => served.stop())
 
-function stored({ accountId }: Person, id: string): Promise<string | undefined> {
+function stored({ accountId }: SignedInUser, id: string): Promise<string | undefined> {
   return served.domain.contextVersions.read(accountId, id)
 }
 
@@ -54,8 +54,8 @@ test.each(wrong)('%s is refused with the member at fault, never with its value',
   const { id } = await newContext(served, ada)
   const answer = await upload(ada, id, content)
   expect(answer.status).toBe(400)
-  if (typeof error === 'string') expect(errorOf(answer, 'state')).toBe(error)
-  else expect(errorOf(answer, 'state')).toMatch(error)
+  if (typeof error === 'string') expect(fieldError(answer, 'state')).toBe(error)
+  else expect(fieldError(answer, 'state')).toMatch(error)
   expect(answer.text).not.toContain('canary')
   expect(await stored(ada, id)).toBe(empty)
 })
@@ -69,7 +69,7 @@ test('a file of 5 MiB is taken, and one byte more is refused in words', async ()
   for (const large of [fits.replace('vv', 'vvv'), fits + ' '.repeat(1024 * 1024)]) {
     const answer = await upload(ada, id, large)
     expect(answer.status).toBe(413)
-    expect(errorOf(answer, 'state')).toBe('A storage state may have 5\u00a0MiB, and this file has more.')
+    expect(fieldError(answer, 'state')).toBe('A storage state may have 5\u00a0MiB, and this file has more.')
   }
   expect(await stored(ada, id)).toBe(fits)
 })
@@ -86,7 +86,7 @@ describe('a form', () => {
     ]
     for (const answer of answers) {
       expect(answer.status).toBe(400)
-      expect(errorOf(answer, 'state')).toBe('Choose a file.')
+      expect(fieldError(answer, 'state')).toBe('Choose a file.')
     }
   })
 
@@ -130,8 +130,8 @@ test('what a browser context holds is shown on no page, and stands in no file an
     ...(await served.contents()),
     ['log', JSON.stringify(served.log)],
   ]
-  expect(found(places, Object.values(canaries))).toEqual([])
+  expect(findCanaries(places, Object.values(canaries))).toEqual([])
   // The search does find what is there.
-  expect(found(places, ['visible-site.example'])).not.toEqual([])
-  expect(textOf(answers[6] ?? { text: '' })).toContain('visible-site.example')
+  expect(findCanaries(places, ['visible-site.example'])).not.toEqual([])
+  expect(pageText(answers[6] ?? { text: '' })).toContain('visible-site.example')
 })

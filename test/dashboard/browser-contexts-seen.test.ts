@@ -1,11 +1,11 @@
 /** Browser contexts and artifacts as somebody with a browser sees them, under the policy that the pages set. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Browser, complaints, startBrowser } from '../support/browser.ts'
-import { type Served, signIn } from '../support/dashboard.ts'
+import { type Browser, browserErrors, startBrowser } from '../support/browser.ts'
+import { type DashboardService, signIn } from '../support/dashboard.ts'
 import { until } from '../support/service.ts'
 import { holdContext, serveBrowsers, stateOf } from './context-pages.ts'
 
-let served: Served
+let served: DashboardService
 let browser: Browser
 
 beforeAll(async () => {
@@ -51,5 +51,5 @@ test('a file is uploaded, who holds the context is told live, and an image is dr
     page.getByRole('link', { name: 'page.png' }).click(),
   ])
   expect([download.suggestedFilename(), await download.failure()]).toEqual(['page.png', null])
-  expect(await complaints(page)).toEqual([])
+  expect(await browserErrors(page)).toEqual([])
 })

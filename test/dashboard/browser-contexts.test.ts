@@ -1,9 +1,9 @@
 /** The tab "Browser Contexts": making, filling, naming and deleting them, going back to versions, and who holds them. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { errorOf, type Person, type Served, signIn, textOf } from '../support/dashboard.ts'
+import { type DashboardService, fieldError, pageText, type SignedInUser, signIn } from '../support/dashboard.ts'
 import { claim, holdContext, newContext, queueWith, serveBrowsers, stateOf, upload } from './context-pages.ts'
 
-let served: Served
+let served: DashboardService
 
 beforeAll(async () => {
   served = await serveBrowsers()
@@ -11,19 +11,19 @@ beforeAll(async () => {
 
 afterAll(() => served.stop())
 
-async function page({ visitor }: Person, path: string): Promise<string> {
+async function page({ visitor }: SignedInUser, path: string): Promise<string> {
   const answer = await visitor.get(path)
   expect(answer.status).toBe(200)
-  return textOf(answer)
+  return pageText(answer)
 }
 
 /** The rows of the page's tables, in words. */
-async function rows({ visitor }: Person, path: string): Promise<string[]> {
+async function rows({ visitor }: SignedInUser, path: string): Promise<string[]> {
   const { text } = await visitor.get(path)
-  return [...text.matchAll(/<tr>\s*<td[\s\S]*?<\/tr>/g)].map(([row]) => textOf({ text: row }).trim())
+  return [...text.matchAll(/<tr>\s*<td[\s\S]*?<\/tr>/g)].map(([row]) => pageText({ text: row }).trim())
 }
 
-async function audited({ visitor }: Person) {
+async function audited({ visitor }: SignedInUser) {
   const { text } = await visitor.get('/settings/audit-log.jsonl')
   const entries = text.trim().split('\n')
   return entries.map((line) => JSON.parse(line)).filter(({ action }) => action.startsWith('browserContext.'))
@@ -109,11 +109,11 @@ test('a name is refused when it is taken, or is none, and the form keeps it', as
   for (const path of paths) {
     const taken = await ada.visitor.post(path, { name: 'Shop' })
     expect([path, taken.status]).toEqual([path, 409])
-    expect(errorOf(taken, 'name')).toBe('There is a browser context of this name already. Choose another one.')
+    expect(fieldError(taken, 'name')).toBe('There is a browser context of this name already. Choose another one.')
     expect(taken.text).toContain('value="Shop"')
     const refused = await ada.visitor.post(path, { name: 'a\u0007b' })
     expect([path, refused.status]).toEqual([path, 400])
-    expect(errorOf(refused, 'name')).toBe('Remove the control characters.')
+    expect(fieldError(refused, 'name')).toBe('Remove the control characters.')
   }
   expect((await ada.visitor.post(`/browser-contexts/${id}/rename`, { name: '' })).status).toBe(400)
   expect((await ada.visitor.post(`/browser-contexts/${id}/rename`, { name: 'Shop' })).status).toBe(303)
@@ -169,7 +169,7 @@ describe('a browser context that a run holds', () => {
     ]
     for (const answer of refused) {
       expect(answer.status).toBe(409)
-      expect(textOf(answer)).toContain(sentence)
+      expect(pageText(answer)).toContain(sentence)
       expect(answer.text).toContain(`href="/runs/${runId}"`)
     }
     expect((await served.domain.contextVersions.list(ada.accountId, id))?.map(({ number }) => number)).toEqual([2, 1])

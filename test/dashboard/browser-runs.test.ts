@@ -1,10 +1,17 @@
 /** Runs that use a browser: choosing their browser context, and what they have made. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { NewArtifact } from '../../src/domain/runs/artifacts.ts'
-import { errorOf, inputOf, type Person, type Served, signIn, textOf } from '../support/dashboard.ts'
+import {
+  type DashboardService,
+  fieldError,
+  inputValue,
+  pageText,
+  type SignedInUser,
+  signIn,
+} from '../support/dashboard.ts'
 import { claim, holdContext, newContext, queueWith, serveBrowsers } from './context-pages.ts'
 
-let served: Served
+let served: DashboardService
 
 beforeAll(async () => {
   served = await serveBrowsers()
@@ -18,7 +25,7 @@ function chosenOf({ text }: { text: string }, name: string): string | undefined 
   return (select?.match(/value="([^"]*)" selected/) ?? select?.match(/value="([^"]*)"/))?.[1]
 }
 
-function storedRuns({ accountId }: Person) {
+function storedRuns({ accountId }: SignedInUser) {
   const runs = served.domain.store.read.query.selectFrom('runs').where('account_id', '=', accountId)
   return runs.select(['browser_context_id', 'persist_context']).execute()
 }
@@ -29,8 +36,8 @@ describe('the form of a workflow that uses a browser', () => {
     const { id } = await newContext(served, ada, 'Shop')
     const shown = await ada.visitor.get('/workflows/browse')
     expect([chosenOf(shown, 'browserContextId'), chosenOf(shown, 'persistContext')]).toEqual(['', 'onSuccess'])
-    expect(textOf(shown)).toContain('Browser each run has one of its own')
-    expect(textOf(shown)).toContain('Shop (empty)')
+    expect(pageText(shown)).toContain('Browser each run has one of its own')
+    expect(pageText(shown)).toContain('Shop (empty)')
     await queueWith(ada, { browserContextId: '', persistContext: 'always' })
     await queueWith(ada, { browserContextId: id.toUpperCase(), persistContext: 'never' })
     expect(await storedRuns(ada)).toEqual([
@@ -39,7 +46,7 @@ describe('the form of a workflow that uses a browser', () => {
     ])
     const plain = await ada.visitor.get('/workflows/plain')
     expect(plain.text).not.toContain('browserContextId')
-    expect(textOf(plain)).not.toContain('Browser each run')
+    expect(pageText(plain)).not.toContain('Browser each run')
   })
 
   test('has the choice of the run that is run again, also in the command for programs', async () => {
@@ -50,33 +57,33 @@ describe('the form of a workflow that uses a browser', () => {
     const run = await queueWith(ada, { browserContextId: id, persistContext: 'never' })
     const again = await ada.visitor.get(`/workflows/browse?from=${run}`)
     expect([chosenOf(again, 'browserContextId'), chosenOf(again, 'persistContext')]).toEqual([id, 'never'])
-    expect(textOf(again)).toContain(`queue-remote/browse?browserContextId=${id}&persistContext=never'`)
+    expect(pageText(again)).toContain(`queue-remote/browse?browserContextId=${id}&persistContext=never'`)
     const chosen = await ada.visitor.get(`/workflows/browse?browserContextId=${id}`)
     expect([chosenOf(chosen, 'browserContextId'), chosenOf(chosen, 'persistContext')]).toEqual([id, 'onSuccess'])
     await ada.visitor.post(`/browser-contexts/${id}/delete`)
     const gone = await ada.visitor.get(`/workflows/browse?from=${run}`)
     expect(chosenOf(gone, 'browserContextId')).toBe('')
-    expect(errorOf(gone, 'browserContextId')).toContain('is gone. Choose another one, or none.')
-    expect(textOf(gone)).not.toContain('?browserContextId')
+    expect(fieldError(gone, 'browserContextId')).toContain('is gone. Choose another one, or none.')
+    expect(pageText(gone)).not.toContain('?browserContextId')
   })
 
   test('queues nothing with a browser context that is gone, or where none is taken', async () => {
     const ada = await signIn(served)
     const others = await newContext(served, await signIn(served))
-    const key = inputOf(await ada.visitor.get('/workflows/browse'), 'key') ?? ''
+    const key = inputValue(await ada.visitor.get('/workflows/browse'), 'key') ?? ''
     for (const id of [others.id, crypto.randomUUID(), 'none']) {
       const answer = await ada.visitor.post('/workflows/browse', { key, browserContextId: id, 'variable-url': 'kept' })
       expect(answer.status).toBe(400)
-      expect(textOf(answer)).toContain('Nothing was queued.')
-      expect(errorOf(answer, 'browserContextId')).toContain('is gone. Choose another one, or none.')
-      expect(inputOf(answer, 'variable-url')).toBe('kept')
+      expect(pageText(answer)).toContain('Nothing was queued.')
+      expect(fieldError(answer, 'browserContextId')).toContain('is gone. Choose another one, or none.')
+      expect(inputValue(answer, 'variable-url')).toBe('kept')
     }
     const wrong = await ada.visitor.post('/workflows/browse', { key, persistContext: 'toString' })
-    expect([wrong.status, errorOf(wrong, 'browserContextId')]).toEqual([400, 'Choose when it is kept.'])
+    expect([wrong.status, fieldError(wrong, 'browserContextId')]).toEqual([400, 'Choose when it is kept.'])
     const { id } = await newContext(served, ada)
     const plain = await ada.visitor.post('/workflows/plain', { key, browserContextId: id })
     expect(plain.status).toBe(400)
-    expect(textOf(plain)).toContain('this workflow uses no browser, and takes no browser context.')
+    expect(pageText(plain)).toContain('this workflow uses no browser, and takes no browser context.')
     expect(await storedRuns(ada)).toEqual([])
   })
 })
@@ -89,7 +96,7 @@ describe('the page of a run', () => {
     { name: 'invoice.pdf', mediaType: 'application/pdf', content: Buffer.alloc(2048, '%') },
   ]
 
-  async function runWith(ada: Person, artifacts: NewArtifact[]): Promise<string> {
+  async function runWith(ada: SignedInUser, artifacts: NewArtifact[]): Promise<string> {
     const runId = await queueWith(ada, {})
     const lease = (await claim(served)).find((each) => each.runId === runId)
     for (const artifact of artifacts) {
@@ -109,7 +116,7 @@ describe('the page of a run', () => {
     const ada = await signIn(served)
     const id = await runWith(ada, made)
     const { text } = await ada.visitor.get(`/runs/${id}`)
-    const rows = [...text.matchAll(/<tr>\s*<td[\s\S]*?<\/tr>/g)].map(([row]) => textOf({ text: row }).trim())
+    const rows = [...text.matchAll(/<tr>\s*<td[\s\S]*?<\/tr>/g)].map(([row]) => pageText({ text: row }).trim())
     // In the order of their making, which the clock may not tell apart.
     expect(rows.map((row) => row.split(/ \d{4}-/)[0]).sort()).toEqual([
       'invoice.pdf application/pdf 2 KiB',
@@ -119,8 +126,8 @@ describe('the page of a run', () => {
     expect([...text.matchAll(/<img src="\/runs\/[^"]*artifacts\/([^"?]*)/g)].map(([, name]) => name)).toEqual([
       'page.png',
     ])
-    expect(textOf({ text })).toContain('made invoice.pdf, 2 KiB')
-    expect(textOf(await ada.visitor.get(`/runs/${await runWith(ada, [])}`))).not.toContain('Artifacts')
+    expect(pageText({ text })).toContain('made invoice.pdf, 2 KiB')
+    expect(pageText(await ada.visitor.get(`/runs/${await runWith(ada, [])}`))).not.toContain('Artifacts')
   })
 
   test('gives each as a download that no browser takes for a page', async () => {
@@ -151,9 +158,9 @@ describe('the page of a run', () => {
     const error = { name: 'ContextNotSaved', message: 'It is too large.' }
     const outcome = { kind: 'failed', reason: 'contextNotSaved', error } as const
     await served.domain.queue.complete(lease, outcome, { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 })
-    const text = textOf(await ada.visitor.get(`/runs/${lease.runId}`))
+    const text = pageText(await ada.visitor.get(`/runs/${lease.runId}`))
     expect(text).toContain('What its browser held could not be saved: its browser context is as it was before.')
     expect(text).toContain('ContextNotSaved It is too large.')
-    expect(textOf(await ada.visitor.get(`/browser-contexts/${id}`))).toContain('Held by no run')
+    expect(pageText(await ada.visitor.get(`/browser-contexts/${id}`))).toContain('Held by no run')
   })
 })

@@ -2,14 +2,14 @@
 import { fileURLToPath } from 'node:url'
 import type { BrowserContext } from '../../src/domain/browser-contexts/browser-contexts.ts'
 import type { Claim } from '../../src/domain/runs/claim.ts'
-import { inputOf, type Person, type Served, serve } from '../support/dashboard.ts'
+import { type DashboardService, inputValue, type SignedInUser, startDashboardService } from '../support/dashboard.ts'
 
 /** One that uses a browser, and one that does not. */
 const workflows = fileURLToPath(new URL('workflows', import.meta.url))
 
 /** A service without a worker: its runs stay queued until a test claims them. */
-export function serveBrowsers(): Promise<Served> {
-  return serve({ WORKFLOWS_DIR: workflows })
+export function serveBrowsers(): Promise<DashboardService> {
+  return startDashboardService({ WORKFLOWS_DIR: workflows })
 }
 
 /** As Playwright writes it, with a cookie for each of the sites. */
@@ -22,7 +22,7 @@ export function stateOf(sites: string[], { cookie = 'cookie-value', stored = 'st
 }
 
 /** Sends the file as a browser does from the page of the context. */
-export function upload({ visitor }: Person, contextId: string, content: string | Buffer, field = 'state') {
+export function upload({ visitor }: SignedInUser, contextId: string, content: string | Buffer, field = 'state') {
   const boundary = '----WebKitFormBoundary7MA4YWxkTrZu0gW'
   const head = `Content-Disposition: form-data; name="${field}"; filename="state.json"\r\nContent-Type: application/json`
   const body = Buffer.concat([
@@ -33,21 +33,25 @@ export function upload({ visitor }: Person, contextId: string, content: string |
   return sendMultipart(visitor, contextId, body, boundary)
 }
 
-export function sendMultipart(visitor: Person['visitor'], contextId: string, body: Buffer, boundary: string) {
+export function sendMultipart(visitor: SignedInUser['visitor'], contextId: string, body: Buffer, boundary: string) {
   const type = `multipart/form-data; boundary=${boundary}`
   const headers = { 'Sec-Fetch-Site': 'same-origin', 'Content-Type': type }
   return visitor.send('POST', `/browser-contexts/${contextId}`, { headers, body })
 }
 
-export async function newContext(served: Served, { accountId }: Person, name?: string): Promise<BrowserContext> {
+export async function newContext(
+  served: DashboardService,
+  { accountId }: SignedInUser,
+  name?: string,
+): Promise<BrowserContext> {
   const context = await served.domain.browserContexts.create(accountId, name)
   if (!context) throw new Error('The name is taken.')
   return context
 }
 
 /** Queues a run of the workflow `browse` in the dashboard, and returns its id. */
-export async function queueWith({ visitor }: Person, fields: Record<string, string>): Promise<string> {
-  const key = inputOf(await visitor.get('/workflows/browse'), 'key') ?? ''
+export async function queueWith({ visitor }: SignedInUser, fields: Record<string, string>): Promise<string> {
+  const key = inputValue(await visitor.get('/workflows/browse'), 'key') ?? ''
   const answer = await visitor.post('/workflows/browse', { key, 'variable-url': '', ...fields })
   const id = String(answer.headers.location ?? '').match(/^\/runs\/(.+)$/)?.[1]
   if (id === undefined) throw new Error(`Not queued: ${answer.status}`)
@@ -55,13 +59,13 @@ export async function queueWith({ visitor }: Person, fields: Record<string, stri
 }
 
 /** A worker takes the runs that are ready. */
-export function claim({ domain }: Served): Promise<Claim[]> {
+export function claim({ domain }: DashboardService): Promise<Claim[]> {
   const retry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
   return domain.queue.claim('worker', [{ id: 'browse', version: '1.0.0', concurrencyLimit: null, retry }], 10, 60)
 }
 
 /** Lets a run hold the context, and returns its claim. */
-export async function holdContext(served: Served, person: Person, contextId: string): Promise<Claim> {
+export async function holdContext(served: DashboardService, person: SignedInUser, contextId: string): Promise<Claim> {
   const id = await queueWith(person, { browserContextId: contextId, persistContext: 'onSuccess' })
   const taken = (await claim(served)).find(({ runId }) => runId === id)
   if (!taken?.hold) throw new Error('The run does not hold the context.')

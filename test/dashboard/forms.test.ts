@@ -2,14 +2,14 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { sendText } from '../operations/http.ts'
-import { type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
+import { type DashboardService, pageText, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
 import { nameOf, newThings, pathTo, type Route, routes } from './routes.ts'
 
-let served: Served
+let served: DashboardService
 let ours: Awaited<ReturnType<typeof newThings>>
 
 beforeAll(async () => {
-  served = await serve({ PROXY_HOPS: '1' })
+  served = await startDashboardService({ PROXY_HOPS: '1' })
   ours = await newThings(served)
 })
 
@@ -100,7 +100,7 @@ describe.each(posts)('%s', (_, route) => {
     for (const [status, body, headers] of refused) {
       const answer = await send(visitor, path, body, headers)
       expect([headers, answer.status]).toEqual([headers, status])
-      expect(textOf(answer)).toContain('Nothing was done.')
+      expect(pageText(answer)).toContain('Nothing was done.')
     }
   })
 })

@@ -1,14 +1,23 @@
 /** Links into the dashboard: looking at one changes nothing, using it works once, and nobody comes in without one. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
-import { errorOf, inputOf, password, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
-import { type Environment, newStorage } from '../support/storage.ts'
+import {
+  type DashboardService,
+  fieldError,
+  inputValue,
+  pageText,
+  password,
+  signIn,
+  startDashboardService,
+  Visitor,
+} from '../support/dashboard.ts'
+import { type Environment, newStorage } from '../support/service-storage.ts'
 
 const ada = { name: 'Ada', email: 'ada@example.com', password }
 
 /** A service on a store that nobody has signed in to. */
-async function serveNew(settings?: Environment): Promise<Served> {
-  const served = await serve(settings)
+async function serveNew(settings?: Environment): Promise<DashboardService> {
+  const served = await startDashboardService(settings)
   onTestFinished(served.stop)
   return served
 }
@@ -27,13 +36,13 @@ describe('the first link', () => {
       const answer = await visitor.send(method, path)
       expect([answer.status, answer.headers['set-cookie']]).toEqual([200, undefined])
     }
-    expect(textOf(await visitor.get(path))).toContain('you will own the account Default')
+    expect(pageText(await visitor.get(path))).toContain('you will own the account Default')
     const used = await visitor.post(path, ada)
     expect([used.status, used.headers.location]).toEqual([303, '/'])
-    expect(textOf(await visitor.get('/profile'))).toContain('An owner of Default')
+    expect(pageText(await visitor.get('/profile'))).toContain('An owner of Default')
     for (const again of [await visitor.get(path), await visitor.post(path, { ...ada, email: 'eve@example.com' })]) {
       expect(again.status).toBe(410)
-      expect(textOf(again)).toContain('This link has ended')
+      expect(pageText(again)).toContain('This link has ended')
     }
     const [account] = await served.domain.accounts.list()
     expect(await served.domain.users.list(account?.id ?? '')).toMatchObject([
@@ -47,12 +56,12 @@ describe('the first link', () => {
     const visitor = new Visitor(served.url)
     const refused = await visitor.post(path, { name: 'Ada "<b>"', email: 'nobody', password: 'not long' })
     expect(refused.status).toBe(400)
-    expect(inputOf(refused, 'name')).toBe('Ada "<b>"')
-    expect(inputOf(refused, 'email')).toBe('nobody')
-    expect(errorOf(refused, 'email')).toBe('Enter an e-mail address, such as name@example.com.')
+    expect(inputValue(refused, 'name')).toBe('Ada "<b>"')
+    expect(inputValue(refused, 'email')).toBe('nobody')
+    expect(fieldError(refused, 'email')).toBe('Enter an e-mail address, such as name@example.com.')
     expect(refused.text).not.toContain('not long')
     const short = await visitor.post(path, { ...ada, password: 'not long' })
-    expect([short.status, errorOf(short, 'password')]).toEqual([400, 'Use at least 12 characters.'])
+    expect([short.status, fieldError(short, 'password')]).toEqual([400, 'Use at least 12 characters.'])
     expect((await visitor.post(path, {})).status).toBe(400)
     expect((await visitor.post(path, ada)).status).toBe(303)
   })
@@ -63,7 +72,7 @@ describe('the first link', () => {
     // The second start has made another link in place of the first one's.
     const path = pathOf(two.welcomeUrl)
     expect((await new Visitor(one.url).get(pathOf(one.welcomeUrl))).status).toBe(410)
-    const come = (served: Served, name: string) =>
+    const come = (served: DashboardService, name: string) =>
       new Visitor(served.url).post(path, { name, email: `${name}@example.com`, password })
     const answers = await Promise.all([come(one, 'a'), come(two, 'b'), come(one, 'c'), come(two, 'd')])
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 410, 410, 410])
@@ -74,16 +83,16 @@ describe('the first link', () => {
   test('is another after each start until somebody has used it, and there is none then', async () => {
     const { settings, remove } = await newStorage()
     onTestFinished(remove)
-    const first = await serve(settings)
+    const first = await startDashboardService(settings)
     await first.stop()
-    const second = await serve(settings)
+    const second = await startDashboardService(settings)
     expect(second.welcomeUrl).toBeDefined()
     expect([first.firstAccount?.name, second.firstAccount]).toEqual(['Default', undefined])
     const visitor = new Visitor(second.url)
     expect((await visitor.post(pathOf(first.welcomeUrl), ada)).status).toBe(410)
     expect((await visitor.post(pathOf(second.welcomeUrl), ada)).status).toBe(303)
     await second.stop()
-    const third = await serve(settings)
+    const third = await startDashboardService(settings)
     expect(third.welcomeUrl).toBeUndefined()
     await third.stop()
   })
@@ -109,10 +118,10 @@ describe('the first link', () => {
 })
 
 describe('a link', () => {
-  let served: Served
+  let served: DashboardService
 
   beforeAll(async () => {
-    served = await serve({ PROXY_HOPS: '1' })
+    served = await startDashboardService({ PROXY_HOPS: '1' })
   })
 
   afterAll(() => served.stop())
@@ -129,10 +138,10 @@ describe('a link', () => {
     expect(list.text).toContain('Bo &amp; Co')
     expect(list.text).not.toContain(pathOf(link))
     const visitor = new Visitor(served.url)
-    expect(textOf(await visitor.get(pathOf(link)))).toContain('to join Test as a member')
+    expect(pageText(await visitor.get(pathOf(link)))).toContain('to join Test as a member')
     const forged = { name: 'Bo', email: 'bo@example.com', password, role: 'owner', accountId: 'x', kind: 'welcome' }
     expect((await visitor.post(pathOf(link), forged)).status).toBe(303)
-    expect(textOf(await visitor.get('/profile'))).toContain('A member of Test')
+    expect(pageText(await visitor.get('/profile'))).toContain('A member of Test')
     expect((await new Visitor(served.url).get(pathOf(link))).status).toBe(410)
     expect((await owner.visitor.get('/settings/members')).text).not.toContain('Bo &amp; Co')
   })
@@ -155,7 +164,7 @@ describe('a link', () => {
     const path = pathOf(text.match(/<code id="link" data-once>([^<]+)</)?.[1])
     const visitor = new Visitor(served.url)
     const shown = await visitor.get(path)
-    expect(textOf(shown)).toContain('This link signs you in as Bo of Test')
+    expect(pageText(shown)).toContain('This link signs you in as Bo of Test')
     expect(visitor.cookies.size).toBe(0)
     expect((await visitor.post(path)).status).toBe(303)
     expect((await visitor.post(path)).status).toBe(410)
@@ -163,7 +172,7 @@ describe('a link', () => {
       visitor.post('/profile/password', { password: next, ...(currentPassword !== undefined && { currentPassword }) })
     expect((await choose('a new password')).headers.location).toBe('/profile?done=password')
     expect((await choose('another password')).status).toBe(400)
-    expect(errorOf(await choose('another password', 'wrong'), 'currentPassword')).toBe(
+    expect(fieldError(await choose('another password', 'wrong'), 'currentPassword')).toBe(
       'The current password is incorrect.',
     )
     expect((await choose('another password', 'a new password')).status).toBe(303)

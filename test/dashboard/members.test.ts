@@ -2,19 +2,28 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { sendRaw } from '../operations/http.ts'
-import { inputOf, type Person, password, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
+import {
+  type DashboardService,
+  inputValue,
+  pageText,
+  password,
+  type SignedInUser,
+  signIn,
+  startDashboardService,
+  Visitor,
+} from '../support/dashboard.ts'
 
-let served: Served
+let served: DashboardService
 
 beforeAll(async () => {
-  served = await serve()
+  served = await startDashboardService()
 })
 
 afterAll(() => served.stop())
 
 const members = '/settings/members'
 
-async function newKey({ accountId, id: userId }: Person, name = 'Key') {
+async function newKey({ accountId, id: userId }: SignedInUser, name = 'Key') {
   return served.domain.apiKeys.create({ accountId, userId, name, scopes: null, expiresAt: null }, operator)
 }
 
@@ -40,7 +49,7 @@ async function openStream(value: string): Promise<{ ended: Promise<void> }> {
   return { ended: toEnd() }
 }
 
-function roles({ accountId }: Person) {
+function roles({ accountId }: SignedInUser) {
   return served.domain.users.list(accountId).then((users) => users.map(({ name, role }) => `${name}: ${role}`))
 }
 
@@ -49,7 +58,7 @@ test('are listed for everyone of the account, with what may be done for its owne
   const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo <i>' })
   const [hers, his] = [await ada.visitor.get(members), await bo.visitor.get(members)]
   for (const page of [hers, his]) {
-    for (const fact of ['Ada', ada.email, 'Bo <i>', bo.email, 'owner', 'member']) expect(textOf(page)).toContain(fact)
+    for (const fact of ['Ada', ada.email, 'Bo <i>', bo.email, 'owner', 'member']) expect(pageText(page)).toContain(fact)
     expect(page.text).not.toContain('<i>')
   }
   expect(hers.text).toContain(`action="${members}/${bo.id}/role"`)
@@ -61,7 +70,8 @@ test('are listed for everyone of the account, with what may be done for its owne
 test('get the role that an owner gives them, from their next request on', async () => {
   const ada = await signIn(served)
   const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo' })
-  const give = (person: Person, to: Person, role: string) => person.visitor.post(`${members}/${to.id}/role`, { role })
+  const give = (person: SignedInUser, to: SignedInUser, role: string) =>
+    person.visitor.post(`${members}/${to.id}/role`, { role })
   expect((await bo.visitor.get('/settings/audit-log')).status).toBe(403)
   expect((await give(ada, bo, 'owner')).headers.location).toBe(`${members}?done=role`)
   expect((await bo.visitor.get('/settings/audit-log')).status).toBe(200)
@@ -85,7 +95,7 @@ describe('the only owner', () => {
     ]
     for (const answer of refused) {
       expect(answer.status).toBe(409)
-      expect(textOf(answer)).toContain(words)
+      expect(pageText(answer)).toContain(words)
     }
     expect(await roles(ada)).toEqual(['Ada: owner', 'Bo: member'])
   })
@@ -93,7 +103,7 @@ describe('the only owner', () => {
   test.for(['remove', 'role', 'both'])(
     'remains when two turn on each other at the same moment (%s)',
     async (how, { expect }) => {
-      const other = await serve(served.settings)
+      const other = await startDashboardService(served.settings)
       onTestFinished(other.stop)
       for (let round = 0; round < 3; round += 1) {
         const ada = await signIn(served)
@@ -118,7 +128,7 @@ describe('who are removed', () => {
   test('have their keys named before, and are refused everywhere from that moment on', async () => {
     const ada = await signIn(served)
     const bo = await signIn(served, { accountId: ada.accountId, name: 'Bo' })
-    const other = await serve(served.settings)
+    const other = await startDashboardService(served.settings)
     onTestFinished(other.stop)
     const [first, second, hers] = [
       await newKey(bo, 'nightly <b>'),
@@ -129,9 +139,9 @@ describe('who are removed', () => {
     await there.post('/sign-in', { email: bo.email, password })
     const path = `${members}/${bo.id}/remove`
     const asked = await ada.visitor.get(path)
-    expect(textOf(asked)).toContain('These 2 API keys die with them')
-    for (const { name, prefix } of [first, second]) expect(textOf(asked)).toContain(`${name} ${prefix}…`)
-    expect(textOf(asked)).not.toContain('kept')
+    expect(pageText(asked)).toContain('These 2 API keys die with them')
+    for (const { name, prefix } of [first, second]) expect(pageText(asked)).toContain(`${name} ${prefix}…`)
+    expect(pageText(asked)).not.toContain('kept')
     const urls = [served.executionUrl, other.executionUrl]
     for (const url of urls) expect(await call(url, first.value)).toBe(200)
     const stream = await openStream(first.value)
@@ -154,7 +164,7 @@ describe('who are removed', () => {
     await stream.ended
     expect(await roles(ada)).toEqual(['Ada: owner'])
     expect((await ada.visitor.post(path)).status).toBe(404)
-    expect(textOf(await ada.visitor.get('/settings/audit-log'))).toContain('removed a user Bo')
+    expect(pageText(await ada.visitor.get('/settings/audit-log'))).toContain('removed a user Bo')
   })
 
   test('may be invited again with the same e-mail address, as somebody new', async () => {
@@ -167,7 +177,7 @@ describe('who are removed', () => {
     const form = { name: 'Bo', email: bo.email, password }
     expect((await again.post(`/links/${token}`, form)).status).toBe(303)
     expect((await again.get('/profile')).status).toBe(200)
-    expect(textOf(await again.get('/api-keys'))).toContain('You hold 0 of 5')
+    expect(pageText(await again.get('/api-keys'))).toContain('You hold 0 of 5')
     expect(await call(served.executionUrl, key.value)).toBe(401)
     expect((await bo.visitor.get('/')).status).toBe(303)
   })
@@ -175,16 +185,16 @@ describe('who are removed', () => {
   test('without keys are said to have none', async () => {
     const ada = await signIn(served)
     const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo' })
-    expect(textOf(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('Bo holds no API key.')
+    expect(pageText(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('Bo holds no API key.')
     await newKey(bo)
-    expect(textOf(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('This API key dies with them')
+    expect(pageText(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('This API key dies with them')
   })
 })
 
 test('a form that is sent again makes no second invitation', async () => {
   const ada = await signIn(served)
-  const form = { id: inputOf(await ada.visitor.get(`${members}/invite`), 'id') ?? '', label: 'Bo', role: 'member' }
-  expect(textOf(await ada.visitor.post(`${members}/invite`, form))).toContain('Invitation for Bo')
+  const form = { id: inputValue(await ada.visitor.get(`${members}/invite`), 'id') ?? '', label: 'Bo', role: 'member' }
+  expect(pageText(await ada.visitor.post(`${members}/invite`, form))).toContain('Invitation for Bo')
   const again = await ada.visitor.post(`${members}/invite`, form)
   expect([again.status, again.headers.location]).toEqual([303, `${members}?done=invited`])
   expect(await served.domain.links.listInvitations(ada.accountId)).toHaveLength(1)
@@ -200,8 +210,8 @@ test('an invitation asks for a name and a role, and keeps what was typed', async
   ] as const
   for (const [form, words] of wrong) {
     const answer = await visitor.post(`${members}/invite`, form)
-    expect([answer.status, inputOf(answer, 'label')]).toEqual([400, form.label])
-    expect(textOf(answer)).toContain(words)
+    expect([answer.status, inputValue(answer, 'label')]).toEqual([400, form.label])
+    expect(pageText(answer)).toContain(words)
   }
   expect(await served.domain.links.listInvitations(accountId)).toEqual([])
 })

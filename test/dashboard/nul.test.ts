@@ -3,18 +3,18 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Served, serve, Visitor } from '../support/dashboard.ts'
+import { type DashboardService, startDashboardService, Visitor } from '../support/dashboard.ts'
 import { postgres } from '../support/postgres.ts'
 import { newThings, pathTo, routes } from './routes.ts'
 
-let served: Served
+let served: DashboardService
 let ours: Awaited<ReturnType<typeof newThings>>
 let place: string
 const directory = mkdtempSync(join(tmpdir(), 'execution-service-nul-'))
 
 beforeAll(async () => {
   place = await postgres.prepare()
-  served = await serve({ DATA_DIR: directory, DATABASE_URL: place })
+  served = await startDashboardService({ DATA_DIR: directory, DATABASE_URL: place })
   ours = await newThings(served)
 })
 

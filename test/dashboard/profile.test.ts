@@ -1,12 +1,21 @@
 /** What users say of themselves: name, e-mail address and password. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
-import { errorOf, inputOf, password, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
+import {
+  type DashboardService,
+  fieldError,
+  inputValue,
+  pageText,
+  password,
+  signIn,
+  startDashboardService,
+  Visitor,
+} from '../support/dashboard.ts'
 
-let served: Served
+let served: DashboardService
 
 beforeAll(async () => {
-  served = await serve()
+  served = await startDashboardService()
 })
 
 afterAll(() => served.stop())
@@ -17,12 +26,12 @@ test('a user takes another name and e-mail address, and signs in with that one f
   const form = { name: ' Ada <b>Lovelace</b> ', email: ` ${email.toUpperCase()} ` }
   for (const passwordNow of ['', 'not the present one']) {
     const refused = await ada.visitor.post('/profile', { ...form, passwordNow })
-    expect([refused.status, errorOf(refused, 'passwordNow')]).toEqual([400, 'The current password is incorrect.'])
+    expect([refused.status, fieldError(refused, 'passwordNow')]).toEqual([400, 'The current password is incorrect.'])
   }
   const saved = await ada.visitor.post('/profile', { ...form, passwordNow: password })
   expect(saved.headers.location).toBe('/profile?done=saved')
   const page = await ada.visitor.get('/profile?done=saved')
-  expect([inputOf(page, 'name'), inputOf(page, 'email')]).toEqual(['Ada <b>Lovelace</b>', email.toLowerCase()])
+  expect([inputValue(page, 'name'), inputValue(page, 'email')]).toEqual(['Ada <b>Lovelace</b>', email.toLowerCase()])
   expect(page.text).not.toContain('<b>')
   const enter = async (given: string) =>
     (await new Visitor(served.url).post('/sign-in', { email: given, password })).status
@@ -42,8 +51,8 @@ test('what cannot be is refused with what was typed kept, and nothing is changed
   ]
   for (const [form, member, words] of wrong) {
     const refused = await ada.visitor.post('/profile', { ...form, passwordNow: password })
-    expect([refused.status, errorOf(refused, member)]).toEqual([400, words])
-    expect([inputOf(refused, 'name'), inputOf(refused, 'email')]).toEqual([form.name, form.email])
+    expect([refused.status, fieldError(refused, member)]).toEqual([400, words])
+    expect([inputValue(refused, 'name'), inputValue(refused, 'email')]).toEqual([form.name, form.email])
   }
   for (const form of [{}, { name: 'Ada' }, { email: ada.email }])
     expect((await ada.visitor.post('/profile', form)).status).toBe(400)
@@ -81,12 +90,12 @@ test('the password is changed by whoever knows the present one, and is on no pag
   for (const [form, member] of wrong) {
     const refused = await change(form)
     expect([form, refused.status]).toEqual([form, 400])
-    expect(errorOf(refused, member)).toBeDefined()
+    expect(fieldError(refused, member)).toBeDefined()
     expect(refused.text).not.toContain('canary')
     expect(refused.text).not.toContain(password)
   }
   expect((await change({ currentPassword: password, password: 'canary password' })).status).toBe(303)
-  expect(textOf(await ada.visitor.get('/profile?done=password'))).toContain('Your password is changed')
+  expect(pageText(await ada.visitor.get('/profile?done=password'))).toContain('Your password is changed')
   const enter = async (given: string) =>
     (await new Visitor(served.url).post('/sign-in', { email: ada.email, password: given })).status
   expect([await enter('canary password'), await enter(password)]).toEqual([303, 401])
@@ -117,8 +126,8 @@ test('a user who came by a link with neither is asked for an e-mail address and 
   const visitor = new Visitor(served.url)
   await visitor.post(`/links/${await domain.links.createSignInLink(owner, operator)}`)
   const page = await visitor.get('/profile')
-  expect(textOf(page)).toContain('Choose an e-mail address and a password, so that you can sign in without a link.')
-  expect(inputOf(page, 'currentPassword')).toBeUndefined()
+  expect(pageText(page)).toContain('Choose an e-mail address and a password, so that you can sign in without a link.')
+  expect(inputValue(page, 'currentPassword')).toBeUndefined()
   const email = `${crypto.randomUUID()}@example.com`
   expect((await visitor.post('/profile', { name: 'Ada', email })).status).toBe(303)
   expect((await visitor.post('/profile/password', { password })).status).toBe(303)

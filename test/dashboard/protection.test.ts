@@ -2,16 +2,16 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { assetPath } from '../../src/surfaces/dashboard/assets.ts'
 import { sendText } from '../operations/http.ts'
-import { type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
+import { type DashboardService, pageText, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
 import { startTestService } from '../support/service.ts'
 import { nameOf, newThings, pathTo, type Route, routes } from './routes.ts'
 
-let served: Served
+let served: DashboardService
 let host: string
 let ours: Awaited<ReturnType<typeof newThings>>
 
 beforeAll(async () => {
-  served = await serve()
+  served = await startDashboardService()
   host = new URL(served.url).host
   ours = await newThings(served)
 })
@@ -38,7 +38,7 @@ function send(visitor: Visitor, path: string, headers: Record<string, string>) {
   })
 }
 
-async function contents({ domain }: Served): Promise<string> {
+async function contents({ domain }: DashboardService): Promise<string> {
   const { query } = domain.store.read
   const tables = ['accounts', 'users', 'api_keys', 'sign_in_links', 'sessions', 'runs', 'audit_log'] as const
   const rows = await Promise.all(tables.map((table) => query.selectFrom(table).selectAll().execute()))
@@ -73,7 +73,7 @@ describe('a form', () => {
         )
         const answer = await send(ours.owner.visitor, path, all)
         expect([what, answer.status]).toEqual([what, 403])
-        expect(textOf(answer)).toContain('This form was sent from another site. Nothing was done.')
+        expect(pageText(answer)).toContain('This form was sent from another site. Nothing was done.')
         expect(answer.headers['set-cookie']).toBeUndefined()
       }
       expect(await contents(served)).toBe(before)
@@ -183,7 +183,7 @@ describe('every answer', () => {
     for (const answer of [page, form]) {
       expect(answer.status).toBe(503)
       expect(policyOf(answer.headers['content-security-policy'])).toEqual(policy)
-      expect(textOf(answer)).toContain('The store does not answer. Nothing was changed.')
+      expect(pageText(answer)).toContain('The store does not answer. Nothing was changed.')
       expect(answer.text).not.toMatch(/sqlite|database|\.ts\b/i)
       expect(service.log).toContainEqual(expect.objectContaining({ requestId: answer.headers['x-request-id'] }))
     }

@@ -3,10 +3,10 @@ import { readConfig } from '../../src/config.ts'
 import { openKeyRing } from '../../src/domain/installation.ts'
 import { secretsAad } from '../../src/domain/runs/encrypted-columns.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
-import { inputOf, type Person, signIn, textOf } from '../support/dashboard.ts'
+import { inputValue, pageText, type SignedInUser, signIn } from '../support/dashboard.ts'
 import type { TestService } from '../support/service.ts'
 
-export interface Sender extends Person {
+export interface Sender extends SignedInUser {
   service: TestService
 }
 
@@ -45,7 +45,7 @@ export async function send(
 ) {
   const shown = await person.visitor.get(`/workflows/${workflowId}`)
   const fields = Object.entries(variables).map(([name, value]) => [`variable-${name}`, value])
-  const form = { key: inputOf(shown, 'key') ?? '', ...Object.fromEntries(fields), ...others }
+  const form = { key: inputValue(shown, 'key') ?? '', ...Object.fromEntries(fields), ...others }
   return person.visitor.post(`/workflows/${workflowId}`, form)
 }
 
@@ -56,5 +56,5 @@ export function sendJson(person: Sender, workflowId: string, variables: string, 
 /** What stands in the page's text area of this name. */
 export function areaOf({ text }: { text: string }, name: string): string | undefined {
   const content = text.match(new RegExp(`<textarea[^>]*\\sname="${name}"[^>]*>\\n([^]*?)</textarea>`))?.[1]
-  return content === undefined ? undefined : textOf({ text: content })
+  return content === undefined ? undefined : pageText({ text: content })
 }

@@ -1,14 +1,14 @@
 /** Who may do what: nobody without signing in, members nothing of an owner's, and nobody anything in another account. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Served, serve, textOf, Visitor } from '../support/dashboard.ts'
+import { type DashboardService, pageText, startDashboardService, Visitor } from '../support/dashboard.ts'
 import { nameOf, newThings, pathTo, type Route, routes, servedRoutes, type Things } from './routes.ts'
 
-let served: Served
+let served: DashboardService
 let ours: Awaited<ReturnType<typeof newThings>>
 let theirs: Awaited<ReturnType<typeof newThings>>
 
 beforeAll(async () => {
-  served = await serve()
+  served = await startDashboardService()
   ours = await newThings(served)
   theirs = await newThings(served)
 })
@@ -25,7 +25,7 @@ function visit(visitor: Visitor, { method }: Route, path: string) {
 }
 
 /** Every row of every table but those of sessions, which are written when somebody signs in. */
-async function contents({ domain }: Served): Promise<string> {
+async function contents({ domain }: DashboardService): Promise<string> {
   const { query } = domain.store.read
   const tables = [
     'accounts',
@@ -79,7 +79,7 @@ describe('a member', () => {
     for (const things of [ours.things, { ...ours.things, user: ours.member.id }, theirs.things]) {
       const answer = await visit(ours.member.visitor, route, pathTo(route, things))
       expect(answer.status).toBe(403)
-      expect(textOf(answer)).toContain('Only an owner may see or do this.')
+      expect(pageText(answer)).toContain('Only an owner may see or do this.')
     }
     expect(await contents(served)).toBe(before)
   })
@@ -89,7 +89,7 @@ describe('a member', () => {
     for (const route of routes.filter(({ of }) => of === 'apiKey')) {
       const answer = await visit(ours.member.visitor, route, pathTo(route, ours.things))
       expect([nameOf(route), answer.status]).toEqual([nameOf(route), 403])
-      expect(textOf(answer)).toContain('Only the user who has created an API key')
+      expect(pageText(answer)).toContain('Only the user who has created an API key')
     }
     expect(await contents(served)).toBe(before)
   })
@@ -102,7 +102,7 @@ describe('an owner', () => {
       const before = await contents(served)
       const answer = await visit(theirs.owner.visitor, route, pathTo(route, ours.things))
       expect(answer.status).toBe(404)
-      expect(textOf(answer)).not.toContain('Ada of')
+      expect(pageText(answer)).not.toContain('Ada of')
       expect(answer.text).not.toContain(ours.things[route.of ?? 'token'])
       expect(await contents(served)).toBe(before)
     },
@@ -159,7 +159,7 @@ test('nobody finds a page that there is not', async () => {
     for (const visitor of [new Visitor(served.url), ours.owner.visitor]) {
       const answer = await visitor.get(path)
       expect([path, answer.status]).toEqual([path, 404])
-      expect(textOf(answer)).toContain('There is no such page, or what it showed is gone.')
+      expect(pageText(answer)).toContain('There is no such page, or what it showed is gone.')
     }
   }
   expect((await ours.owner.visitor.post('/nothing')).status).toBe(404)

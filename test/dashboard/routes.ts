@@ -6,7 +6,7 @@ import { putArtifact } from '../../src/domain/runs/artifacts.ts'
 import { dashboardApp } from '../../src/surfaces/dashboard/dashboard.ts'
 import type { Parts } from '../../src/surfaces/dashboard/dependencies.ts'
 import { sendRaw } from '../operations/http.ts'
-import { type Person, type Served, signIn } from '../support/dashboard.ts'
+import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
 
 /** What the `:id` of a route is an id of; workflows belong to no account. */
 type Thing = 'apiKey' | 'browserContext' | 'user' | 'invitation' | 'run' | 'workflow'
@@ -115,7 +115,9 @@ export function pathTo({ path, of }: Route, things: Things): string {
 const artifact = { name: 'page.png', mediaType: 'image/png', content: Buffer.from('not drawn') } as const
 
 /** An account with one of everything: two users, an invitation, a key of its owner's, a browser context, a run. */
-export async function newThings(served: Served): Promise<{ owner: Person; member: Person; things: Things }> {
+export async function newThings(
+  served: DashboardService,
+): Promise<{ owner: SignedInUser; member: SignedInUser; things: Things }> {
   const { domain, executionUrl } = served
   const owner = await signIn(served, { scopesEnabled: true })
   const { accountId, id: userId } = owner

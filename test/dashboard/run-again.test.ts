@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Browser, complaints, startBrowser } from '../support/browser.ts'
-import { errorOf, inputOf, textOf } from '../support/dashboard.ts'
+import { type Browser, browserErrors, startBrowser } from '../support/browser.ts'
+import { fieldError, inputValue, pageText } from '../support/dashboard.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
 import { areaOf, newSender, runsOf, type Sender, type StoredRun, secretsOf, sendJson } from './queueing.ts'
 
@@ -42,7 +42,7 @@ describe('all variables as JSON', () => {
     const person = await newSender(service)
     const answer = await sendJson(person, 'greet', variables)
     expect(answer.status).toBe(400)
-    expect(errorOf(answer, 'variables')).toMatch(error)
+    expect(fieldError(answer, 'variables')).toMatch(error)
     expect(areaOf(answer, 'variables')?.replaceAll(/\s/g, '')).toBe(variables.replaceAll(/\s/g, ''))
     expect(await runsOf(person)).toEqual([])
   })
@@ -54,7 +54,7 @@ describe('all variables as JSON', () => {
     const again = areaOf(answer, 'variables') ?? ''
     expect(JSON.parse(again)).toEqual({ token: '<put it in again>', times: 9 })
     const corrected = again.replace('"times": 9', '"name": "Ada"')
-    expect(errorOf(await sendJson(person, 'greet', corrected), 'variables')).toContain('where a secret belongs')
+    expect(fieldError(await sendJson(person, 'greet', corrected), 'variables')).toContain('where a secret belongs')
     expect(await runsOf(person)).toEqual([])
   })
 })
@@ -71,11 +71,15 @@ describe('running again', () => {
     const first = await queued(person, 'greet', { name: 'Ada', tags: ['a', 'b'], token: secret })
     const path = `/workflows/greet?from=${first.id}`
     const shown = await person.visitor.get(path)
-    expect(inputOf(shown, 'variable-name')).toBe('Ada')
+    expect(inputValue(shown, 'variable-name')).toBe('Ada')
     expect(areaOf(shown, 'variable-tags')).toBe('a b')
-    expect(inputOf(shown, 'variable-token')).toBe('')
-    expect(textOf(shown)).toContain('Left empty, it is the one of the run that you run again.')
-    const form = { key: inputOf(shown, 'key') ?? '', from: inputOf(shown, 'from') ?? '', 'variable-name': 'Grace' }
+    expect(inputValue(shown, 'variable-token')).toBe('')
+    expect(pageText(shown)).toContain('Left empty, it is the one of the run that you run again.')
+    const form = {
+      key: inputValue(shown, 'key') ?? '',
+      from: inputValue(shown, 'from') ?? '',
+      'variable-name': 'Grace',
+    }
     const answer = await person.visitor.post('/workflows/greet', form)
     const second = (await runsOf(person)).at(-1) as StoredRun
     expect(answer.headers.location).toBe(`/runs/${second.id}`)
@@ -99,7 +103,7 @@ describe('running again', () => {
     const shown = await person.visitor.get(`/workflows/betray?from=${first.id}`)
     const nested = areaOf(shown, 'variable-nested') ?? ''
     expect(JSON.parse(nested)).toEqual({ token: '********', more: 1 })
-    const form = { key: inputOf(shown, 'key') ?? '', from: first.id, 'variable-nested': nested.replace('1', '2') }
+    const form = { key: inputValue(shown, 'key') ?? '', from: first.id, 'variable-nested': nested.replace('1', '2') }
     expect((await person.visitor.post('/workflows/betray', form)).status).toBe(303)
     const second = (await runsOf(person)).at(-1) as StoredRun
     expect(second.variables).toMatchObject({ nested: { more: 2 }, fails: false })
@@ -119,7 +123,7 @@ describe('running again', () => {
     const answer = await person.visitor.post('/workflows/greet', wrong)
     expect(answer.status).toBe(400)
     expect(answer.text).not.toContain('a new secret')
-    expect(errorOf(answer, 'variable-token')).toMatch(/^Put secrets in again/)
+    expect(fieldError(answer, 'variable-token')).toMatch(/^Put secrets in again/)
     expect(answer.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
     const json = JSON.stringify({ token: 'a new secret', times: 9 })
     const again = await sendJson(person, 'greet', json, { from: first.id })
@@ -131,7 +135,7 @@ describe('running again', () => {
     const first = await queued(person, 'greet', { name: 'two\r\nlines' })
     const shown = await person.visitor.get(`/workflows/greet?from=${first.id}`)
     expect(shown.text).toContain('action="/workflows/greet?as=json"')
-    expect(textOf(shown)).toContain('As JSON, since the form has no field for some of them.')
+    expect(pageText(shown)).toContain('As JSON, since the form has no field for some of them.')
     expect(areaOf(shown, 'variables')).toContain('"name": "two\\r\\nlines"')
   })
 
@@ -143,7 +147,7 @@ describe('running again', () => {
     const form = { key: crypto.randomUUID(), from: first.id, 'variable-name': 'Ada', 'variable-token': '********' }
     const answer = await person.visitor.post('/workflows/greet', form)
     expect(answer.status).toBe(400)
-    expect(errorOf(answer, 'variable-token')).toMatch(/^Is a secret, and has to be put in again/)
+    expect(fieldError(answer, 'variable-token')).toMatch(/^Is a secret, and has to be put in again/)
   })
 })
 
@@ -171,5 +175,5 @@ test('in a browser: the form queues a run, whose page shows live how it ends, an
   await page.getByRole('button', { name: 'Queue run' }).click()
   await page.locator('.run-head .badge', { hasText: 'succeeded' }).waitFor()
   await until('two runs are there', async () => (await runsOf(person)).length === 2)
-  expect(await complaints(page)).toEqual([])
+  expect(await browserErrors(page)).toEqual([])
 })

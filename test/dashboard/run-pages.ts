@@ -2,10 +2,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import { type Person, signIn, textOf } from '../support/dashboard.ts'
+import { pageText, type SignedInUser, signIn } from '../support/dashboard.ts'
 import { type TestService, until } from '../support/service.ts'
 
-export interface User extends Person {
+export interface User extends SignedInUser {
   service: TestService
   /** The value of an API key named `test`. */
   key: string
@@ -35,10 +35,10 @@ export async function queue(
 }
 
 /** What the page says, without its markup. */
-export async function page({ visitor }: Person, path: string): Promise<string> {
+export async function page({ visitor }: SignedInUser, path: string): Promise<string> {
   const answer = await visitor.get(path)
   expect(answer.status).toBe(200)
-  return textOf(answer)
+  return pageText(answer)
 }
 
 /** The page of the run, as soon as it says this. */

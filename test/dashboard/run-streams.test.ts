@@ -1,7 +1,7 @@
 /** What pages are told of runs while they are open, and when they are told nothing any more. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
-import { type Person, serve, signIn, Visitor } from '../support/dashboard.ts'
+import { type SignedInUser, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
 import { hold, newUser, pageSaying, queue } from './run-pages.ts'
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 /** What a stream of the dashboard has said, and whether it has ended. */
-async function follow({ visitor }: Person, path: string, url = service.dashboardUrl) {
+async function follow({ visitor }: SignedInUser, path: string, url = service.dashboardUrl) {
   const cookie = [...visitor.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
   const closing = new AbortController()
   const answer = await fetch(`${url}${path}`, { headers: { Cookie: cookie }, signal: closing.signal })
@@ -87,7 +87,7 @@ describe('a page is told', () => {
   })
 
   test('nothing when its reader is removed', async () => {
-    const served = await serve()
+    const served = await startDashboardService()
     onTestFinished(served.stop)
     const owner = await signIn(served)
     const member = await signIn(served, { accountId: owner.accountId, role: 'member' })
@@ -100,7 +100,7 @@ describe('a page is told', () => {
   })
 
   test('not that it has ended when the service stops, so that browsers come back', async () => {
-    const served = await serve()
+    const served = await startDashboardService()
     const user = await signIn(served)
     const queued = await user.visitor.post('/workflows/greet', { 'variable-name': 'Ada' })
     const paths = ['/runs/changes', `${queued.headers.location}/changes`]

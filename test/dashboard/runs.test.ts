@@ -1,6 +1,6 @@
 /** The tab "Runs": what it shows of an account's runs and to whom, and cancelling them. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { serve, signIn, textOf } from '../support/dashboard.ts'
+import { pageText, signIn, startDashboardService } from '../support/dashboard.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { hold, newUser, page, pageSaying, queue } from './run-pages.ts'
 
@@ -29,7 +29,7 @@ describe('the list', () => {
     const { text } = await ada.visitor.get('/runs')
     expect(text).toContain(`href="/runs/${mine}"`)
     expect(text).not.toContain(others)
-    expect(textOf({ text })).toMatch(/queued starts .* Greet somebody greet · …\w{8} .* test/)
+    expect(pageText({ text })).toMatch(/queued starts .* Greet somebody greet · …\w{8} .* test/)
     expect(text).toContain('id="runs" data-live="/runs/changes"')
   })
 
@@ -81,7 +81,7 @@ describe('the list', () => {
     const shownOn = (text: string) => ids.filter((id) => text.includes(`"/runs/${id}"`))
     expect([shownOn(first.text).length, shownOn(second.text).length]).toEqual([50, 3])
     expect(new Set([...shownOn(first.text), ...shownOn(second.text)]).size).toBe(53)
-    expect(textOf(second)).toContain('← Newest runs')
+    expect(pageText(second)).toContain('← Newest runs')
     const other = await user.visitor.get(older.replace('queued', 'failed'))
     expect([other.status, other.headers.location]).toEqual([303, '/runs?status=failed'])
   })
@@ -137,11 +137,11 @@ describe('the page of a run', () => {
   })
 
   test('says so when there is no worker', async () => {
-    const served = await serve()
+    const served = await startDashboardService()
     onTestFinished(served.stop)
     const user = await signIn(served)
     const queued = await user.visitor.post('/workflows/greet', { 'variable-name': 'Ada' })
-    expect(textOf(await user.visitor.get(String(queued.headers.location)))).toContain('No worker is running')
+    expect(pageText(await user.visitor.get(String(queued.headers.location)))).toContain('No worker is running')
   })
 
   test('has the last lines of the log, and says how many are left out', async () => {

@@ -1,16 +1,23 @@
 /** What is secret of the dashboard, API keys, passwords, links and sessions, stands in no file, line of a log or metric. */
 import { expect, onTestFinished, test } from 'vitest'
 import { sendRaw } from '../operations/http.ts'
-import { found } from '../support/canaries.ts'
-import { inputOf, password, type Served, serve, signIn, Visitor } from '../support/dashboard.ts'
+import { findCanaries } from '../support/canaries.ts'
+import {
+  type DashboardService,
+  inputValue,
+  password,
+  signIn,
+  startDashboardService,
+  Visitor,
+} from '../support/dashboard.ts'
 
-async function everywhere({ contents, log, managementUrl }: Served): Promise<[string, Buffer | string][]> {
+async function everywhere({ contents, log, managementUrl }: DashboardService): Promise<[string, Buffer | string][]> {
   const metrics = await sendRaw(managementUrl, { method: 'GET', path: '/metrics' })
   return [...(await contents()), ['the log', JSON.stringify(log)], ['the metrics', metrics.text]]
 }
 
 test('whatever is done with them, they are with those alone whom they were told', async () => {
-  const served = await serve()
+  const served = await startDashboardService()
   onTestFinished(served.stop)
   const secrets: Record<string, string> = { password, next: 'canary next password', wrong: 'canary wrong password' }
   const ada = await signIn(served)
@@ -22,7 +29,7 @@ test('whatever is done with them, they are with those alone whom they were told'
   const keyIn = /id="key-value" data-once>([^<]+)</
   const tokenIn = /id="link" data-once>[^<]*\/links\/([^<]+)</
 
-  const id = inputOf(await visitor.get('/api-keys/new'), 'id') ?? ''
+  const id = inputValue(await visitor.get('/api-keys/new'), 'id') ?? ''
   const form = { id, name: 'canary', lifetime: '' }
   take('first key', (await visitor.post('/api-keys/new', form)).text, keyIn)
   const newId = crypto.randomUUID()
@@ -44,20 +51,21 @@ test('whatever is done with them, they are with those alone whom they were told'
   await new Visitor(served.url).post(`/links/${secrets.invitation}`, { name: 'Bo', email: 'bo@example.com', password })
 
   const places = await everywhere(served)
-  for (const [name, secret] of Object.entries(secrets)) expect([name, found(places, [secret])]).toEqual([name, []])
+  for (const [name, secret] of Object.entries(secrets))
+    expect([name, findCanaries(places, [secret])]).toEqual([name, []])
   // The search does find what is there.
-  expect(found(places, ['canary'])).not.toEqual([])
+  expect(findCanaries(places, ['canary'])).not.toEqual([])
   const again = [
     await visitor.get('/api-keys'),
     await visitor.get('/settings/members'),
     await visitor.get('/settings/audit-log.jsonl'),
   ]
   expect(
-    found(
+    findCanaries(
       again.map(({ text }) => ['a page', text]),
       Object.values(secrets),
     ),
   ).toEqual([])
   await visitor.post('/sign-out')
-  expect(found(await everywhere(served), Object.values(secrets))).toEqual([])
+  expect(findCanaries(await everywhere(served), Object.values(secrets))).toEqual([])
 })

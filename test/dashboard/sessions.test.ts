@@ -1,16 +1,23 @@
 /** Sessions: a cookie that scripts and other sites do not get, worth nothing before signing in and after it has ended. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { cookiesOf, type Person, type Served, serve, signIn, Visitor } from '../support/dashboard.ts'
+import {
+  type DashboardService,
+  type SignedInUser,
+  setCookieHeaders,
+  signIn,
+  startDashboardService,
+  Visitor,
+} from '../support/dashboard.ts'
 
-let served: Served
+let served: DashboardService
 
 beforeAll(async () => {
-  served = await serve()
+  served = await startDashboardService()
 })
 
 afterAll(() => served.stop())
 
-async function enter(visitor: Visitor, { email, password }: Pick<Person, 'email' | 'password'>) {
+async function enter(visitor: Visitor, { email, password }: Pick<SignedInUser, 'email' | 'password'>) {
   const answer = await visitor.post('/sign-in', { email, password })
   expect(answer.status).toBe(303)
   return answer
@@ -42,26 +49,26 @@ describe('the cookie', () => {
     const ada = await signIn(served)
     const visitor = new Visitor(served.url)
     for (const path of ['/sign-in', '/', '/nothing', '/links/none'])
-      expect(cookiesOf(await visitor.get(path))).toEqual([])
-    expect(cookiesOf(await visitor.post('/sign-in', { email: ada.email, password: 'wrong' }))).toEqual([])
-    const [cookie, ...others] = cookiesOf(await enter(visitor, ada))
+      expect(setCookieHeaders(await visitor.get(path))).toEqual([])
+    expect(setCookieHeaders(await visitor.post('/sign-in', { email: ada.email, password: 'wrong' }))).toEqual([])
+    const [cookie, ...others] = setCookieHeaders(await enter(visitor, ada))
     expect(others).toEqual([])
     expect(cookie).toMatch(/^execution-service-\d+=/)
     expect(attributesOf(cookie)).toEqual(['Expires', 'HttpOnly', 'Path=/', 'SameSite=Lax'])
     const expires = Date.parse(cookie?.match(/Expires=([^;]+)/)?.[1] ?? '')
     expect(Math.abs(expires - Date.now() - 7 * 24 * 3_600_000)).toBeLessThan(60_000)
-    expect(cookiesOf(await visitor.get('/profile'))).toEqual([])
+    expect(setCookieHeaders(await visitor.get('/profile'))).toEqual([])
   })
 
   test('is bound to its host and to https where readers come by that, whatever the proxy says', async () => {
-    const secure = await serve({ DASHBOARD_URL: 'https://runs.example.com/', PROXY_HOPS: '1' })
+    const secure = await startDashboardService({ DASHBOARD_URL: 'https://runs.example.com/', PROXY_HOPS: '1' })
     onTestFinished(secure.stop)
     expect(secure.welcomeUrl).toMatch(/^https:\/\/runs\.example\.com\/links\//)
     const own = { Origin: 'https://runs.example.com' }
     const ada = await signIn({ ...secure, dashboardUrl: secure.url })
     const visitor = new Visitor(secure.url, { 'X-Forwarded-Proto': 'http' })
     const form = { email: ada.email, password: ada.password }
-    const [cookie] = cookiesOf(await visitor.post('/sign-in', form, own))
+    const [cookie] = setCookieHeaders(await visitor.post('/sign-in', form, own))
     expect(cookie).toMatch(/^__Host-session=/)
     expect(attributesOf(cookie)).toEqual(['Expires', 'HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure'])
     const page = await visitor.get('/profile')
@@ -157,7 +164,7 @@ describe('a session', () => {
 
   test('is of one process as of another on the same store, and ends in both', async () => {
     const ada = await signIn(served)
-    const other = await serve(served.settings)
+    const other = await startDashboardService(served.settings)
     onTestFinished(other.stop)
     const there = new Visitor(other.url)
     for (const [name, value] of ada.visitor.cookies) there.cookies.set(name, value)

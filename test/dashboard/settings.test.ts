@@ -1,11 +1,18 @@
 /** Settings of the account: what its owners change, and what everyone sees of it. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { errorOf, inputOf, type Served, serve, signIn, textOf } from '../support/dashboard.ts'
+import {
+  type DashboardService,
+  fieldError,
+  inputValue,
+  pageText,
+  signIn,
+  startDashboardService,
+} from '../support/dashboard.ts'
 
-let served: Served
+let served: DashboardService
 
 beforeAll(async () => {
-  served = await serve()
+  served = await startDashboardService()
 })
 
 afterAll(() => served.stop())
@@ -21,11 +28,11 @@ test('an owner renames the account, and every page says so', async () => {
   const saved = await ada.visitor.post('/settings', { name: ` ${name} ` })
   expect(saved.headers.location).toBe('/settings?done=saved')
   const page = await ada.visitor.get('/settings?done=saved')
-  expect(textOf(page)).toContain('Saved.')
-  expect(inputOf(page, 'name')).toBe(name)
+  expect(pageText(page)).toContain('Saved.')
+  expect(inputValue(page, 'name')).toBe(name)
   for (const path of ['/', '/api-keys', '/profile', '/settings']) {
     const shown = await bo.visitor.get(path)
-    expect(textOf(shown)).toContain(name)
+    expect(pageText(shown)).toContain(name)
     expect(shown.text).not.toContain('<b>')
   }
   expect(await accountOf(ada.accountId)).toMatchObject({ name, scopesEnabled: false })
@@ -36,8 +43,8 @@ test('a name that cannot be is refused with what was typed kept, and nothing is 
   const before = await accountOf(ada.accountId)
   for (const name of ['', ' ', '<'.repeat(101), 'a\nb', 'a\u0001b']) {
     const refused = await ada.visitor.post('/settings', { name, scopesEnabled: 'on' })
-    expect([refused.status, inputOf(refused, 'name')]).toEqual([400, name])
-    expect(errorOf(refused, 'name')).toMatch(
+    expect([refused.status, inputValue(refused, 'name')]).toEqual([400, name])
+    expect(fieldError(refused, 'name')).toMatch(
       /^(Enter a name\.|Use at most 100 characters\.|Remove the control characters\.)$/,
     )
     expect(refused.text).toMatch(/name="scopesEnabled"[^>]* checked/)
@@ -50,10 +57,10 @@ test('an owner turns scopes on and off', async () => {
   const bo = await signIn(served, { accountId: ada.accountId, role: 'member' })
   const turn = (scopesEnabled?: string) =>
     ada.visitor.post('/settings', { name: 'Test', ...(scopesEnabled && { scopesEnabled }) })
-  expect(textOf(await bo.visitor.get('/settings'))).toContain('Scopes off')
+  expect(pageText(await bo.visitor.get('/settings'))).toContain('Scopes off')
   await turn('on')
   expect((await ada.visitor.get('/settings')).text).toMatch(/name="scopesEnabled"[^>]* checked/)
-  expect(textOf(await bo.visitor.get('/settings'))).toContain('Scopes API keys may be limited to scopes')
+  expect(pageText(await bo.visitor.get('/settings'))).toContain('Scopes API keys may be limited to scopes')
   await turn()
   expect(await accountOf(ada.accountId)).toMatchObject({ scopesEnabled: false })
 })
@@ -62,7 +69,7 @@ test('a member sees what the account is, and no form that changes it', async () 
   const ada = await signIn(served)
   const bo = await signIn(served, { accountId: ada.accountId, role: 'member' })
   const page = await bo.visitor.get('/settings')
-  expect(textOf(page)).toContain(ada.accountId)
+  expect(pageText(page)).toContain(ada.accountId)
   expect(page.text).not.toContain('action="/settings"')
   expect(page.text).not.toContain('href="/settings/audit-log"')
 })
@@ -82,7 +89,7 @@ test('everyone sees for how long runs and the audit log are kept', async () => {
   const ada = await signIn(served)
   const bo = await signIn(served, { accountId: ada.accountId, role: 'member' })
   for (const { visitor } of [ada, bo]) {
-    const shown = textOf(await visitor.get('/settings'))
+    const shown = pageText(await visitor.get('/settings'))
     expect(shown).toContain('Finished runs are kept for 90 days, their artifacts for 30 days')
     expect(shown).toContain('Audit log entries are kept for 365 days')
   }

@@ -3,12 +3,20 @@ import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { inputOf, type Person, type Served, serve, signIn, textOf, Visitor } from '../support/dashboard.ts'
+import {
+  type DashboardService,
+  inputValue,
+  pageText,
+  type SignedInUser,
+  signIn,
+  startDashboardService,
+  Visitor,
+} from '../support/dashboard.ts'
 
-let served: Served
+let served: DashboardService
 
 beforeAll(async () => {
-  served = await serve({ PROXY_HOPS: '1' })
+  served = await startDashboardService({ PROXY_HOPS: '1' })
 })
 
 afterAll(() => served.stop())
@@ -19,7 +27,7 @@ function stranger(): Visitor {
   return new Visitor(served.url, { 'X-Forwarded-For': `10.${part()}.${part()}.${part()}` })
 }
 
-function enter(visitor: Visitor, { email, password }: Pick<Person, 'email' | 'password'>, more = {}) {
+function enter(visitor: Visitor, { email, password }: Pick<SignedInUser, 'email' | 'password'>, more = {}) {
   return visitor.post('/sign-in', { email, password, ...more })
 }
 
@@ -29,7 +37,7 @@ test('leads to the overview, and to the sign-in page whoever has not done so', a
   const asked = await visitor.get('/api-keys?done=deleted')
   expect([asked.status, asked.headers.location]).toEqual([303, '/sign-in?next=%2Fapi-keys%3Fdone%3Ddeleted'])
   const form = await visitor.get(asked.headers.location as string)
-  const next = inputOf(form, 'next') ?? ''
+  const next = inputValue(form, 'next') ?? ''
   expect(next).toBe('/api-keys?done=deleted')
   const entered = await enter(visitor, { ...ada, email: ` ${ada.email.toUpperCase()} ` }, { next })
   expect([entered.status, entered.headers.location]).toEqual([303, '/api-keys?done=deleted'])
@@ -48,14 +56,14 @@ test('answers a wrong password as it answers an e-mail address that nobody has',
   const wrong = await answerOf(ada.email)
   expect(wrong.status).toBe(401)
   expect(wrong.headers['set-cookie']).toBeUndefined()
-  expect(textOf(wrong)).toContain('There is no user with this e-mail address and password.')
+  expect(pageText(wrong)).toContain('There is no user with this e-mail address and password.')
   expect(await answerOf(`${crypto.randomUUID()}@example.com`)).toEqual(wrong)
 })
 
 test('keeps the e-mail address in the form, and never the password', async () => {
   const refused = await enter(stranger(), { email: '"><script>', password: 'canary-password' }, { next: '/runs' })
-  expect(inputOf(refused, 'email')).toBe('"><script>')
-  expect(inputOf(refused, 'next')).toBe('/runs')
+  expect(inputValue(refused, 'email')).toBe('"><script>')
+  expect(inputValue(refused, 'next')).toBe('/runs')
   expect(refused.text).not.toContain('<script>')
   expect(refused.text).not.toContain('canary-password')
 })
@@ -141,8 +149,8 @@ describe('with a wrong password', () => {
       expect(refused.status).toBe(429)
       expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
       expect(Number(refused.headers['retry-after'])).toBeLessThanOrEqual(900)
-      expect(textOf(refused)).toContain('Too many attempts. Try again in 15 minutes.')
-      expect(inputOf(refused, 'email')).toBe(email)
+      expect(pageText(refused)).toContain('Too many attempts. Try again in 15 minutes.')
+      expect(inputValue(refused, 'email')).toBe(email)
       expect(refused.headers['set-cookie']).toBeUndefined()
     }
     expect((await enter(visitor, bo)).status).toBe(303)
@@ -180,7 +188,7 @@ describe('with a wrong password', () => {
   })
 
   test('is counted over all processes of an installation', async () => {
-    const other = await serve({ DATA_DIR: served.dataDirectory, PROXY_HOPS: '1' })
+    const other = await startDashboardService({ DATA_DIR: served.dataDirectory, PROXY_HOPS: '1' })
     try {
       const ada = await signIn(served)
       const from = { 'X-Forwarded-For': '10.0.0.0' }
@@ -206,7 +214,7 @@ describe('with a wrong password', () => {
   })
 
   test('is not got around by what an address that is no proxy says of itself', async () => {
-    const direct = await serve()
+    const direct = await startDashboardService()
     try {
       const ada = await signIn(direct)
       const statuses: number[] = []

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import bundled from '../../generated/execution.v1/document.json' with { type: 'json' }
 import { optionBounds } from '../../src/surfaces/dashboard/workflows/options.ts'
-import { errorOf, inputOf, textOf } from '../support/dashboard.ts'
+import { fieldError, inputValue, pageText } from '../support/dashboard.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { newSender, runsOf, type StoredRun, secretsOf, send, sendJson } from './queueing.ts'
 
@@ -24,7 +24,7 @@ describe('a workflow', () => {
     const person = await newSender(service)
     const list = await person.visitor.get('/workflows')
     expect(list.text).toContain('href="/workflows/single"')
-    const text = textOf(await person.visitor.get('/workflows/single'))
+    const text = pageText(await person.visitor.get('/workflows/single'))
     expect(text).toContain('Hold alone')
     expect(text).toContain('Version 1.0.0')
     expect(text).toContain('1m for each attempt')
@@ -63,10 +63,10 @@ describe('the form', () => {
     expect(new Set((await Promise.all(queued)).map(({ status }) => status))).toEqual(new Set([303]))
     const refused = await send(person, 'greet', greeting, later)
     expect(refused.status).toBe(429)
-    expect(textOf(refused)).toContain(
+    expect(pageText(refused)).toContain(
       'Nothing was queued: this account has 20 queued runs, and may have no more. Send this again when some of them have started, or cancel some.',
     )
-    expect(inputOf(refused, 'variable-name')).toBe('Ada')
+    expect(inputValue(refused, 'variable-name')).toBe('Ada')
     expect(await runsOf(person)).toHaveLength(queuedRunsMax)
   })
 
@@ -108,31 +108,33 @@ describe('the form', () => {
     const given = { name, times: '4', warmth: 'much', style: '', address: '{"city": 1', token: 'hunter2' }
     const unread = await send(person, 'greet', given)
     expect(unread.status).toBe(400)
-    expect(errorOf(unread, 'variable-warmth')).toBe('Put in a number.')
-    expect(errorOf(unread, 'variable-address')).toMatch(/^This is not JSON/)
+    expect(fieldError(unread, 'variable-warmth')).toBe('Put in a number.')
+    expect(fieldError(unread, 'variable-address')).toMatch(/^This is not JSON/)
     const misfit = await send(person, 'greet', { ...given, warmth: '0', address: '{"city": 1, "zip": 2}' })
     expect(misfit.status).toBe(400)
-    expect(errorOf(misfit, 'variable-name')).toBe('Must NOT have more than 40 characters.')
-    expect(errorOf(misfit, 'variable-times')).toBe('Must be <= 3.')
-    expect(errorOf(misfit, 'variable-warmth')).toBe('Must be > 0.')
-    expect(errorOf(misfit, 'variable-style')).toBeUndefined()
-    expect(errorOf(misfit, 'variable-address')).toBe(
+    expect(fieldError(misfit, 'variable-name')).toBe('Must NOT have more than 40 characters.')
+    expect(fieldError(misfit, 'variable-times')).toBe('Must be <= 3.')
+    expect(fieldError(misfit, 'variable-warmth')).toBe('Must be > 0.')
+    expect(fieldError(misfit, 'variable-style')).toBeUndefined()
+    expect(fieldError(misfit, 'variable-address')).toBe(
       '/address/zip is not a member that the schema names. /address/city must be string.',
     )
-    expect(errorOf(misfit, 'variable-token')).toMatch(/^Must NOT have fewer than 8 characters\. Put secrets in again/)
+    expect(fieldError(misfit, 'variable-token')).toMatch(
+      /^Must NOT have fewer than 8 characters\. Put secrets in again/,
+    )
     for (const answer of [unread, misfit]) {
-      expect(inputOf(answer, 'variable-name')).toBe(name)
-      expect(inputOf(answer, 'variable-times')).toBe('4')
+      expect(inputValue(answer, 'variable-name')).toBe(name)
+      expect(inputValue(answer, 'variable-times')).toBe('4')
       expect(answer.text).not.toContain('hunter2')
       expect(answer.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
-      expect(textOf(answer)).toContain('Nothing was queued.')
+      expect(pageText(answer)).toContain('Nothing was queued.')
     }
     expect(await runsOf(person)).toEqual([])
   })
 
   test('that is sent twice queues one run, also at the same moment', async () => {
     const person = await newSender(service)
-    const form = { key: inputOf(await person.visitor.get('/workflows/greet'), 'key') ?? '', 'variable-name': 'Ada' }
+    const form = { key: inputValue(await person.visitor.get('/workflows/greet'), 'key') ?? '', 'variable-name': 'Ada' }
     const answers = await Promise.all([1, 2, 3].map(() => person.visitor.post('/workflows/greet', form)))
     const [run, ...others] = await runsOf(person)
     expect(others).toEqual([])
@@ -141,7 +143,7 @@ describe('the form', () => {
 
   test('that is changed after it was sent has to be sent again to queue another run', async () => {
     const person = await newSender(service)
-    const key = inputOf(await person.visitor.get('/workflows/greet'), 'key') ?? ''
+    const key = inputValue(await person.visitor.get('/workflows/greet'), 'key') ?? ''
     await person.visitor.post('/workflows/greet', { key, 'variable-name': 'Ada' })
     const changed = await person.visitor.post('/workflows/greet', {
       key,
@@ -149,11 +151,11 @@ describe('the form', () => {
       'variable-token': secret,
     })
     expect(changed.status).toBe(409)
-    expect(textOf(changed)).toContain('This form has queued a run already')
-    expect(inputOf(changed, 'variable-name')).toBe('Grace')
+    expect(pageText(changed)).toContain('This form has queued a run already')
+    expect(inputValue(changed, 'variable-name')).toBe('Grace')
     expect(changed.text).not.toContain(secret)
     expect(await runsOf(person)).toHaveLength(1)
-    const newKey = inputOf(changed, 'key') ?? ''
+    const newKey = inputValue(changed, 'key') ?? ''
     expect(newKey).not.toBe(key)
     expect((await person.visitor.post('/workflows/greet', { key: newKey, 'variable-name': 'Grace' })).status).toBe(303)
     expect((await runsOf(person)).map(({ variables }) => variables.name)).toEqual(['Ada', 'Grace'])
@@ -180,11 +182,11 @@ describe('the form', () => {
       priority: '11',
     })
     expect(wrong.status).toBe(400)
-    expect(errorOf(wrong, 'delaySeconds')).toBe('Put in a whole number from 0 to 31536000.')
-    expect(errorOf(wrong, 'expiresInSeconds')).toBe('Put in a whole number from 1 to 31536000.')
-    expect(errorOf(wrong, 'priority')).toBe('Put in a whole number from -10 to 10.')
+    expect(fieldError(wrong, 'delaySeconds')).toBe('Put in a whole number from 0 to 31536000.')
+    expect(fieldError(wrong, 'expiresInSeconds')).toBe('Put in a whole number from 1 to 31536000.')
+    expect(fieldError(wrong, 'priority')).toBe('Put in a whole number from -10 to 10.')
     const late = await send(person, 'greet', greeting, { delaySeconds: '60', expiresInSeconds: '60' })
-    expect(errorOf(late, 'expiresInSeconds')).toBe('Choose a longer time than the one before it starts.')
+    expect(fieldError(late, 'expiresInSeconds')).toBe('Choose a longer time than the one before it starts.')
     expect(await runsOf(person)).toHaveLength(1)
   })
 })

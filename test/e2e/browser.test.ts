@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest'
 import { violations } from '../support/accessibility.ts'
-import { type Browser, complaints, startBrowser } from '../support/browser.ts'
-import { gone } from '../support/processes.ts'
+import { type Browser, browserErrors, startBrowser } from '../support/browser.ts'
+import { waitForProcessEnd } from '../support/processes.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
 const pages: Record<string, string> = {
@@ -54,7 +54,7 @@ test('a page that is well has no violations and no complaints, under a strict po
   const page = await open(test, '/')
   expect(await page.getByRole('heading').innerText()).toBe('Good')
   expect(await violations(page)).toEqual([])
-  expect(await complaints(page)).toEqual([])
+  expect(await browserErrors(page)).toEqual([])
 })
 
 test('what keeps people from using a page is told with the rule, the element and what is wrong', async (test) => {
@@ -69,12 +69,12 @@ test('what keeps people from using a page is told with the rule, the element and
 test('what a policy refuses is refused, and is a complaint', async (test) => {
   const page = await open(test, '/refused')
   expect(await page.title()).toBe('A page')
-  expect(await complaints(page)).toEqual([expect.stringContaining('Executing inline script violates')])
+  expect(await browserErrors(page)).toEqual([expect.stringContaining('Executing inline script violates')])
 })
 
 test('warnings, errors that nothing caught and files that are missing are complaints', async (test) => {
   const page = await open(test, '/broken')
-  const heard = await complaints(page)
+  const heard = await browserErrors(page)
   expect(heard.toSorted()).toEqual([
     expect.stringMatching(/^console error: .*404.*missing\.js/),
     `console warning: Take care. (${baseUrl}/broken.js:1)`,
@@ -114,7 +114,7 @@ test('without JavaScript a page is seen as it was served', async (test) => {
   const page = await browser.newPage(test, { baseUrl, javaScriptEnabled: false })
   await page.goto('/broken')
   expect(await page.getByRole('heading').innerText()).toBe('Broken')
-  expect(await complaints(page)).toEqual([])
+  expect(await browserErrors(page)).toEqual([])
   await expect(violations(page)).rejects.toThrow('axe-core waits with timers')
 })
 
@@ -133,5 +133,5 @@ test('no process of the browser outlives the one that started it, which was kill
   const [processes] = (await once(child, 'message')) as [{ type: string; id: number }[]]
   expect(processes.map(({ type }) => type)).toEqual(expect.arrayContaining(['browser', 'renderer']))
   child.kill('SIGKILL')
-  await Promise.all(processes.map(({ id }) => gone(id)))
+  await Promise.all(processes.map(({ id }) => waitForProcessEnd(id)))
 })

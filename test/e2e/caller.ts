@@ -10,9 +10,9 @@ import {
   type Run,
   unwrap,
 } from '../../src/client/index.ts'
-import { command, type Installation, newInstallation, type ServiceProcess } from '../support/installation.ts'
+import { type Installation, newInstallation, runCommand, type ServiceProcess } from '../support/installation.ts'
 import { type TestAccount, until } from '../support/service.ts'
-import type { Environment } from '../support/storage.ts'
+import type { Environment } from '../support/service-storage.ts'
 
 export function clientOf(
   { executionUrl }: Pick<ServiceProcess, 'executionUrl'>,
@@ -79,7 +79,7 @@ export function fileIn({ dataDirectory }: Installation) {
 
 /** What the service says when it does not start, which must be one sentence. */
 export async function refusedStart(settings: Environment): Promise<string> {
-  const { code, stdout, stderr } = await command(['start'], settings)
+  const { code, stdout, stderr } = await runCommand(['start'], settings)
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   const [sentence = '', ...more] = stderr.split('\n')
   expect(more).toEqual([''])

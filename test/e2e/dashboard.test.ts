@@ -4,16 +4,16 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { found } from '../support/canaries.ts'
+import { findCanaries } from '../support/canaries.ts'
 import { createKey, type Dashboard, owner, signIn, startDashboard } from '../support/dashboard-browser.ts'
 import { until } from '../support/service.ts'
-import { patience } from '../support/timeouts.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 let dashboard: Dashboard
 
 beforeAll(async () => {
   dashboard = await startDashboard({ LOG_LEVEL: 'trace' })
-  await dashboard.haveOwner()
+  await dashboard.createOwner()
 })
 
 afterAll(() => dashboard.stop())
@@ -76,7 +76,7 @@ test("a key's value is found nowhere after its page", async (context) => {
   expect(await shows()).toBe(false)
   // What cannot be shown again is an error page, which arrives after the call has failed.
   const arrives = async (go: () => Promise<unknown>) => {
-    const arrived = page.waitForEvent('framenavigated', patience)
+    const arrived = page.waitForEvent('framenavigated', waitLimits)
     await Promise.all([arrived, go().catch(() => {})])
   }
   await arrives(() => page.goBack())
@@ -95,7 +95,7 @@ test("a key's value is found nowhere after its page", async (context) => {
     ['the log', service.output()],
     ['the metrics', metrics],
   ]
-  expect(found([...(await installation.contents()), ...places], [key])).toEqual([])
+  expect(findCanaries([...(await installation.contents()), ...places], [key])).toEqual([])
 })
 
 test('a form that is sent again makes no second key, and shows no value', async (context) => {

@@ -63,8 +63,8 @@ test('runs through in plain text, also without a browser, and leaves a data dire
 
 test('stays up for the printed commands, each of which answers as it did in the demo, and ends at Ctrl-C', async () => {
   const demo = await startDemo([])
-  await demo.says('build-manifest \\\n')
-  await demo.says('\'{"variableData":{"directory"')
+  await demo.waitForOutput('build-manifest \\\n')
+  await demo.waitForOutput('\'{"variableData":{"directory"')
   const commands = commandsIn(demo.output())
   const answers = await Promise.all(commands.map(perform))
   expect(answers.map(({ status }) => status)).toEqual([200, 202, 200, 200, 200, 201, 200, 200, 401, 202])

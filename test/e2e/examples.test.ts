@@ -23,9 +23,9 @@ import { Encryption } from '../../src/storage/encryption.ts'
 import { FixedKeys, keyBytes } from '../../src/storage/encryption-keys.ts'
 import { createWorker } from '../../src/worker/create-worker.ts'
 import type { Worker } from '../../src/worker/worker.ts'
-import { newStorage } from '../support/storage.ts'
-import { retention } from '../support/store.ts'
-import { patience } from '../support/timeouts.ts'
+import { retention } from '../support/domain.ts'
+import { newStorage } from '../support/service-storage.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 const workflowsDirectory = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
 const workflows = await describeWorkflows(workflowsDirectory)
@@ -77,7 +77,7 @@ async function newAccount({ store, encryption, directory }: Place) {
     return queued.run
   }
   const follow = (run: Run): AsyncGenerator<RunEvent | null> =>
-    feed.events(run.id, 0, 15, AbortSignal.timeout(patience.timeout))
+    feed.events(run.id, 0, 15, AbortSignal.timeout(waitLimits.timeout))
   const finished = async (run: Run) => {
     const events: RunEvent[] = []
     for await (const event of follow(run)) if (event) events.push(event)

@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { complaints } from '../support/browser.ts'
-import { becomeOwner, createKey, type Dashboard, startDashboard } from '../support/dashboard-browser.ts'
+import { browserErrors } from '../support/browser.ts'
+import { acceptWelcomeLink, createKey, type Dashboard, startDashboard } from '../support/dashboard-browser.ts'
 
 let dashboard: Dashboard
 
@@ -16,7 +16,7 @@ afterAll(() => dashboard.stop())
 
 test('the first link leads to an owner, a key, and a run that is seen to finish live', async (context) => {
   const page = await dashboard.open(context)
-  await becomeOwner(page, dashboard.welcomeUrl)
+  await acceptWelcomeLink(page, dashboard.welcomeUrl)
   const key = await createKey(page, 'nightly import')
   expect(key).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
   // The command that stands there is one that the service takes.
@@ -40,7 +40,7 @@ test('the first link leads to an owner, a key, and a run that is seen to finish 
   await page.locator('.badge', { hasText: 'succeeded' }).first().waitFor()
   expect(await page.evaluate(() => 'isSamePage' in globalThis)).toBe(true)
   expect(await page.getByRole('main').innerText()).toContain('Released')
-  expect(await complaints(page)).toEqual([])
+  expect(await browserErrors(page)).toEqual([])
 
   expect((await page.goto(dashboard.welcomeUrl))?.status()).toBe(410)
   await page.getByRole('heading', { name: 'This link has ended' }).waitFor()

@@ -129,7 +129,7 @@ describe('an operator', () => {
       }
     }
     const deleteKey = async () => {
-      const deleted = await installation.command('keys', 'delete', id, '--account', account.id)
+      const deleted = await installation.runCommand('keys', 'delete', id, '--account', account.id)
       expect(deleted).toMatchObject({ code: 0, stdout: 'Deleted. Requests with this key are refused from now on.\n' })
       const refused = await other.getRun({ params: { path: { runId: run.id } } })
       expect(refused.error).toMatchObject({ status: 401, title: 'Unauthorized' })
@@ -142,17 +142,19 @@ describe('an operator', () => {
   })
 
   test('prints a key as all of standard output, for scripts, and what people should know beside it', async () => {
-    const { id } = JSON.parse((await installation.command('accounts', 'create', '--name', 'Script', '--json')).stdout)
-    const { stdout, stderr } = await installation.command('keys', 'create', '--name', 'ci', '--account', id)
+    const { id } = JSON.parse(
+      (await installation.runCommand('accounts', 'create', '--name', 'Script', '--json')).stdout,
+    )
+    const { stdout, stderr } = await installation.runCommand('keys', 'create', '--name', 'ci', '--account', id)
     expect((await clientOf(service, stdout.trim()).listRuns()).response.status).toBe(200)
     expect(stderr).toContain('This is the API key "ci". Copy it now')
   })
 
   test('limits keys to scopes in an account that has them, and in no other', async () => {
-    const created = await installation.command('accounts', 'create', '--name', 'With scopes', '--scopes', '--json')
+    const created = await installation.runCommand('accounts', 'create', '--name', 'With scopes', '--scopes', '--json')
     const { id } = JSON.parse(created.stdout)
     const key = async (...args: string[]) =>
-      installation.command('keys', 'create', '--name', 'k', '--account', id, '--json', ...args)
+      installation.runCommand('keys', 'create', '--name', 'k', '--account', id, '--json', ...args)
     const { value, scopes } = JSON.parse((await key('--scopes', 'runs:read,workflows:read')).stdout)
     expect(scopes).toEqual(['runs:read', 'workflows:read'])
     const client = clientOf(service, value)
@@ -169,7 +171,7 @@ describe('an operator', () => {
     })
     const { id: without } = await installation.createAccount({ scopesEnabled: false })
     const args = ['keys', 'create', '--name', 'k', '--account', without, '--scopes', 'runs:read']
-    expect(await installation.command(...args)).toMatchObject({
+    expect(await installation.runCommand(...args)).toMatchObject({
       code: 1,
       stdout: '',
       stderr: 'Scopes are not enabled for this account. Create the key without scopes.\n',
@@ -177,18 +179,18 @@ describe('an operator', () => {
   })
 
   test('creates five keys and not a sixth, however many commands try at once, and one more after a deletion', async () => {
-    const created = await installation.command('accounts', 'create', '--name', 'Full', '--json')
+    const created = await installation.runCommand('accounts', 'create', '--name', 'Full', '--json')
     const { id } = JSON.parse(created.stdout)
-    const create = () => installation.command('keys', 'create', '--name', 'k', '--account', id, '--json')
+    const create = () => installation.runCommand('keys', 'create', '--name', 'k', '--account', id, '--json')
     const results = await Promise.all(Array.from({ length: 6 }, create))
     const made = results.filter(({ code }) => code === 0)
     const refused = results.filter(({ code }) => code === 1)
     expect(made).toHaveLength(5)
     const sentence = 'This user has 5 API keys, which is the limit. Delete one first.\n'
     expect(refused.map(({ stderr }) => stderr)).toEqual([sentence])
-    const listed = await installation.command('keys', 'list', '--account', id, '--json')
+    const listed = await installation.runCommand('keys', 'list', '--account', id, '--json')
     expect(JSON.parse(listed.stdout)).toHaveLength(5)
-    await installation.command('keys', 'delete', JSON.parse(made[0]?.stdout ?? '').id, '--account', id)
+    await installation.runCommand('keys', 'delete', JSON.parse(made[0]?.stdout ?? '').id, '--account', id)
     expect((await create()).code).toBe(0)
   })
 

@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { removeDirectory, settingsOf, temporaryDirectory } from '../support/service.ts'
-import { newStorage } from '../support/storage.ts'
+import { removeDirectory, serviceSettings, temporaryDirectory } from '../support/service.ts'
+import { newStorage } from '../support/service-storage.ts'
 import { refusedStart } from './caller.ts'
 
 describe.concurrent('the service', () => {
@@ -40,7 +40,7 @@ describe.concurrent('the service', () => {
 
 async function refusedWith(changes: Record<string, string>): Promise<string> {
   const { settings, remove } = await newStorage()
-  const sentence = await refusedStart({ ...settingsOf(settings), ...changes })
+  const sentence = await refusedStart({ ...serviceSettings(settings), ...changes })
   await remove()
   return sentence
 }

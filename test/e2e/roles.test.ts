@@ -1,7 +1,7 @@
 /** Processes that each do some of the work, on one store: together they are the service. */
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, type TestContext, test } from 'vitest'
-import { command } from '../support/installation.ts'
+import { runCommand } from '../support/installation.ts'
 import { until } from '../support/service.ts'
 import { clientOf, ownInstallation, queue, untilStatus } from './caller.ts'
 
@@ -79,7 +79,7 @@ describe.concurrent('--only', () => {
   test('a worker whose management port is in use ends with one sentence', async (context) => {
     const { settings } = await ownInstallation(context)
     const MANAGEMENT_PORT = await takenPort(context)
-    const { code, stderr } = await command(['start', '--only', 'worker'], { ...settings, MANAGEMENT_PORT })
+    const { code, stderr } = await runCommand(['start', '--only', 'worker'], { ...settings, MANAGEMENT_PORT })
     expect(code).toBe(1)
     expect(stderr).toBe(
       `127.0.0.1:${MANAGEMENT_PORT} is in use by another program: set MANAGEMENT_PORT to another port, or HOST to another address.\n`,
@@ -87,7 +87,7 @@ describe.concurrent('--only', () => {
   })
 
   test('refuses a role that does not exist in one sentence that names those that do', async () => {
-    const { code, stderr } = await command(['start', '--only', 'execution,cron'], {})
+    const { code, stderr } = await runCommand(['start', '--only', 'execution,cron'], {})
     expect(code).toBe(1)
     expect(stderr).toBe('Unknown role "cron" in --only. The roles are execution, browser-context, dashboard, worker.\n')
   })

@@ -1,7 +1,7 @@
 /** Traces as a collector gets them from a service and its worker, from the request to the steps of a workflow. */
 import { expect, test } from 'vitest'
 import { type CollectedSpan, startCollector } from '../support/collector.ts'
-import { secret, startTwoSteps } from '../support/two-steps.ts'
+import { secret, startTwoStepService } from '../support/two-step-service.ts'
 
 const caller = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
 const traceparent = `00-${caller.traceId}-${caller.spanId}-01`
@@ -20,7 +20,7 @@ const route = '/v1/execution/queue-remote/{workflowId}'
 
 test("a run is one trace below its caller's span: the request, the attempts, their steps", async (context) => {
   const collector = await startCollector(context)
-  const { service, key, run } = await startTwoSteps(context, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
+  const { service, key, run } = await startTwoStepService(context, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
   const answer = await run({ traceparent })
   expect(answer).toMatchObject({ status: 200, run: { status: 'succeeded' } })
   await fetch(`${service.dashboardUrl}/links/a-token-that-nobody-may-read?next=neither-this`)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createBrowserContextClient, unwrap } from '../../src/client/index.ts'
 import { callerOf, clientOf, ownInstallation, queue, read } from '../e2e/caller.ts'
-import { emptyDirectory, restored } from '../support/restored.ts'
+import { emptyDirectory, restoreInstallation } from '../support/restore-installation.ts'
 import { until } from '../support/service.ts'
 
 const state = { cookies: [], origins: [{ origin: 'https://shop.example', localStorage: [{ name: 'a', value: 'b' }] }] }
@@ -27,8 +27,8 @@ test('a backup beside a service under load has every run that was acknowledged b
   await until('runs are queued', () => acknowledged.length > 300)
   const before = [...acknowledged]
   const file = join(emptyDirectory(context), 'backup.db')
-  expect(await own.command('backup', file)).toMatchObject({ code: 0, stderr: '' })
-  const inUse = await own.command('restore', file, '--replace')
+  expect(await own.runCommand('backup', file)).toMatchObject({ code: 0, stderr: '' })
+  const inUse = await own.runCommand('restore', file, '--replace')
   expect([inUse.code, inUse.stderr]).toEqual([1, expect.stringContaining('service.db is in use: stop the service')])
   const during = acknowledged.length - before.length
   calling = false
@@ -36,7 +36,7 @@ test('a backup beside a service under load has every run that was acknowledged b
   expect(during).toBeGreaterThan(10)
   await service.stop()
 
-  const again = await restored(context, file)
+  const again = await restoreInstallation(context, file)
   const second = await again.start()
   const late = clientOf(second, account.key)
   for (const id of before) expect(await read(late, { id })).toMatchObject({ id })

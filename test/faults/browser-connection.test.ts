@@ -5,19 +5,19 @@ import type { BrowserEndpoint, BrowserHost } from '../../src/worker/browser/brow
 import { type OpenBrowser, openBrowser } from '../../src/worker/browser/connection.ts'
 import { checkIsolation } from '../../src/worker/browser/isolation.ts'
 import { RunBrowser } from '../../src/worker/run-browser.ts'
-import { contextCount, openHost, startSpeaker } from '../support/browser-host.ts'
+import { contextCount, openBrowserHost, startReportingProcess } from '../support/browser-host.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
-import { patience } from '../support/timeouts.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 const directory = temporaryDirectory()
 const ends: (() => unknown)[] = []
 let host: BrowserHost
 let endpoint: BrowserEndpoint
-let log: Awaited<ReturnType<typeof openHost>>['log']
+let log: Awaited<ReturnType<typeof openBrowserHost>>['log']
 
 beforeAll(async () => {
   vi.stubEnv('TMPDIR', directory)
-  const opened = await openHost({ onTestFinished: (end) => void ends.push(end as () => unknown) })
+  const opened = await openBrowserHost({ onTestFinished: (end) => void ends.push(end as () => unknown) })
   host = opened.host
   log = opened.log
   endpoint = await host.acquire()
@@ -101,7 +101,11 @@ test.for([
 
 test('nothing is open in the process when the browser is closed, and nothing is left in the browser', async (test) => {
   const contexts = await contextCount(endpoint.url)
-  const { word } = await startSpeaker(test, new URL('../browser/closing-process.ts', import.meta.url), endpoint.url)
+  const { word } = await startReportingProcess(
+    test,
+    new URL('../browser/closing-process.ts', import.meta.url),
+    endpoint.url,
+  )
   const [before, ...after] = JSON.parse(word)
   expect(after).toEqual([before, before])
   expect(await contextCount(endpoint.url)).toBe(contexts)
@@ -111,15 +115,19 @@ test('a process that was killed leaves no context in the browser, and others go 
   const own = await open(test)
   const page = await visit(own)
   const contexts = await contextCount(endpoint.url)
-  const { child } = await startSpeaker(test, new URL('../browser/executor-process.ts', import.meta.url), endpoint.url)
+  const { child } = await startReportingProcess(
+    test,
+    new URL('../browser/executor-process.ts', import.meta.url),
+    endpoint.url,
+  )
   expect(await contextCount(endpoint.url)).toBe(contexts + 1)
   child.kill('SIGKILL')
-  await vi.waitUntil(async () => (await contextCount(endpoint.url)) === contexts, patience)
+  await vi.waitUntil(async () => (await contextCount(endpoint.url)) === contexts, waitLimits)
   expect(await page.innerText('p')).toBe('Shop')
 })
 
 test('a context of a browser that ends is closed at once, and another cannot be opened there', async () => {
-  const other = await openHost({ onTestFinished })
+  const other = await openBrowserHost({ onTestFinished })
   const elsewhere = await other.host.acquire()
   const opened = await openBrowser(elsewhere, undefined)
   await other.host.close()
@@ -146,7 +154,7 @@ test.for([
     const context = await browser.open()
     await (await visit({ context })).evaluate(script)
     context.storageState({ indexedDB: true }).catch(() => {})
-    await vi.waitUntil(() => log.length - before >= errors.length, patience)
+    await vi.waitUntil(() => log.length - before >= errors.length, waitLimits)
     const unreadable = expect.stringMatching('^it was not read within 0.3 s: a page may be in a loop, or ')
     expect(await browser.end(true)).toEqual({ unreadable })
     expect(await other.innerText('p')).toBe('Shop')

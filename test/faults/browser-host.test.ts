@@ -17,15 +17,15 @@ import { makeTemporaryDirectory } from '../../src/worker/browser/temporary-direc
 import {
   browserProgram,
   contextCount,
-  hostProcessOf,
+  findBrowserProcesses,
+  findHostProcess,
   inspect,
-  openHost,
-  processesOf,
-  startSpeaker,
+  openBrowserHost,
+  startReportingProcess,
 } from '../support/browser-host.ts'
-import { gone } from '../support/processes.ts'
-import { newPlace } from '../support/store.ts'
-import { patience } from '../support/timeouts.ts'
+import { newPlace } from '../support/domain.ts'
+import { waitForProcessEnd } from '../support/processes.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 /** From now on the files of browsers are made in a folder of the test's own. */
 async function ownTemporaryDirectory(test: TestContext): Promise<string> {
@@ -37,43 +37,43 @@ async function ownTemporaryDirectory(test: TestContext): Promise<string> {
 
 test('all who need the browser at the same time share one, which ends with its files when it is idle', async (test) => {
   const temporary = await ownTemporaryDirectory(test)
-  const { host, log } = await openHost(test, { idleMilliseconds: 50 })
+  const { host, log } = await openBrowserHost(test, { idleMilliseconds: 50 })
   expect(host.describe()).toBe(undefined)
   const [first, second, third] = await Promise.all([host.acquire(), host.acquire(), host.acquire()])
   expect(second).toEqual(first)
   expect(third).toEqual(first)
   expect(log.filter(({ msg }) => msg === 'browser started')).toHaveLength(1)
   expect(host.describe()).toMatchObject({ from: 'BROWSER_PATH', version: expect.stringMatching(/^Chromium \d/) })
-  const processes = await processesOf(first.url)
+  const processes = await findBrowserProcesses(first.url)
   host.release()
   host.release()
   expect(await host.acquire()).toEqual(first)
   host.release()
   host.release()
-  await Promise.all(processes.map(gone))
-  await vi.waitUntil(() => readdirSync(temporary).every((name) => !name.includes('-browser-')), patience)
+  await Promise.all(processes.map(waitForProcessEnd))
+  await vi.waitUntil(() => readdirSync(temporary).every((name) => !name.includes('-browser-')), waitLimits)
   expect(host.describe()).toBe(undefined)
   // Nobody was failed by it.
   expect(log.filter(({ level }) => level >= 50)).toEqual([])
 })
 
 test('a browser that was killed is there again for the next, and so is one whose process was', async (test) => {
-  const { host } = await openHost(test)
+  const { host } = await openBrowserHost(test)
   const first = await host.acquire()
-  const [browser = 0] = await processesOf(first.url)
+  const [browser = 0] = await findBrowserProcesses(first.url)
   process.kill(browser, 'SIGKILL')
   // At once: the death has not been heard of yet.
   const second = await host.acquire()
   expect(second).not.toEqual(first)
-  const [another = 0] = await processesOf(second.url)
-  process.kill(hostProcessOf(), 'SIGKILL')
+  const [another = 0] = await findBrowserProcesses(second.url)
+  process.kill(findHostProcess(), 'SIGKILL')
   const third = await host.acquire()
   expect(await contextCount(third.url)).toBe(0)
-  await gone(another)
+  await waitForProcessEnd(another)
 })
 
 test('the address of a browser cannot be guessed, and is open to this machine alone', async (test) => {
-  const { host } = await openHost(test)
+  const { host } = await openBrowserHost(test)
   const { url } = await host.acquire()
   expect(url).toMatch(/^ws:\/\/127\.0\.0\.1:\d+\/[0-9a-f]{64}$/)
   await expect(inspect(new URL('/', url).href, async () => 'open')).rejects.toThrow()
@@ -85,9 +85,9 @@ test('neither the browser nor its process has the secrets of the service in its 
   }
   test.onTestFinished(() => void vi.unstubAllEnvs())
   const file = join(await newPlace(test), 'environment')
-  const { host } = await openHost(test, { path: await browserProgram(test, `env >> ${file}`) })
+  const { host } = await openBrowserHost(test, { path: await browserProgram(test, `env >> ${file}`) })
   await host.acquire()
-  for (const each of [file, `/proc/${hostProcessOf()}/environ`]) {
+  for (const each of [file, `/proc/${findHostProcess()}/environ`]) {
     const environment = readFileSync(each, 'utf8')
     expect(environment).toContain('PATH=')
     expect(environment).not.toContain('canary')
@@ -108,31 +108,31 @@ test('what looks like a directory of a browser and leads elsewhere is not follow
 async function startWorker(test: TestContext) {
   const temporary = await ownTemporaryDirectory(test)
   const module = new URL('../browser/worker-process.ts', import.meta.url)
-  const { child, pid, word: url } = await startSpeaker(test, module, await browserProgram(test))
-  const host = hostProcessOf(pid)
+  const { child, pid, word: url } = await startReportingProcess(test, module, await browserProgram(test))
+  const host = findHostProcess(pid)
   const files = () => readdirSync(temporary).filter((name) => name.startsWith('execution-service-browser-'))
   expect(files()).toHaveLength(1)
-  return { child, host, processes: [host, ...(await processesOf(url))], temporary, files }
+  return { child, host, processes: [host, ...(await findBrowserProcesses(url))], temporary, files }
 }
 
 test('a worker that was killed leaves no process of its browser, and no file', async (test) => {
   const { child, processes, files } = await startWorker(test)
   expect(processes.length).toBeGreaterThan(1)
   child.kill('SIGKILL')
-  await Promise.all(processes.map(gone))
+  await Promise.all(processes.map(waitForProcessEnd))
   expect(files()).toEqual([])
 })
 
 test('a browser whose files cannot be removed is followed by the next all the same', async (test) => {
   const directory = join(await ownTemporaryDirectory(test), 'loop')
   mkdirSync(directory)
-  const { host } = await openHost(test)
+  const { host } = await openBrowserHost(test)
   vi.stubEnv('TMPDIR', directory)
   await host.acquire()
   vi.unstubAllEnvs()
   renameSync(directory, `${directory} before`)
   symlinkSync(directory, directory)
-  process.kill(hostProcessOf(), 'SIGKILL')
+  process.kill(findHostProcess(), 'SIGKILL')
   await host.acquire()
 })
 
@@ -148,16 +148,16 @@ test('what a worker leaves that was killed together with the process of its brow
   process.kill(host, 'SIGSTOP')
   child.kill('SIGKILL')
   process.kill(host, 'SIGKILL')
-  await Promise.all(processes.map(gone))
+  await Promise.all(processes.map(waitForProcessEnd))
   const left = files()
   expect(left).toHaveLength(1)
   for (const name of left) utimesSync(join(temporary, name), 0, 0)
-  const living = await openHost(test)
+  const living = await openBrowserHost(test)
   await living.host.acquire()
   expect(files()).toHaveLength(1)
   expect(files()).not.toEqual(left)
   for (const name of files()) utimesSync(join(temporary, name), 0, 0)
-  const other = await openHost(test)
+  const other = await openBrowserHost(test)
   await other.host.acquire()
   // The lock shows that it is in use, however old it is.
   expect(files()).toHaveLength(2)

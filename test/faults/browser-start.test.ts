@@ -3,15 +3,15 @@ import { existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { BrowserMissing } from '../../src/worker/browser/browser-host.ts'
-import { browserProgram, openHost, processesOf } from '../support/browser-host.ts'
-import { newPlace } from '../support/store.ts'
-import { patience } from '../support/timeouts.ts'
+import { browserProgram, findBrowserProcesses, openBrowserHost } from '../support/browser-host.ts'
+import { newPlace } from '../support/domain.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 const isStart = 'test "$1" = --version ||'
 
 test('a browser that is missing is told with a sentence to each who needs it, and looked for again', async (test) => {
   const path = join(await newPlace(test), 'browser')
-  const { host } = await openHost(test, { path })
+  const { host } = await openBrowserHost(test, { path })
   const taken = await Promise.allSettled([host.acquire(), host.acquire()])
   const reason = new BrowserMissing(
     `BROWSER_PATH is "${path}", which does not run (ENOENT): set it to the executable of a Chrome or Chromium.`,
@@ -23,7 +23,7 @@ test('a browser that is missing is told with a sentence to each who needs it, an
 
 test('a browser that does not start says why, and is tried again at once only the first time', async (test) => {
   const path = await browserProgram(test, `${isStart} { echo "no more colours" >&2; exit 3; }`)
-  const { host, log } = await openHost(test, { path })
+  const { host, log } = await openBrowserHost(test, { path })
   await expect(host.acquire()).rejects.toThrow(/^The browser did not start: .*\nno more colours$/)
   await expect(host.acquire()).rejects.toThrow('no more colours')
   await expect(host.acquire()).rejects.toThrow('no more colours')
@@ -31,7 +31,7 @@ test('a browser that does not start says why, and is tried again at once only th
   const waiting = host.acquire()
   waiting.catch(() => {})
   const waits = () => log.flatMap(({ milliseconds }) => milliseconds ?? [])
-  await vi.waitUntil(() => waits().length === 2, patience)
+  await vi.waitUntil(() => waits().length === 2, waitLimits)
   expect(waits()).toEqual([400, 800])
   await host.close()
   await expect(waiting).rejects.toThrow('The worker is stopping: it starts no browser any more.')
@@ -48,10 +48,10 @@ test.for([
     test.onTestFinished(() => void vi.restoreAllMocks())
     const refusal = `case "$*" in *--no-sandbox*) ;; *) echo '${complaint}' >&2; exit 1;; esac`
     const path = await browserProgram(test, `${isStart} ${refusal}`)
-    const { host, log } = await openHost(test, { path })
+    const { host, log } = await openBrowserHost(test, { path })
     const { url } = await host.acquire()
     expect(host.describe()).toMatchObject({ sandboxed: false })
-    const [browser = 0] = await processesOf(url)
+    const [browser = 0] = await findBrowserProcesses(url)
     process.kill(browser, 'SIGKILL')
     await host.acquire()
     // Once: the second start does not try again.
@@ -63,13 +63,13 @@ test.for([
 
 test('a browser that takes its time is not waited for when the worker stops', async (test) => {
   const file = join(await newPlace(test), 'started')
-  const { host } = await openHost(test, {
+  const { host } = await openBrowserHost(test, {
     // As Chromium does, it ends with the pipe by which it is told what to do.
     path: await browserProgram(test, `${isStart} { touch ${file}; exec cat <&3 >/dev/null; }`),
   })
   const taken = host.acquire()
   taken.catch(() => {})
-  await vi.waitUntil(() => existsSync(file), patience)
+  await vi.waitUntil(() => existsSync(file), waitLimits)
   await host.close()
   await expect(taken).rejects.toThrow('The worker is stopping: it starts no browser any more.')
   await expect(host.acquire()).rejects.toThrow('The worker is stopping: it starts no browser any more.')

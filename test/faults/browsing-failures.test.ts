@@ -1,18 +1,18 @@
 /** What becomes of runs with a browser when something dies on the way, or is not there. */
 import { existsSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
-import { openBrowsing, processesBelow } from '../support/browsing.ts'
-import { stateWith } from '../support/contexts.ts'
-import { gone } from '../support/processes.ts'
-import { queueRun } from '../support/store.ts'
-import { patience } from '../support/timeouts.ts'
-import { finished, started, startWorker, startWorkerProcess } from '../support/worker.ts'
+import { createState } from '../support/browser-contexts.ts'
+import { findDescendants, openBrowsing } from '../support/browsing.ts'
+import { queueRun } from '../support/domain.ts'
+import { waitForProcessEnd } from '../support/processes.ts'
+import { waitLimits } from '../support/timeouts.ts'
+import { startWorker, startWorkerProcess, waitForRun, waitForStart } from '../support/worker.ts'
 
 const apiKey = { apiKeyId: 'a key' }
 
 /** The browser's own processes below the worker, its first one first. */
 function browsersBelow(pid: number): number[] {
-  const browsers = processesBelow(pid).filter(({ command }) => /remote-debugging/.test(command))
+  const browsers = findDescendants(pid).filter(({ command }) => /remote-debugging/.test(command))
   const isFirst = (command: string) => !/--type=/.test(command)
   return browsers.toSorted((a, b) => Number(isFirst(b.command)) - Number(isFirst(a.command))).map((each) => each.pid)
 }
@@ -24,7 +24,7 @@ describe.concurrent('a run with a browser', () => {
       const site = await openBrowsing(test)
       const { domain, accountId } = site
       const contextId = await site.createContext()
-      await domain.contextVersions.replace(accountId, contextId, stateWith('before'), apiKey)
+      await domain.contextVersions.replace(accountId, contextId, createState('before'), apiKey)
       const worker = await startWorkerProcess(test, domain)
       const pid = worker.pid ?? 0
 
@@ -32,32 +32,32 @@ describe.concurrent('a run with a browser', () => {
       const run = await site.visit({ contextId, value: 'lost', how: 'holding', until, persist: 'always' })
       await held
       const [browser = 0] = browsersBelow(pid)
-      const host = processesBelow(pid).find(({ command }) => command.includes('host-process.ts'))?.pid ?? 0
+      const host = findDescendants(pid).find(({ command }) => command.includes('host-process.ts'))?.pid ?? 0
       process.kill(browser, 'SIGKILL')
-      await gone(host)
+      await waitForProcessEnd(host)
       writeFileSync(until, '')
-      const ended = await finished(domain, run)
+      const ended = await waitForRun(domain, run)
       const message = expect.stringMatching(/^The browser ended while the run used it: /)
       expect(ended).toMatchObject({ status: 'failed', error: { name: 'BrowserEnded', message } })
-      expect(await site.stored(contextId)).toBe(stateWith('before'))
+      expect(await site.stored(contextId)).toBe(createState('before'))
 
       const heldAgain = site.site.held()
       const options = { contextId, value: 'lost too', how: 'holding', persist: 'always' } as const
       const second = await site.visit({ ...options, until: site.file('never there') })
       const { closed } = await heldAgain
       expect(await site.context(contextId)).toMatchObject({ status: 'inUse', heldByRunId: second.id })
-      const processes = processesBelow(pid).map((each) => each.pid)
+      const processes = findDescendants(pid).map((each) => each.pid)
       expect(browsersBelow(pid)).not.toContain(browser)
       worker.kill('SIGKILL')
       await closed
-      await Promise.all(processes.map(gone))
+      await Promise.all(processes.map(waitForProcessEnd))
       // Whoever else works finds out that the lease has run out.
       await vi.waitUntil(async () => {
-        await domain.upkeep.once()
+        await domain.maintenance.once()
         return (await site.context(contextId))?.heldByRunId === null
-      }, patience)
+      }, waitLimits)
       expect(await site.context(contextId)).toMatchObject({ status: 'ready', version: 1 })
-      expect(await site.stored(contextId)).toBe(stateWith('before'))
+      expect(await site.stored(contextId)).toBe(createState('before'))
       const again = { status: 'queued', reason: 'workerLost', waitingFor: 'worker' }
       expect(await domain.runs.get(accountId, second.id)).toMatchObject(again)
     },
@@ -67,18 +67,18 @@ describe.concurrent('a run with a browser', () => {
     const site = await openBrowsing(test)
     await startWorker(test, site.domain, { browser: { path: '/no/such/browser', cdpUrl: undefined } })
     const contextId = await site.createContext()
-    const ended = await finished(site.domain, await site.visit({ contextId, persist: 'always' }))
+    const ended = await waitForRun(site.domain, await site.visit({ contextId, persist: 'always' }))
     const sentence =
       'BROWSER_PATH is "/no/such/browser", which does not run (ENOENT): set it to the executable of a Chrome or Chromium.'
     expect(ended).toMatchObject({ status: 'failed', error: { name: 'BrowserUnavailable', message: sentence } })
     expect(await site.context(contextId)).toMatchObject({ status: 'empty', heldByRunId: null })
     const idle = await site.visit({ contextId, how: 'idle' })
     const other = await queueRun(site.domain, site.principal, { workflowId: 'talk' })
-    for (const run of [idle, other]) expect(await finished(site.domain, run)).toMatchObject({ status: 'succeeded' })
+    for (const run of [idle, other]) expect(await waitForRun(site.domain, run)).toMatchObject({ status: 'succeeded' })
     // And what does not say that it uses one is not given any.
     const forgetful = await queueRun(site.domain, site.principal, { workflowId: 'forgetful' })
     const message = 'This workflow uses no browser: set `browser: true` in its definition to get one.'
-    expect(await finished(site.domain, forgetful)).toMatchObject({ status: 'failed', error: { message } })
+    expect(await waitForRun(site.domain, forgetful)).toMatchObject({ status: 'failed', error: { message } })
   })
 
   test('fails with a sentence when what is stored of its context does not open, or was deleted', async (test) => {
@@ -89,14 +89,14 @@ describe.concurrent('a run with a browser', () => {
       await site.createContext(),
       await site.createContext(),
     ]
-    for (const id of [swapped, other]) await contextVersions.replace(site.accountId, id, stateWith(id), apiKey)
+    for (const id of [swapped, other]) await contextVersions.replace(site.accountId, id, createState(id), apiKey)
     const swap = `UPDATE browser_context_versions SET state = (
       SELECT state FROM browser_context_versions WHERE browser_context_id = ?) WHERE browser_context_id = ?`
     await store.write((tx) => tx.all(swap, [other, swapped]))
     const runs = [await site.visit({ contextId: swapped }), await site.visit({ contextId: deleted })]
     await browserContexts.delete(site.accountId, deleted)
     await startWorker(test, site.domain, { browser: { path: '/not/needed', cdpUrl: undefined } })
-    const [first, second] = await Promise.all(runs.map((run) => finished(site.domain, run)))
+    const [first, second] = await Promise.all(runs.map((run) => waitForRun(site.domain, run)))
     const doesNotOpen = "The run's browser context cannot be decrypted: replace or restore it."
     expect(first).toMatchObject({ status: 'failed', error: { name: 'BrowserUnavailable', message: doesNotOpen } })
     const wasDeleted = 'The browser context of this run was deleted.'
@@ -107,14 +107,14 @@ describe.concurrent('a run with a browser', () => {
     const site = await openBrowsing(test)
     const value = 'canary-of-the-run-before'
     const contextId = await site.createContext()
-    await site.domain.contextVersions.replace(site.accountId, contextId, stateWith(value, '127.0.0.1'), apiKey)
+    await site.domain.contextVersions.replace(site.accountId, contextId, createState(value, '127.0.0.1'), apiKey)
     // Its browser takes a moment to start, as both have asked for it by then.
     await startWorker(test, site.domain, { slots: 1, memoryMegabytesMax: 256 })
     const careless = await site.visit({ contextId, how: 'carelessly', persist: 'never' })
     const next = await site.visit({ until: site.file('until'), started: site.file('started') })
-    await started(site.file('started'))
+    await waitForStart(site.file('started'))
     writeFileSync(site.file('until'), '')
-    const [before, after] = await Promise.all([careless, next].map((run) => finished(site.domain, run)))
+    const [before, after] = await Promise.all([careless, next].map((run) => waitForRun(site.domain, run)))
     const pid = (before?.output as { pid: number } | undefined)?.pid
     const nothing = { cookies: '', local: '', database: '', session: '' }
     expect(after).toMatchObject({ status: 'succeeded', output: { pid, before: nothing } })

@@ -2,11 +2,11 @@
 import { writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { PersistContext } from '../../src/domain/runs/run.ts'
+import { createState } from '../support/browser-contexts.ts'
 import { openBrowsing } from '../support/browsing.ts'
-import { filesIn, found } from '../support/canaries.ts'
-import { stateWith } from '../support/contexts.ts'
-import type { Test } from '../support/store.ts'
-import { finished, history, started, startWorker } from '../support/worker.ts'
+import { findCanaries, readFiles } from '../support/canaries.ts'
+import type { Test } from '../support/domain.ts'
+import { describeEvents, startWorker, waitForRun, waitForStart } from '../support/worker.ts'
 
 /** What is done when the file's tests have ended. */
 const endings: Parameters<Test['onTestFinished']>[0][] = []
@@ -68,7 +68,7 @@ describe.concurrent('a run with a browser', () => {
   ])('that %s keeps what persistContext says', async ([end, how, status, kept, not]) => {
     const seen = [...kept, ...not].map(async (persist) => {
       const [contextId, value] = [await site.createContext(), canary(persist)]
-      await site.domain.contextVersions.replace(site.accountId, contextId, stateWith('before'), apiKey)
+      await site.domain.contextVersions.replace(site.accountId, contextId, createState('before'), apiKey)
       const [startedAt, until] = [site.file(`started ${value}`), site.file('never there')]
       const run = await site.visit({
         ...{ contextId, value, persist, how },
@@ -76,10 +76,10 @@ describe.concurrent('a run with a browser', () => {
         ...(end === 'is out of time' && { workflowId: 'browse-briefly' }),
       })
       if (end === 'is cancelled') {
-        await started(startedAt)
+        await waitForStart(startedAt)
         await site.domain.runs.cancel(site.accountId, run.id)
       }
-      expect(await finished(site.domain, run)).toMatchObject({ status })
+      expect(await waitForRun(site.domain, run)).toMatchObject({ status })
       const context = await site.context(contextId)
       expect(context).toMatchObject({ status: 'ready', heldByRunId: null })
       const isKept = context?.version === 2
@@ -110,37 +110,37 @@ describe.concurrent('a run with a browser', () => {
 
   test('leaves the version before untouched when its process ends, and no page of it open', async () => {
     const contextId = await site.createContext()
-    await site.domain.contextVersions.replace(site.accountId, contextId, stateWith('before'), apiKey)
+    await site.domain.contextVersions.replace(site.accountId, contextId, createState('before'), apiKey)
     const [until, held] = [site.file('until exit'), site.site.held()]
     const run = await site.visit({ contextId, value: canary('lost'), how: 'exiting', until, persist: 'always' })
     const { closed } = await held
     expect(await site.context(contextId)).toMatchObject({ status: 'inUse', heldByRunId: run.id })
     writeFileSync(until, '')
-    expect(await finished(site.domain, run)).toMatchObject({ status: 'failed', reason: 'workflowExited' })
+    expect(await waitForRun(site.domain, run)).toMatchObject({ status: 'failed', reason: 'workflowExited' })
     await closed
     expect(await site.context(contextId)).toMatchObject({ status: 'ready', version: 1, heldByRunId: null })
-    expect(await site.stored(contextId)).toBe(stateWith('before'))
+    expect(await site.stored(contextId)).toBe(createState('before'))
   })
 
   test('ends as it would when its context is deleted meanwhile, and says that nothing was kept', async () => {
     const contextId = await site.createContext()
     const [startedAt, until] = [site.file('started deleted'), site.file('until deleted')]
     const run = await site.visit({ contextId, value: canary('deleted'), started: startedAt, until })
-    await started(startedAt)
+    await waitForStart(startedAt)
     const waiting = await site.visit({ contextId, how: 'idle' })
     expect(waiting.waitingFor).toBe('browserContext')
     expect(await site.domain.browserContexts.delete(site.accountId, contextId)).toBe(true)
     writeFileSync(until, '')
-    expect(await finished(site.domain, run)).toMatchObject({ status: 'succeeded', error: null })
-    const lines = await history(site.domain, run)
+    expect(await waitForRun(site.domain, run)).toMatchObject({ status: 'succeeded', error: null })
+    const lines = await describeEvents(site.domain, run)
     expect(lines).toContain('warn: The browser context was deleted during the run: its changes were not saved.')
     // What has waited for it goes on.
-    expect(await finished(site.domain, waiting)).toMatchObject({ status: 'succeeded' })
+    expect(await waitForRun(site.domain, waiting)).toMatchObject({ status: 'succeeded' })
   })
 
   test('fails when what it is to keep is too large, and says so where it fails anyway', async () => {
     const contextId = await site.createContext()
-    const large = await finished(site.domain, await site.visit({ contextId, how: 'hoarding' }))
+    const large = await waitForRun(site.domain, await site.visit({ contextId, how: 'hoarding' }))
     const message = expect.stringMatching(
       /^The browser holds \d{7} bytes of cookies and storage; at most 5242880 can be saved\.$/,
     )
@@ -152,24 +152,24 @@ describe.concurrent('a run with a browser', () => {
   test('shows no cookie of its context in what is told of it', async () => {
     const contextId = await site.createContext()
     const [kept, set] = [canary('kept'), canary('set')]
-    await site.domain.contextVersions.replace(site.accountId, contextId, stateWith(kept, '127.0.0.1'), apiKey)
+    await site.domain.contextVersions.replace(site.accountId, contextId, createState(kept, '127.0.0.1'), apiKey)
     // The one that it sets itself is known at its end, and masked in what it ends with.
     for (const [value, masked] of [
       [undefined, kept],
       [set, set],
     ] as const) {
       const run = await site.visit({ contextId, how: 'telling', persist: 'always', ...(value && { value }) })
-      const ended = await finished(site.domain, run)
+      const ended = await waitForRun(site.domain, run)
       expect(ended).toMatchObject({
         status: 'failed',
         error: { message: expect.stringMatching(/^The site says \*{8}(,\*{8})?\.$/) },
       })
       const told =
         value === undefined
-          ? [JSON.stringify(ended), ...(await history(site.domain, run))]
+          ? [JSON.stringify(ended), ...(await describeEvents(site.domain, run))]
           : [JSON.stringify(ended.error)]
       expect(
-        found(
+        findCanaries(
           told.map((line) => [line, line]),
           [masked],
         ),
@@ -187,7 +187,7 @@ describe.concurrent('a run with a browser', () => {
         site.visited({ contextId: id, value, until, started: site.file(`${name} ${value}`) }),
       )
       // Each looks around when all have left something.
-      await Promise.all(contexts.map(({ value }) => started(site.file(`${name} ${value}`))))
+      await Promise.all(contexts.map(({ value }) => waitForStart(site.file(`${name} ${value}`))))
       writeFileSync(until, '')
       const seen = await Promise.all(runs)
       expect(seen.map(({ before }) => before)).toEqual(contexts.map(({ value }) => expected(value)))
@@ -200,7 +200,7 @@ describe.concurrent('a run with a browser', () => {
     for (const [index, { id }] of contexts.entries()) {
       const others = contexts.filter((_, other) => other !== index).map(({ value }) => value)
       const stored = await site.stored(id)
-      expect(found([['stored', stored]], others)).toEqual([])
+      expect(findCanaries([['stored', stored]], others)).toEqual([])
     }
   })
 })
@@ -220,8 +220,8 @@ test('what browsers held stands in no file of the data directory and no line of 
   })
   await site.domain.store.write((tx) => tx.all('SELECT 1', []))
   const rows = await site.domain.store.read.all<object>('SELECT * FROM run_events', [])
-  expect(found([['events', JSON.stringify(rows)]], told)).toEqual([])
-  expect(found([['log', workerLog.join('\n')]], canaries)).toEqual([])
+  expect(findCanaries([['events', JSON.stringify(rows)]], told)).toEqual([])
+  expect(findCanaries([['log', workerLog.join('\n')]], canaries)).toEqual([])
   expect(workerLog.join('\n')).toContain('browser started')
-  expect(filesIn(place).length).toBeGreaterThan(0)
+  expect(readFiles(place).length).toBeGreaterThan(0)
 })

@@ -2,11 +2,11 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { expectNothingLeft, processesOf, startDemo, temporaryDirectory } from '../support/demo.ts'
+import { expectNothingLeft, findDemoProcesses, startDemo, temporaryDirectory } from '../support/demo.ts'
 
 test('leaves nothing behind when it is stopped on the way', async () => {
   const demo = await startDemo([])
-  await demo.says('running, attempt 1')
+  await demo.waitForOutput('running, attempt 1')
   demo.child.kill('SIGTERM')
   expect(await demo.exitCode, demo.output()).toBe(1)
   await expectNothingLeft(demo)
@@ -14,11 +14,11 @@ test('leaves nothing behind when it is stopped on the way', async () => {
 
 test('takes its service with it when it is killed, and the browser of its runs', async () => {
   const demo = await startDemo([], { SHUTDOWN_SECONDS: '1' })
-  await demo.says('The next run')
-  expect((await processesOf(demo)).join()).toContain('chrom')
+  await demo.waitForOutput('The next run')
+  expect((await findDemoProcesses(demo)).join()).toContain('chrom')
   demo.child.kill('SIGKILL')
   await demo.exitCode
-  await expect.poll(() => processesOf(demo)).toEqual([])
+  await expect.poll(() => findDemoProcesses(demo)).toEqual([])
 })
 
 test('says which workflows it lacks', async () => {
@@ -42,7 +42,7 @@ test('gives the reason that the service gave for not starting', async () => {
 test('says so when the service dies on the way', async () => {
   const DATA_DIR = await temporaryDirectory()
   const demo = await startDemo(['--once'], { DATA_DIR })
-  await demo.says('running, attempt 1')
+  await demo.waitForOutput('running, attempt 1')
   const log = (await readFile(join(DATA_DIR, 'service.log'), 'utf8')).trim().split('\n')
   const { pid } = log.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'service ready')
   process.kill(pid, 'SIGKILL')

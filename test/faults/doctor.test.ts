@@ -6,13 +6,13 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, type TestContext, test } from 'vitest'
-import { filesIn } from '../support/canaries.ts'
+import { readFiles } from '../support/canaries.ts'
+import { newPlace } from '../support/domain.ts'
 import { freePort } from '../support/free-port.ts'
-import { command, newInstallation } from '../support/installation.ts'
+import { newInstallation, runCommand } from '../support/installation.ts'
 import { startStoreProcess } from '../support/processes.ts'
-import { type Environment, settingsOf } from '../support/service.ts'
-import { newPlace } from '../support/store.ts'
-import { sqlite } from '../support/stores.ts'
+import { type Environment, serviceSettings } from '../support/service.ts'
+import { sqlite } from '../support/store-kinds.ts'
 import { moduleText, writeModules } from '../support/worker.ts'
 
 const noBrowser = { BROWSER_PATH: '/nowhere/chromium' }
@@ -25,7 +25,7 @@ interface Report {
 
 /** What `doctor --json` says, by the names of the checks. */
 async function examined(settings: Environment) {
-  const { code, stdout, stderr } = await command(['doctor', '--json'], settings)
+  const { code, stdout, stderr } = await runCommand(['doctor', '--json'], settings)
   const report: Report = JSON.parse(stdout)
   const checks = Object.fromEntries(report.checks.map((check) => [check.name, check]))
   return { code, stderr, report, checks }
@@ -45,7 +45,7 @@ test('finds nothing wrong with a service that runs, its browser included, and pr
   const installation = await newInstallation({ ...(await freePorts()), ...modules, ...browserSettings() })
   onTestFinished(installation.remove)
   const service = await installation.start()
-  const { code, stdout } = await installation.command('doctor')
+  const { code, stdout } = await installation.runCommand('doctor')
   expect(stdout).not.toMatch(/^fail/m)
   expect(code).toBe(0)
   const lines = stdout.trimEnd().split('\n')
@@ -76,7 +76,7 @@ test('says what the first start would make, and makes nothing of it', async (tes
   const directory = join(place, 'not', 'yet')
   const WORKFLOWS_DIR = await writeModules(test, { 'a.mjs': moduleText('a') })
   const { code, stderr, report, checks } = await examined({
-    ...settingsOf({ DATA_DIR: directory }),
+    ...serviceSettings({ DATA_DIR: directory }),
     WORKFLOWS_DIR,
     ...noBrowser,
   })
@@ -108,7 +108,7 @@ test.for(['start', 'writeAndDie'])(
     await ended
     const before = contents(place)
     expect(before.has(join(place, 'service.db-wal'))).toBe(last === 'writeAndDie')
-    const { checks } = await examined({ ...settingsOf({ DATA_DIR: place }), ...noBrowser })
+    const { checks } = await examined({ ...serviceSettings({ DATA_DIR: place }), ...noBrowser })
     expect(checks.store?.status).toBe('ok')
     expect(contents(place)).toEqual(before)
   },
@@ -116,13 +116,13 @@ test.for(['start', 'writeAndDie'])(
 
 /** Every file, but for the memory that processes share: every reader marks there what it reads. */
 function contents(place: string): Map<string, string> {
-  const files = filesIn(place).map(([path, bytes]) => [path, bytes.toString('base64')] as const)
+  const files = readFiles(place).map(([path, bytes]) => [path, bytes.toString('base64')] as const)
   return new Map(files.filter(([path]) => !path.endsWith('-shm')))
 }
 
 test('goes on after every failure, says what to do about each, and tells nothing secret', async (test) => {
   const settings = await everythingWrong(test)
-  const { code, stdout, stderr } = await command(['doctor'], settings.environment)
+  const { code, stdout, stderr } = await runCommand(['doctor'], settings.environment)
   expect([code, stderr]).toEqual([1, ''])
   const failed = stdout.split('\n').filter((line) => line.startsWith('fail'))
   expect(failed.map((line) => line.slice(6, 26).trim())).toEqual([
@@ -150,7 +150,7 @@ async function everythingWrong(test: TestContext): Promise<{ environment: Enviro
   onTestFinished(() => void other.close())
   const secrets = [randomBytes(31).toString('base64'), randomBytes(12).toString('hex')]
   const environment = {
-    ...settingsOf({ DATA_DIR: place }),
+    ...serviceSettings({ DATA_DIR: place }),
     LOG_LEVEL: 'loud',
     EXECUTION_PORT: '3001x',
     MANAGEMENT_PORT: String((other.address() as AddressInfo).port),

@@ -1,15 +1,15 @@
 /** Every page of a full account, for everybody: in light and wide, in dark and narrower than a phone. */
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { faultsOf } from '../support/accessibility.ts'
-import { becomeOwner, startDashboard } from '../support/dashboard-browser.ts'
-import { fill } from '../support/dashboard-pages.ts'
+import { findAccessibilityViolations } from '../support/accessibility.ts'
+import { acceptWelcomeLink, startDashboard } from '../support/dashboard-browser.ts'
+import { populateDashboard } from '../support/dashboard-pages.ts'
 
 test('pages of an account with keys, members and runs have no fault', async (context) => {
   const WORKFLOWS_DIR = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
   const dashboard = await startDashboard({ WORKFLOWS_DIR })
   context.onTestFinished(() => dashboard.stop())
   const page = await dashboard.open(context)
-  await becomeOwner(page, dashboard.welcomeUrl)
-  expect(await faultsOf(page, await fill(dashboard, page))).toEqual([])
+  await acceptWelcomeLink(page, dashboard.welcomeUrl)
+  expect(await findAccessibilityViolations(page, await populateDashboard(dashboard, page))).toEqual([])
 })

@@ -3,9 +3,14 @@ import { chromium } from 'playwright-core'
 import { expect, test, vi } from 'vitest'
 import { openBrowser } from '../../src/worker/browser/connection.ts'
 import { checkIsolation } from '../../src/worker/browser/isolation.ts'
-import { hostProcessesOf, openHost, startRemoteBrowser, startSpeaker } from '../support/browser-host.ts'
-import { gone } from '../support/processes.ts'
-import { patience } from '../support/timeouts.ts'
+import {
+  findHostProcesses,
+  openBrowserHost,
+  startRemoteBrowser,
+  startReportingProcess,
+} from '../support/browser-host.ts'
+import { waitForProcessEnd } from '../support/processes.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 test('runs share a browser elsewhere, see nothing of each other or of its owner, and leave it as it was', async (test) => {
   const remote = await startRemoteBrowser(test)
@@ -16,12 +21,12 @@ test('runs share a browser elsewhere, see nothing of each other or of its owner,
   const session = await owner.newBrowserCDPSession()
   const contexts = async () => (await session.send('Target.getBrowserContexts')).browserContextIds.length
   const became = (count: number) => {
-    return vi.waitUntil(async () => (await contexts()) === count, patience)
+    return vi.waitUntil(async () => (await contexts()) === count, waitLimits)
   }
 
   // One worker is told the address of the page that names the browser, the other the browser's own.
-  const { host } = await openHost(test, { cdpUrl: remote.httpUrl })
-  const other = await openHost(test, { cdpUrl: remote.webSocketUrl })
+  const { host } = await openBrowserHost(test, { cdpUrl: remote.httpUrl })
+  const other = await openBrowserHost(test, { cdpUrl: remote.webSocketUrl })
   const [endpoint, another] = await Promise.all([host.acquire(), other.host.acquire()])
   expect(host.describe()).toMatchObject({ from: 'BROWSER_CDP_URL', version: expect.stringMatching(/^\d+\./) })
   let opened = 0
@@ -33,11 +38,15 @@ test('runs share a browser elsewhere, see nothing of each other or of its owner,
   const mine = await openBrowser(another, undefined)
   expect(await mine.context.cookies('https://isolation.test/')).toEqual([])
 
-  const { child } = await startSpeaker(test, new URL('../browser/executor-process.ts', import.meta.url), endpoint.url)
+  const { child } = await startReportingProcess(
+    test,
+    new URL('../browser/executor-process.ts', import.meta.url),
+    endpoint.url,
+  )
   expect(await contexts()).toBe(2)
   child.kill('SIGKILL')
   await became(1)
-  for (const pid of hostProcessesOf(process.pid)) process.kill(pid, 'SIGKILL')
+  for (const pid of findHostProcesses(process.pid)) process.kill(pid, 'SIGKILL')
   await became(0)
   await host.acquire()
   await host.close()
@@ -48,10 +57,10 @@ test('runs share a browser elsewhere, see nothing of each other or of its owner,
 
 test('where no browser answers, a sentence says so', async (test) => {
   const remote = await startRemoteBrowser(test)
-  const { host } = await openHost(test, { cdpUrl: remote.httpUrl })
+  const { host } = await openBrowserHost(test, { cdpUrl: remote.httpUrl })
   await host.acquire()
   remote.child.kill('SIGKILL')
-  await gone(remote.child.pid ?? 0)
+  await waitForProcessEnd(remote.child.pid ?? 0)
   await expect(host.acquire()).rejects.toThrow(
     'No browser answers at BROWSER_CDP_URL (ECONNREFUSED): start it there, or set another address.',
   )
@@ -62,7 +71,7 @@ test.for([
   // A port that is never asked.
   ['http://127.0.0.1:1/?token=canary', 'it could not be asked'],
 ])('why no browser answers at %s is told without a word of the address', async ([cdpUrl = '', reason], test) => {
-  const { host, log } = await openHost(test, { cdpUrl })
+  const { host, log } = await openBrowserHost(test, { cdpUrl })
   await expect(host.acquire()).rejects.toThrow(
     `No browser answers at BROWSER_CDP_URL (${reason}): start it there, or set another address.`,
   )

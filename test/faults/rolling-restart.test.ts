@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { clientOf, ownInstallation, queue, untilStatus } from '../e2e/caller.ts'
 import { type Front, startFront } from '../support/front.ts'
 import { until } from '../support/service.ts'
-import { inPostgres } from '../support/storage.ts'
+import { usesPostgres } from '../support/service-storage.ts'
 import { record } from './figures.ts'
 
 const callersCount = 12
@@ -30,7 +30,7 @@ test('a rolling restart under load resets no connection, refuses no request, and
   const { acknowledged, problems } = await load.stop()
   record({
     promise: 'P4',
-    store: inPostgres ? 'PostgreSQL' : 'embedded',
+    store: usesPostgres ? 'PostgreSQL' : 'embedded',
     fault: `rolling restart of ${services.length} services under load`,
     figures: { acknowledged: acknowledged.length, refused: problems.length },
     remark: `${front.failures.length} connections reset`,

@@ -12,7 +12,7 @@ import { deriveKey, FixedKeys, keyBytes } from '../../src/storage/encryption-key
 import { createKeyFile, KeyFile, keyFilePath } from '../../src/storage/key-file.ts'
 import { callerOf, clientOf, ownInstallation, queue, untilStatus } from '../e2e/caller.ts'
 import { signIn, Visitor } from '../support/dashboard.ts'
-import { command, type Installation } from '../support/installation.ts'
+import { type Installation, runCommand } from '../support/installation.ts'
 import { main, until } from '../support/service.ts'
 
 const linesOf = ({ dataDirectory }: Installation) =>
@@ -87,7 +87,10 @@ describe.concurrent('rotate-encryption-key', () => {
     }
     const callers = [call(), call()]
     await until('runs are queued', () => queued.length > 50)
-    const rotations = await Promise.all([own.command('rotate-encryption-key'), own.command('rotate-encryption-key')])
+    const rotations = await Promise.all([
+      own.runCommand('rotate-encryption-key'),
+      own.runCommand('rotate-encryption-key'),
+    ])
     rotating = false
     await Promise.all(callers)
     for (const { code, stdout, stderr } of rotations) {
@@ -145,7 +148,7 @@ describe.concurrent('rotate-encryption-key', () => {
       expect(keysInUse(database)).toContain(idOf(oldest))
       expectOpened(secretsIn(database), new Encryption(new KeyFile(path)))
     }
-    const { code, stdout } = await own.command('rotate-encryption-key')
+    const { code, stdout } = await own.runCommand('rotate-encryption-key')
     // The value that tells the right key is one of them.
     expect([code, stdout.match(/^Re-encrypted .* values/m)?.[0]]).toEqual([0, 'Re-encrypted 1501 values'])
     expect(keysInUse(database)).toEqual([idOf(linesOf(own)[0])])
@@ -159,7 +162,7 @@ describe.concurrent('rotate-encryption-key', () => {
     const after = { ENCRYPTION_KEY: newer.toString('base64'), ENCRYPTION_KEY_PREVIOUS: before.ENCRYPTION_KEY }
     const own = await ownInstallation(context)
     const rotate = (changes: Record<string, string>) =>
-      command(['rotate-encryption-key'], { ...own.settings, ...changes })
+      runCommand(['rotate-encryption-key'], { ...own.settings, ...changes })
     const nothing = await rotate(before)
     expect(nothing).toMatchObject({ code: 0, stderr: '' })
     expect(nothing.stdout).toMatch(

@@ -2,13 +2,13 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { startCollector } from '../support/collector.ts'
+import { newPlace } from '../support/domain.ts'
 import { until } from '../support/service.ts'
-import { newPlace } from '../support/store.ts'
-import { startTwoSteps } from '../support/two-steps.ts'
+import { startTwoStepService } from '../support/two-step-service.ts'
 
 test('each process logs one warning when the collector rejects its spans, and runs succeed', async (context) => {
   const collector = await startCollector(context, 400)
-  const { service, run } = await startTwoSteps(context, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
+  const { service, run } = await startTwoStepService(context, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
   const warnings = () => service.log.filter(({ msg }) => msg.includes('OTEL_EXPORTER_OTLP_ENDPOINT'))
   await until('each process has exported twice', async () => {
     expect(await run()).toMatchObject({ status: 200, run: { status: 'succeeded' } })
@@ -27,11 +27,11 @@ test('without a collector no process loads the OpenTelemetry SDK', async (contex
     LOADED_MODULES: `${loaded}/${name}`,
   })
   const collector = await startCollector(context)
-  const off = await startTwoSteps(context, watched('off'))
+  const off = await startTwoStepService(context, watched('off'))
   expect(await off.run()).toMatchObject({ run: { status: 'succeeded' } })
   expect(existsSync(`${loaded}/off`)).toBe(false)
   // The counterpart: with a collector, both processes load it.
-  await startTwoSteps(context, { ...watched('on'), OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
+  await startTwoStepService(context, { ...watched('on'), OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
   const processes = readFileSync(`${loaded}/on`, 'utf8').matchAll(/^(\d+) /gm)
   expect(new Set([...processes].map(([, pid]) => pid)).size).toBe(2)
 })

@@ -1,6 +1,6 @@
 /** What whoever has the machine does for users: the first link, the way into further accounts, and a way back in. */
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { inputOf, password, textOf, Visitor } from '../support/dashboard.ts'
+import { inputValue, pageText, password, Visitor } from '../support/dashboard.ts'
 import { type Installation, newInstallation } from '../support/installation.ts'
 
 async function install(changes: Record<string, string> = {}): Promise<Installation> {
@@ -10,7 +10,7 @@ async function install(changes: Record<string, string> = {}): Promise<Installati
 }
 
 /** What the command has printed as JSON. */
-async function printed({ command }: Installation, ...args: string[]) {
+async function printed({ runCommand: command }: Installation, ...args: string[]) {
   const { code, stdout, stderr } = await command(...args, '--json')
   expect([code, stderr]).toEqual([0, ''])
   return JSON.parse(stdout)
@@ -36,7 +36,7 @@ describe('npm start', () => {
     const visitor = new Visitor(second.dashboardUrl)
     expect((await visitor.get(old)).status).toBe(410)
     expect((await visitor.post(young, ada)).status).toBe(303)
-    expect(inputOf(await visitor.get('/profile'), 'email')).toBe(ada.email)
+    expect(inputValue(await visitor.get('/profile'), 'email')).toBe(ada.email)
     await second.stop()
     const third = await installation.start('service ready')
     expect(linksIn(third.output())).toEqual([])
@@ -48,7 +48,7 @@ describe('npm start', () => {
 describe('accounts create', () => {
   test('prints a link that makes whoever opens it the owner of that account', async () => {
     const installation = await install({ DASHBOARD_URL: 'https://runs.example.com' })
-    const { code, stdout } = await installation.command('accounts', 'create', '--name', 'Second')
+    const { code, stdout } = await installation.runCommand('accounts', 'create', '--name', 'Second')
     expect([code, linksIn(stdout).length]).toEqual([0, 1])
     expect(stdout).toContain('  https://runs.example.com/links/')
     const third = await printed(installation, 'accounts', 'create', '--name', 'Third')
@@ -66,9 +66,9 @@ describe('users', () => {
     const installation = await install()
     const { id } = await printed(installation, 'accounts', 'create', '--name', 'Only')
     const other = await printed(installation, 'accounts', 'create', '--name', 'Other')
-    const list = await installation.command('users', 'list', '--account', id)
+    const list = await installation.runCommand('users', 'list', '--account', id)
     expect(list.stdout).toMatch(/^id +name +email +role +lastSignedInAt\n[0-9a-f-]{36} +Owner +- +owner +-\n$/)
-    const said = await installation.command('users', 'list')
+    const said = await installation.runCommand('users', 'list')
     expect(said).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('There are several accounts') })
     const [user] = await printed(installation, 'users', 'list', '--account', other.id)
     expect(Object.keys(user)).toEqual(['id', 'name', 'email', 'role', 'lastSignedInAt'])
@@ -78,7 +78,7 @@ describe('users', () => {
     const installation = await install()
     const service = await installation.start('service ready')
     await new Visitor(service.dashboardUrl).post(linksIn(service.output())[0] ?? '', ada)
-    const old = await installation.command('users', 'sign-in-link')
+    const old = await installation.runCommand('users', 'sign-in-link')
     expect(old.stdout).toContain('This link signs in "Ada". It works once, within a day.')
     const { user, url } = await printed(installation, 'users', 'sign-in-link', '--email', ' ADA@example.com ')
     expect(user).toMatchObject({ name: 'Ada', email: ada.email, role: 'owner' })
@@ -87,7 +87,7 @@ describe('users', () => {
     expect((await visitor.post(new URL(url).pathname)).status).toBe(303)
     expect((await visitor.post('/profile/password', { password: 'another engine' })).status).toBe(303)
     expect((await visitor.post(new URL(url).pathname)).status).toBe(410)
-    const entries = textOf(await visitor.get('/settings/audit-log'))
+    const entries = pageText(await visitor.get('/settings/audit-log'))
     expect(entries).toContain('command line created a sign-in link Ada')
     expect(await printed(installation, 'users', 'list')).toMatchObject([
       { id: user.id, lastSignedInAt: expect.any(String) },
@@ -102,7 +102,7 @@ describe('users', () => {
     ]
     const [stranger] = await printed(installation, 'users', 'list', '--account', second.id)
     for (const which of ['nobody@example.com', stranger.id, '']) {
-      const refused = await installation.command('users', 'sign-in-link', '--account', first.id, '--email', which)
+      const refused = await installation.runCommand('users', 'sign-in-link', '--account', first.id, '--email', which)
       const words = `This account has no user with the e-mail ${which}. \`users list\` shows its users.\n`
       expect(refused).toEqual({ code: 1, stdout: '', stderr: words })
     }

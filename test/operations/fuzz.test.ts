@@ -1,6 +1,6 @@
 /** Requests that are changed at random, but the same in every run: none is answered otherwise than documented, or by a 5xx. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { numbersFrom } from '../support/random.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { type Answer, expectDocumented, expectProblem, operations } from './document.ts'
 import { type RawRequest, sendRaw } from './http.ts'
@@ -17,7 +17,7 @@ afterAll(() => service.stop())
 type Pick = <Item>(items: readonly Item[]) => Item
 
 function pickFrom(seed: number): Pick {
-  const number = numbersFrom(seed)
+  const number = seededRandom(seed)
   return (items) => items[Math.floor(number() * items.length)] as (typeof items)[number]
 }
 

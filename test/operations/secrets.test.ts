@@ -3,9 +3,9 @@
  * the log, an answer, or a metric, whatever is done with them.
  */
 import { expect, onTestFinished, test } from 'vitest'
-import { found } from '../support/canaries.ts'
+import { findCanaries } from '../support/canaries.ts'
 import { newInstallation, type ServiceProcess } from '../support/installation.ts'
-import type { Storage } from '../support/storage.ts'
+import type { Storage } from '../support/service-storage.ts'
 import { type RawRequest, sendRaw } from './http.ts'
 
 /** Says everything that it can, at every level, and so does its worker. */
@@ -25,7 +25,7 @@ async function everywhere(
 }
 
 test("a key's value is shown when it is created, and nowhere else ever", async () => {
-  const { contents, service, command } = await startTalkativeService()
+  const { contents, service, runCommand: command } = await startTalkativeService()
   const { value, id } = JSON.parse((await command('keys', 'create', '--name', 'canary', '--json')).stdout)
 
   const answers: string[] = []
@@ -74,17 +74,17 @@ test("a key's value is shown when it is created, and nowhere else ever", async (
     }),
   ).toBe(201)
   const printed = [await command('keys', 'list'), await command('keys', 'list', '--json')]
-  expect(found(await everywhere(contents, service), [value])).toEqual([])
+  expect(findCanaries(await everywhere(contents, service), [value])).toEqual([])
   // Its first characters are kept to tell keys apart: the search does find what is there.
-  expect(found(await contents(), [value.slice(0, 8)])).not.toEqual([])
+  expect(findCanaries(await contents(), [value.slice(0, 8)])).not.toEqual([])
 
   printed.push(await command('keys', 'delete', id))
   expect(await execution('GET', '/v1/execution/runs')).toBe(401)
-  expect(found(await everywhere(contents, service), [value])).toEqual([])
+  expect(findCanaries(await everywhere(contents, service), [value])).toEqual([])
   await service.stop()
-  expect(found([...(await contents()), ['the log', service.output()]], [value])).toEqual([])
+  expect(findCanaries([...(await contents()), ['the log', service.output()]], [value])).toEqual([])
   const shown = [...answers, ...printed.map(({ stdout, stderr }) => stdout + stderr)]
-  expect(shown.filter((text) => found([['', text]], [value]).length > 0)).toEqual([])
+  expect(shown.filter((text) => findCanaries([['', text]], [value]).length > 0)).toEqual([])
 })
 
 test('a secret variable is given to its workflow, and is nowhere else ever', async () => {
@@ -126,7 +126,7 @@ test('a secret variable is given to its workflow, and is nowhere else ever', asy
     (await call('PUT', `${queue}?delaySeconds=3600`, betray(false), ['Idempotency-Key', 'once'])).text,
   )
   expect((await call('PUT', `${queue}?delaySeconds=60`, betray(false), ['Idempotency-Key', 'once'])).status).toBe(409)
-  expect(found(await everywhere(contents, service), secrets)).toEqual([])
+  expect(findCanaries(await everywhere(contents, service), secrets)).toEqual([])
   await call('POST', `/v1/execution/runs/${later.id}/cancel`)
 
   expect((await call('PUT', queue, { variableData: { token: [token], fails: other } })).status).toBe(400)
@@ -138,8 +138,8 @@ test('a secret variable is given to its workflow, and is nowhere else ever', asy
   expect((await call('PUT', '/v1/execution/queue-remote/no-such-workflow', betray(true))).status).toBe(404)
   await call('GET', '/v1/execution/runs')
 
-  expect(found(await everywhere(contents, service), secrets)).toEqual([])
+  expect(findCanaries(await everywhere(contents, service), secrets)).toEqual([])
   await service.stop()
-  expect(found([...(await contents()), ['the log', service.output()]], secrets)).toEqual([])
-  expect(answers.filter((text) => found([['', text]], secrets).length > 0)).toEqual([])
+  expect(findCanaries([...(await contents()), ['the log', service.output()]], secrets)).toEqual([])
+  expect(answers.filter((text) => findCanaries([['', text]], secrets).length > 0)).toEqual([])
 })

@@ -1,9 +1,9 @@
 /** Renaming, rotating and using API keys, and the use of deleted ones. */
 import { describe, expect, test, vi } from 'vitest'
 import { AuditLog, operator } from '../../src/domain/audit-log/audit-log.ts'
-import { newAccount, newUser, openDomain, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
-import { patience } from '../support/timeouts.ts'
+import { newAccount, newUser, openDomain, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 async function openKeys(
   test: Test,
@@ -143,14 +143,14 @@ describe.each(stores)('API keys ($name)', (kind) => {
       const lastUsedBy = async () => (await apiKeys.get(accountId, key.id))?.lastUsedBy
       await apiKeys.authenticate(key.value, 'first')
       await vi.advanceTimersByTimeAsync(5000)
-      await vi.waitUntil(async () => (await lastUsedBy()) === 'first', patience)
+      await vi.waitUntil(async () => (await lastUsedBy()) === 'first', waitLimits)
       await apiKeys.authenticate(key.value, 'second')
       const write = vi.spyOn(store, 'write').mockRejectedValueOnce(new Error('The disk is full.'))
       await vi.advanceTimersByTimeAsync(5000)
-      await vi.waitUntil(() => write.mock.calls.length === 1, patience)
+      await vi.waitUntil(() => write.mock.calls.length === 1, waitLimits)
       expect(await lastUsedBy()).toBe('first')
       await vi.advanceTimersByTimeAsync(5000)
-      await vi.waitUntil(async () => (await lastUsedBy()) === 'second', patience)
+      await vi.waitUntil(async () => (await lastUsedBy()) === 'second', waitLimits)
     })
 
     test('the use of a deleted or rotated key is in the audit log once an hour', async (test) => {

@@ -4,8 +4,8 @@ import { ApiKeyError } from '../../src/domain/api-keys/api-key.ts'
 import type { NewApiKey } from '../../src/domain/api-keys/api-keys.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
-import { type Domain, newAccount, newUser, openDomain, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { type Domain, newAccount, newUser, openDomain, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 async function openAccount(test: Test, kind: StoreKind, { scopesEnabled = false, now = Date.now } = {}) {
   const domain = await openDomain(test, { kind, now })

@@ -1,12 +1,12 @@
 /** Files that runs make: kept by name within their limits, for their account and their time alone. */
 import { describe, expect, test, vi } from 'vitest'
 import { ArtifactError, artifactBytesMax } from '../../src/domain/runs/artifacts.ts'
-import { claimOne, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
-import { newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { claimOne, createManualClock, leaseSeconds, noRetry } from '../support/claims.ts'
+import { newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 async function openRunning(test: Test, kind: StoreKind) {
-  const clock = stoppedClock()
+  const clock = createManualClock()
   const domain = await openDomain(test, { kind, now: clock.now })
   const { accountId, principal } = await newAccount(domain)
   const { id: runId } = await queueRun(domain, principal)
@@ -79,7 +79,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     const { clock, domain, claim, keep, read } = await openRunning(test, kind)
     await keep('a.txt', Buffer.from('first'))
     clock.advance(leaseSeconds + 1)
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     const second = await claimOne(domain)
     expect(await keep('a.txt', Buffer.from('late'), claim)).toBe(false)
     expect(Buffer.from((await read('a.txt'))?.content ?? []).toString()).toBe('first')
@@ -97,13 +97,13 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     clock.advance(30 * days - 0.001)
     expect(await read('old-0')).toBeDefined()
     expect(await listed()).toHaveLength(20)
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     const kept = async () => (await domain.store.read.all('SELECT name FROM artifacts', [])).length
     expect(await kept()).toBe(20)
     clock.advance(0.001)
     expect(await read('old-0')).toBeUndefined()
     expect(await listed()).toEqual([])
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect(await kept()).toBe(0)
   })
 
@@ -119,15 +119,15 @@ describe.each(stores)('artifacts ($name)', (kind) => {
         ({ name }) => name,
       )
     // Looks again soon while there is more.
-    expect(await domain.upkeep.once()).toBeLessThan(1000)
+    expect(await domain.maintenance.once()).toBeLessThan(1000)
     expect(await kept()).toEqual(['2', '3', '4'])
-    expect(await other.upkeep.once()).toBeLessThan(1000)
+    expect(await other.maintenance.once()).toBeLessThan(1000)
     expect(await kept()).toEqual(['3', '4'])
     write.mockClear()
-    expect(await domain.upkeep.once()).toBe(1000)
+    expect(await domain.maintenance.once()).toBe(1000)
     expect(write).not.toHaveBeenCalled()
-    expect(await other.upkeep.once()).toBeLessThan(1000)
-    expect(await other.upkeep.once()).toBe(1000)
+    expect(await other.maintenance.once()).toBeLessThan(1000)
+    expect(await other.maintenance.once()).toBe(1000)
     expect(await kept()).toEqual([])
   })
 

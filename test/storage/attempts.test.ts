@@ -3,16 +3,16 @@ import { describe, expect, test } from 'vitest'
 import type { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import type { RunStatus } from '../../src/domain/runs/run-state.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
-import { claimAll, claimOne, failed, noRetry, statusesOf, stoppedClock } from '../support/claims.ts'
-import { newAccount, openDomain, queueRun } from '../support/store.ts'
-import { stores } from '../support/stores.ts'
+import { claimAll, claimOne, createManualClock, failedAttempt, noRetry, statusHistory } from '../support/claims.ts'
+import { newAccount, openDomain, queueRun } from '../support/domain.ts'
+import { stores } from '../support/store-kinds.ts'
 
-const { error } = failed
+const { error } = failedAttempt
 
 describe.each(stores)('the queue of runs ($name)', (kind) => {
   describe('an attempt', () => {
     test('that fails is repeated after its backoff, as often as the policy allows', async (test) => {
-      const clock = stoppedClock()
+      const clock = createManualClock()
       const domain = await openDomain(test, { kind, now: clock.now })
       const { principal } = await newAccount(domain)
       const run = await queueRun(domain, principal)
@@ -20,18 +20,18 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       const get = () => domain.runs.get(principal.accountId, run.id)
       for (const backoffSeconds of [0.5, 1.5, 4.5]) {
         const claim = await claimOne(domain)
-        await domain.queue.complete(claim, failed, retry)
+        await domain.queue.complete(claim, failedAttempt, retry)
         const availableAt = clock.now() + backoffSeconds * 1000
         const waiting = { status: 'queued', reason: 'attemptFailed', waitingFor: 'delay', availableAt, error }
         expect(await get()).toMatchObject(waiting)
         clock.advance(backoffSeconds - 0.001)
-        await domain.upkeep.once()
+        await domain.maintenance.once()
         expect(await claimAll(domain.queue, domain)).toEqual([])
         clock.advance(0.001)
-        await domain.upkeep.once()
+        await domain.maintenance.once()
         expect(await get()).toMatchObject({ status: 'queued', waitingFor: 'worker' })
       }
-      await domain.queue.complete(await claimOne(domain), failed, retry)
+      await domain.queue.complete(await claimOne(domain), failedAttempt, retry)
       const finishedAt = clock.now()
       expect(await get()).toMatchObject({ status: 'failed', reason: 'workflowFailed', attempts: 4, error, finishedAt })
     })
@@ -40,7 +40,11 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       const domain = await openDomain(test, { kind })
       const { principal } = await newAccount(domain)
       const run = await queueRun(domain, principal)
-      await domain.queue.complete(await claimOne(domain), failed, { ...noRetry, maxAttempts: 2, backoffSeconds: 0 })
+      await domain.queue.complete(await claimOne(domain), failedAttempt, {
+        ...noRetry,
+        maxAttempts: 2,
+        backoffSeconds: 0,
+      })
       await domain.queue.complete(await claimOne(domain), { kind: 'succeeded', output: { words: 3 } }, noRetry)
       const finished = { status: 'succeeded', reason: null, output: { words: 3 }, error: null, attempts: 2 }
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(finished)
@@ -57,7 +61,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       const run = await queueRun(domain, principal)
       await domain.queue.complete(await claimOne(domain), outcome, noRetry)
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status, reason })
-      expect((await statusesOf(domain, run.id)).at(-1)).toEqual([status, 1, reason])
+      expect((await statusHistory(domain, run.id)).at(-1)).toEqual([status, 1, reason])
     })
 
     test('that is handed back is queued again at once, in its old place, whatever the policy', async (test) => {
@@ -84,7 +88,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
         expect(claim.steps).toEqual([])
         const step = { at: Date.now(), type: 'step', data: { name: 'fetch', state: 'finished' } } as const
         expect(await domain.queue.finishStep(claim, 'fetch', () => Buffer.from(claim.runId), [step])).toBe(true)
-        await domain.queue.complete(claim, failed, again)
+        await domain.queue.complete(claim, failedAttempt, again)
       }
       await domain.runs.cancel(principal.accountId, cancelled.id)
       const second = await claimOne(domain)

@@ -4,8 +4,8 @@ import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
 import type { User } from '../../src/domain/accounts/user.ts'
 import { Users } from '../../src/domain/accounts/users.ts'
 import { type Action, type Actor, AuditLog, operator, recordAudit } from '../../src/domain/audit-log/audit-log.ts'
-import { openDomain, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { openDomain, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const password = 'a difference engine'
 

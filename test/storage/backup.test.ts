@@ -10,8 +10,8 @@ import { readConfig } from '../../src/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { encryptedColumns } from '../../src/domain/encrypted-columns.ts'
 import { openEncryption, openStore } from '../../src/domain/installation.ts'
-import { command } from '../support/installation.ts'
-import { emptyDirectory } from '../support/restored.ts'
+import { runCommand } from '../support/installation.ts'
+import { emptyDirectory } from '../support/restore-installation.ts'
 import { until } from '../support/service.ts'
 
 type Settings = { DATA_DIR: string; ENCRYPTION_KEY?: string; DATABASE_URL?: string }
@@ -87,7 +87,7 @@ test('a backup of a busy store contains every earlier commit, and does not block
   const writers = [write(), write()]
   await until('some accounts are durable', () => durable.length > 50)
   const before = [...durable]
-  const { code, stderr } = await command(['backup', file], settings)
+  const { code, stderr } = await runCommand(['backup', file], settings)
   writing = false
   await Promise.all(writers)
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })

@@ -5,10 +5,10 @@ import type { RunStatus } from '../../src/domain/runs/run-state.ts'
 import type { Transaction } from '../../src/storage/store.ts'
 import { AttemptBrowser } from '../../src/worker/attempt-browser.ts'
 import type { BrowserHost } from '../../src/worker/browser/browser-host.ts'
-import { claimAll, claimOne, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
-import { openWithVersions, stateWith } from '../support/contexts.ts'
-import type { Domain, DomainOptions, Test } from '../support/store.ts'
-import { stores } from '../support/stores.ts'
+import { createState, openWithVersions } from '../support/browser-contexts.ts'
+import { claimAll, claimOne, createManualClock, leaseSeconds, noRetry } from '../support/claims.ts'
+import type { Domain, DomainOptions, Test } from '../support/domain.ts'
+import { stores } from '../support/store-kinds.ts'
 
 const succeeded = { kind: 'succeeded', output: null } as const
 
@@ -26,10 +26,10 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
   async function openWriting(test: Parameters<typeof open>[0], options: Parameters<typeof open>[1] = {}) {
     const opened = await open(test, options)
     const { domain, versions, accountId, contextId } = opened
-    await opened.put(stateWith('before'))
+    await opened.put(createState('before'))
     const run = await opened.queue()
     const writeAs = async (claim: Awaited<ReturnType<typeof claimOne>>, value: string) => {
-      const staged = await versions.stage(accountId, contextId, stateWith(value), { runId: claim.runId })
+      const staged = await versions.stage(accountId, contextId, createState(value), { runId: claim.runId })
       if (!staged || !claim.hold) throw new Error('The run has no hold.')
       const { hold } = claim
       const counted: boolean[] = []
@@ -46,10 +46,10 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
   test('count with the end of the run, and not before', async (test) => {
     const { domain, run, writeAs, read, versions, accountId, contextId } = await openWriting(test)
     const { settle, counted } = await writeAs(await claimOne(domain), 'after')
-    expect(await read()).toBe(stateWith('before'))
+    expect(await read()).toBe(createState('before'))
     expect(await settle()).toBe(true)
     expect(counted).toEqual([true])
-    expect(await read()).toBe(stateWith('after'))
+    expect(await read()).toBe(createState('after'))
     const listed = [
       { number: 2, runId: run.id, isCurrent: true },
       { number: 1, runId: null },
@@ -58,11 +58,11 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
   })
 
   test('count never when the run was lost meanwhile, also when the same run has another attempt', async (test) => {
-    const clock = stoppedClock()
+    const clock = createManualClock()
     const { domain, writeAs, read, context, rows, run } = await openWriting(test, { now: clock.now })
     const paused = await writeAs(await claimOne(domain, 'paused'), 'of the paused one')
     clock.advance(leaseSeconds + 1)
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     const taker = await writeAs(await claimOne(domain, 'taker'), 'of the other')
     expect([paused.hold, taker.hold]).toMatchObject([
       { runId: run.id, fence: 1 },
@@ -74,10 +74,10 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
     const { contextVersions } = domain
     const late = domain.store.write((tx) => contextVersions.commitForRun(tx, paused.staged, paused.hold))
     expect(await late).toBe(false)
-    expect(await read()).toBe(stateWith('before'))
+    expect(await read()).toBe(createState('before'))
     expect(await context()).toMatchObject({ version: 1, heldByRunId: run.id })
     expect(await taker.settle()).toBe(true)
-    expect(await read()).toBe(stateWith('of the other'))
+    expect(await read()).toBe(createState('of the other'))
     expect(await rows()).toHaveLength(2)
   })
 
@@ -97,7 +97,7 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
   test('are told to be missing by a run whose context is deleted as it saves, which succeeds all the same', async (test) => {
     const { domain, run, accountId, contextId } = await openWriting(test)
     const { store, browserContexts } = domain
-    const browser = attemptBrowser(domain, await claimOne(domain), stateWith('after'))
+    const browser = attemptBrowser(domain, await claimOne(domain), createState('after'))
     const write = store.write
     vi.spyOn(store, 'write').mockImplementationOnce(async (work) => {
       const result = await write(work)
@@ -114,11 +114,11 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
   test('have domains as long as the document lets them be, or are not saved', async (test) => {
     const { domain, rows } = await openWriting(test)
     const claim = await claimOne(domain)
-    const longest = await attemptBrowser(domain, claim, stateWith('', 'x'.repeat(253))).save(succeeded)
+    const longest = await attemptBrowser(domain, claim, createState('', 'x'.repeat(253))).save(succeeded)
     expect(longest.outcome).toEqual(succeeded)
     const message =
       "The browser's storage state could not be read: the domain of a cookie has 254 characters; the limit is 253."
-    const refused = await attemptBrowser(domain, claim, stateWith('', 'x'.repeat(254))).save(succeeded)
+    const refused = await attemptBrowser(domain, claim, createState('', 'x'.repeat(254))).save(succeeded)
     expect(refused.outcome).toMatchObject({ kind: 'failed', reason: 'contextNotSaved', error: { message } })
     expect(await rows()).toHaveLength(2)
   })

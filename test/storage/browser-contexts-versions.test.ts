@@ -2,10 +2,10 @@
 import { describe, expect, test, vi } from 'vitest'
 import { acquireContextLease } from '../../src/domain/browser-contexts/context-lease.ts'
 import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
-import { found } from '../support/canaries.ts'
-import { openWithVersions, stateWith } from '../support/contexts.ts'
-import { type DomainOptions, newAccount, openDomain, type Test } from '../support/store.ts'
-import { stores } from '../support/stores.ts'
+import { createState, openWithVersions } from '../support/browser-contexts.ts'
+import { findCanaries } from '../support/canaries.ts'
+import { type DomainOptions, newAccount, openDomain, type Test } from '../support/domain.ts'
+import { stores } from '../support/store-kinds.ts'
 
 const apiKey = { apiKeyId: 'a key' }
 const empty = '{"cookies":[],"origins":[]}'
@@ -16,7 +16,7 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
   test('are read as they were written, and told of without being opened', async (test) => {
     const { read, put, context, versions, accountId, contextId } = await open(test)
     expect(await read()).toBe(empty)
-    const state = stateWith('ü', '.example.com')
+    const state = createState('ü', '.example.com')
     expect(await put(state)).toMatchObject({ number: 1, isCurrent: true, apiKeyId: 'a key', runId: null })
     expect(await read()).toBe(state)
     expect(await read(contextId.toUpperCase())).toBe(state)
@@ -28,19 +28,19 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
   test('belong to their account alone', async (test) => {
     const { domain, contextId, versions, read, put } = await open(test)
     const { accountId: other } = await newAccount(domain)
-    await put(stateWith('mine'))
+    await put(createState('mine'))
     expect(await versions.read(other, contextId)).toBeUndefined()
     expect(await versions.list(other, contextId)).toBeUndefined()
     expect(await versions.replace(other, contextId, empty, apiKey)).toBeUndefined()
     expect(await versions.restore(other, contextId, 1, apiKey)).toBeUndefined()
     expect(await versions.stage(other, contextId, empty, apiKey)).toBeUndefined()
-    expect(await read()).toBe(stateWith('mine'))
+    expect(await read()).toBe(createState('mine'))
   })
 
   test('get each a number of its own, however many are written at the same time', async (test) => {
     const { domain, put, context, read, accountId, contextId, versions } = await open(test, { versionsKept: 100 })
     const other = await openDomain(test, { kind, place: domain.place, versionsKept: 100 })
-    const states = Array.from({ length: 12 }, (_, index) => stateWith(`value ${index}`))
+    const states = Array.from({ length: 12 }, (_, index) => createState(`value ${index}`))
     const replace = (state: string, index: number) =>
       index % 2 ? put(state) : other.contextVersions.replace(accountId, contextId, state, apiKey)
     const written = await Promise.all(states.map(replace))
@@ -55,13 +55,13 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
 
   test('are kept up to the configured number, and one of them can be made the newest', async (test) => {
     const { put, read, rows, context, versions, accountId, contextId } = await open(test, { versionsKept: 3 })
-    for (const value of ['one', 'two', 'three', 'four']) await put(stateWith(value))
+    for (const value of ['one', 'two', 'three', 'four']) await put(createState(value))
     const numbers = async () => (await versions.list(accountId, contextId))?.map(({ number }) => number)
     expect(await numbers()).toEqual([4, 3, 2])
     const user = { userId: 'a user' }
     const restored = { number: 5, isCurrent: true, restoredFrom: 2, userId: 'a user', apiKeyId: null }
     expect(await versions.restore(accountId, contextId, 2, user)).toMatchObject(restored)
-    expect(await read()).toBe(stateWith('two'))
+    expect(await read()).toBe(createState('two'))
     expect(await numbers()).toEqual([5, 4, 3])
     expect(await context()).toMatchObject({ version: 5 })
     for (const number of [1, 2, 6, 0])
@@ -71,26 +71,26 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
 
   test('that never counted are seen nowhere, and forgotten after an hour', async (test) => {
     const { domain, read, put, rows, context, versions, accountId, contextId } = await open(test)
-    await put(stateWith('before'))
-    expect(await versions.stage(accountId, contextId, stateWith('unfinished'), apiKey)).toBeDefined()
-    expect(await read()).toBe(stateWith('before'))
+    await put(createState('before'))
+    expect(await versions.stage(accountId, contextId, createState('unfinished'), apiKey)).toBeDefined()
+    expect(await read()).toBe(createState('before'))
     expect(await context()).toMatchObject({ version: 1 })
     expect(await versions.list(accountId, contextId)).toHaveLength(1)
     const minutes = 60_000
     const upkeepAt = async (at: number) => {
       const later = await openDomain(test, { kind, place: domain.place, now: () => at })
-      await later.upkeep.once()
+      await later.maintenance.once()
     }
     await upkeepAt(Date.now() + 59 * minutes)
     expect(await rows()).toHaveLength(2)
     await upkeepAt(Date.now() + 61 * minutes)
     expect(await rows()).toMatchObject([{ version: 1 }])
-    expect(await read()).toBe(stateWith('before'))
+    expect(await read()).toBe(createState('before'))
   })
 
   test('are refused while a run holds the context, also one that takes hold of it on their way', async (test) => {
     const { domain, queue, put, rows, read, versions, accountId, contextId } = await open(test)
-    await put(stateWith('before'))
+    await put(createState('before'))
     const run = await queue()
     const write = domain.store.write
     let writes = 0
@@ -100,13 +100,13 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
       return write(work)
     })
     const heldBy = { heldByRunId: run.id }
-    expect(await put(stateWith('refused'))).toEqual(heldBy)
+    expect(await put(createState('refused'))).toEqual(heldBy)
     expect(writes).toBe(2)
-    expect(await put(stateWith('refused at once'))).toEqual(heldBy)
+    expect(await put(createState('refused at once'))).toEqual(heldBy)
     expect(await versions.restore(accountId, contextId, 1, apiKey)).toEqual(heldBy)
     expect(writes).toBe(2)
     expect(await rows()).toHaveLength(1)
-    expect(await read()).toBe(stateWith('before'))
+    expect(await read()).toBe(createState('before'))
   })
 
   test('are not found when they go while they are written or read, and nothing fails', async (test) => {
@@ -145,21 +145,21 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     test('are nowhere in plain bytes, while they are kept and when they are erased', async (test) => {
       const { domain, put, rows, versions, accountId, contextId } = await open(test, { versionsKept: 2 })
       const canaries = ['canary-7f3a-cookie', 'canary-9b1c "other"']
-      for (const canary of canaries) await put(stateWith(canary, 'told.example.com'))
+      for (const canary of canaries) await put(createState(canary, 'told.example.com'))
       await versions.restore(accountId, contextId, 1, apiKey)
-      await versions.stage(accountId, contextId, stateWith(canaries[0] ?? ''), apiKey)
+      await versions.stage(accountId, contextId, createState(canaries[0] ?? ''), apiKey)
       const contents = async () => [['the store', await kind.contents(domain.place)]] as [string, Buffer][]
-      expect(found(await contents(), canaries)).toEqual([])
+      expect(findCanaries(await contents(), canaries)).toEqual([])
       // What is told of a version is found, so that the search does find what is there.
-      expect(found(await contents(), ['told.example.com'])).toEqual(['the store'])
+      expect(findCanaries(await contents(), ['told.example.com'])).toEqual(['the store'])
       await domain.browserContexts.delete(accountId, contextId)
       expect(await rows()).toEqual([])
-      expect(found(await contents(), canaries)).toEqual([])
+      expect(findCanaries(await contents(), canaries)).toEqual([])
     })
 
     test('are in no file of the store when their context was deleted, not even encrypted', async (test) => {
       const { domain, put, rows, accountId, contextId } = await open(test)
-      for (const value of ['short', 'x'.repeat(20_000)]) await put(stateWith(value))
+      for (const value of ['short', 'x'.repeat(20_000)]) await put(createState(value))
       const sealed = (await rows()).map(({ state }) => Buffer.from(state.subarray(0, 100)))
       const left = async () => {
         const contents = await kind.contents(domain.place)
@@ -175,10 +175,10 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
       const { accountId: other } = await newAccount(domain)
       const beside = await createContext()
       const foreign = await domain.browserContexts.create(other, undefined)
-      await put(stateWith('one'))
-      await put(stateWith('two'))
-      await put(stateWith('beside'), beside)
-      await versions.replace(other, foreign?.id ?? '', stateWith('foreign'), apiKey)
+      await put(createState('one'))
+      await put(createState('two'))
+      await put(createState('beside'), beside)
+      await versions.replace(other, foreign?.id ?? '', createState('foreign'), apiKey)
       const all = await rows()
       const current = all.find((row) => row.browser_context_id === contextId && row.version === 2)
       const change = (state: Uint8Array) =>
@@ -199,7 +199,7 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
         await expect(versions.restore(accountId, contextId, 2, apiKey)).rejects.toThrow()
       }
       await change(own)
-      expect(await read()).toBe(stateWith('two'))
+      expect(await read()).toBe(createState('two'))
       // Nor does a context show what it is made to point to.
       const pointTo = { version_id: all.find((row) => row.browser_context_id === beside)?.id ?? null }
       await domain.store.write(({ query }) =>

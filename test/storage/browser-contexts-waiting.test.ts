@@ -4,10 +4,10 @@ import type { Claim } from '../../src/domain/runs/claim.ts'
 import type { Run } from '../../src/domain/runs/run.ts'
 import type { Outcome } from '../../src/domain/runs/run-state.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
-import { claimAll, claimOne, failed, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
-import { openWithContext } from '../support/contexts.ts'
-import { openDomain, queueRun } from '../support/store.ts'
-import { stores } from '../support/stores.ts'
+import { openWithContext } from '../support/browser-contexts.ts'
+import { claimAll, claimOne, createManualClock, failedAttempt, leaseSeconds, noRetry } from '../support/claims.ts'
+import { openDomain, queueRun } from '../support/domain.ts'
+import { stores } from '../support/store-kinds.ts'
 
 const succeeded = { kind: 'succeeded', output: null } as const
 const idsOf = (claims: readonly Claim[]) => claims.map(({ runId }) => runId)
@@ -96,8 +96,8 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
   const retry = { maxAttempts: 2, backoffSeconds: 60, backoffFactor: 1 }
   test.for<[string, Outcome, typeof noRetry]>([
     ['succeeds', succeeded, noRetry],
-    ['fails for good', failed, noRetry],
-    ['fails and is tried again later', failed, retry],
+    ['fails for good', failedAttempt, noRetry],
+    ['fails and is tried again later', failedAttempt, retry],
     ['reaches its time limit', { kind: 'timedOut' }, noRetry],
     ['is cancelled', { kind: 'cancelled' }, noRetry],
     ['is handed back by a worker that stops', { kind: 'workerStopped' }, noRetry],
@@ -114,13 +114,13 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
   })
 
   test('end when a lost worker is found out, and nothing that it still says counts', async (test) => {
-    const clock = stoppedClock()
+    const clock = createManualClock()
     const { domain, queue, run, context } = await openWithContext(test, { kind, now: clock.now })
     const lost = await queue()
     const claim = await claimOne(domain, 'lost')
     const next = await queue({ priority: 5 })
     clock.advance(leaseSeconds + 1)
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect(await run(next)).toMatchObject({ waitingFor: 'worker' })
     const taken = await claimOne(domain, 'next')
     expect(taken).toMatchObject({ runId: next.id, hold: { fence: 2 } })
@@ -132,7 +132,7 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
   })
 
   test('are given up by runs that are cancelled or expire while they wait, and by those whose turn it was', async (test) => {
-    const clock = stoppedClock()
+    const clock = createManualClock()
     const { domain, queue, run, accountId } = await openWithContext(test, { kind, now: clock.now })
     await queue()
     const holder = await claimOne(domain)
@@ -142,12 +142,12 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     const last = await queue()
     expect(await domain.runs.cancel(accountId, cancelled.id)).toMatchObject({ status: 'cancelled', waitingFor: null })
     clock.set(expiring.expiresAt)
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect(await run(expiring)).toMatchObject({ status: 'expired' })
     await domain.queue.complete(holder, succeeded, noRetry)
     expect(await run(leaving)).toMatchObject({ waitingFor: 'worker' })
     await domain.runs.cancel(accountId, leaving.id)
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect(idsOf(await claimAll(domain.queue, domain))).toEqual([last.id])
   })
 
@@ -165,7 +165,7 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     )
     await domain.queue.complete(holder, succeeded, noRetry)
     expect(await claimAll(domain.queue, domain)).toEqual([])
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect(idsOf(await claimAll(domain.queue, domain))).toEqual([runs[1]?.id])
     expect(await run({ id: runs[0]?.id ?? '' })).toMatchObject({ status: 'queued', waitingFor: 'worker' })
   })
@@ -176,7 +176,7 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     const holder = await claimOne(domain)
     const waiting = [await queue(), await queue(), await queue()]
     expect(await domain.browserContexts.delete(accountId, contextId)).toBe(true)
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     const claims = await claimAll(domain.queue, domain)
     expect(idsOf(claims)).toEqual(waiting.map(({ id }) => id))
     expect(claims.map(({ hold }) => hold)).toEqual([null, null, null])
@@ -184,7 +184,7 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
   })
 
   test('of a run that is delayed begin when its time has come', async (test) => {
-    const clock = stoppedClock()
+    const clock = createManualClock()
     const { domain, principal, contextId, queue, run } = await openWithContext(test, { kind, now: clock.now })
     await queue()
     const holder = await claimOne(domain)
@@ -192,7 +192,7 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     const delayed = await queueRun(domain, principal, { workflowId: 'browse', browserContext, delaySeconds: 1 })
     expect(delayed.waitingFor).toBe('delay')
     clock.set(delayed.availableAt)
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect(await claimAll(domain.queue, domain)).toEqual([])
     expect(await run(delayed)).toMatchObject({ waitingFor: 'browserContext' })
     await domain.queue.complete(holder, succeeded, noRetry)

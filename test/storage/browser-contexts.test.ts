@@ -1,10 +1,10 @@
 /** Browser contexts: names are unique in an account, and an account sees its own alone; one that is deleted is gone. */
 import { describe, expect, test, vi } from 'vitest'
 import { StoreUnavailable } from '../../src/storage/store.ts'
+import { createState, openWithVersions } from '../support/browser-contexts.ts'
 import { claimAll } from '../support/claims.ts'
-import { openWithVersions, stateWith } from '../support/contexts.ts'
-import { newAccount, openDomain } from '../support/store.ts'
-import { stores } from '../support/stores.ts'
+import { newAccount, openDomain } from '../support/domain.ts'
+import { stores } from '../support/store-kinds.ts'
 
 describe.each(stores)('browser contexts ($name)', (kind) => {
   test('of one name are made once, however many ask for it at the same time', async (test) => {
@@ -109,7 +109,7 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     })
     const { store, browserContexts } = domain
     const name = (await context())?.name ?? ''
-    for (let index = 0; index < 3; index += 1) await put(stateWith('x'.repeat(1.5 * 1024 * 1024)))
+    for (let index = 0; index < 3; index += 1) await put(createState('x'.repeat(1.5 * 1024 * 1024)))
     const run = await queue()
     const write = store.write
     const writes = vi.spyOn(store, 'write').mockImplementation((work) => {
@@ -122,7 +122,7 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     expect([
       await context(),
       await read(),
-      await put(stateWith('')),
+      await put(createState('')),
       await versions.list(accountId, contextId),
     ]).toEqual(Array(4).fill(undefined))
     expect(await browserContexts.list(accountId, { limit: 10 })).toMatchObject({ contexts: [] })
@@ -130,12 +130,12 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     expect(await browserContexts.create(accountId, name)).toBeDefined()
     expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: run.id, hold: null }])
     const later = await openDomain(test, { kind, place: domain.place, now: () => Date.now() + 61_000 })
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect(await rows()).toHaveLength(2)
     // Soon again, since there is more.
-    expect(await later.upkeep.once()).toBeLessThan(1000)
+    expect(await later.maintenance.once()).toBeLessThan(1000)
     expect(await rows()).toHaveLength(1)
-    await later.upkeep.once()
+    await later.maintenance.once()
     expect(await rows()).toEqual([])
     expect(await store.read.all('SELECT name FROM browser_contexts', [])).toEqual([{ name }])
   })

@@ -4,8 +4,8 @@ import { expect, test, vi } from 'vitest'
 import { migrationLockId } from '../../src/storage/postgres/postgres-schema.ts'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
+import { newPlace, type Test } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
-import { newPlace, type Test } from '../support/store.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
 async function connectClient(test: Test, place: string): Promise<pg.Client> {
@@ -26,7 +26,7 @@ test('a silently lost connection fails one call and is then replaced', async (te
   const write = () => store.write(({ all }) => all('SELECT 1 AS one', []))
   for (const act of [read, write]) {
     await act()
-    proxy.lose()
+    proxy.stallCurrent()
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const refused = expect(act()).rejects.toThrow(StoreUnavailable)
     await vi.advanceTimersByTimeAsync(30_000)

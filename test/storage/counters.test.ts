@@ -1,8 +1,8 @@
 /** Conformance tests for counters: all processes share a count until its window ends. */
 import { describe, expect, test } from 'vitest'
 import { StoreUnavailable } from '../../src/storage/store.ts'
-import { newPlace, openStore, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { newPlace, openStore, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const minute = 60_000
 

@@ -8,8 +8,8 @@ import { reencrypt } from '../../src/storage/encrypted-columns.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { FixedKeys, keyBytes } from '../../src/storage/encryption-keys.ts'
 import type { Store, Transaction } from '../../src/storage/store.ts'
-import { type Domain, newAccount, openDomain, queueRun, type Test, workflow } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { type Domain, newAccount, openDomain, queueRun, type Test, workflow } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const withSecret = workflow({
   variables: { type: 'object', properties: { password: { type: 'string', writeOnly: true } } },

@@ -8,8 +8,8 @@ import { openEncryption } from '../../src/domain/installation.ts'
 import type { Encryption } from '../../src/storage/encryption.ts'
 import { createKeyFile, keyFilePath } from '../../src/storage/key-file.ts'
 import type { Store } from '../../src/storage/store.ts'
-import { newPlace, openStore } from '../support/store.ts'
-import { stores } from '../support/stores.ts'
+import { newPlace, openStore } from '../support/domain.ts'
+import { stores } from '../support/store-kinds.ts'
 
 const newKey = () => randomBytes(32).toString('base64')
 

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Claim } from '../../src/domain/runs/claim.ts'
 import { claimAll, claimOne, leaseSeconds, noRetry } from '../support/claims.ts'
-import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
-import { stores } from '../support/stores.ts'
+import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
+import { stores } from '../support/store-kinds.ts'
 
 /** With two accounts that have each of them, more than are compared at a time. */
 const elsewhere = Array.from({ length: 300 }, (_, index) => workflow({ id: `elsewhere-${index}` }))

@@ -2,8 +2,8 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { Report } from '../../src/domain/runs/attempt-reports.ts'
 import type { RunEvent } from '../../src/domain/runs/run.ts'
-import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const log = (message: number): Report => ({ at: 1, type: 'log', data: { attempt: 1, level: 'info', message } })
 const progress = (percent: number): Report => ({

@@ -3,9 +3,9 @@ import { PgBoss } from 'pg-boss'
 import { expect, test } from 'vitest'
 import { Maintenance } from '../../src/maintenance/maintenance.ts'
 import type { Store, Transaction } from '../../src/storage/store.ts'
-import { claimAll, claimOne, failed, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
+import { claimAll, claimOne, createManualClock, failedAttempt, leaseSeconds, noRetry } from '../support/claims.ts'
+import { type Domain, newAccount, openDomain, queueRun, retention, type Test } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
-import { type Domain, newAccount, openDomain, queueRun, retention, type Test } from '../support/store.ts'
 
 const schema = 'execution_service_jobs'
 
@@ -26,7 +26,7 @@ async function aDayPasses(test: Test, { store, place }: Domain): Promise<void> {
 
 /** A run that has been under way for a day, whose job pg-boss has given out meanwhile: to nobody, as it turned out. */
 async function givenOutAgain(test: Test) {
-  const clock = stoppedClock()
+  const clock = createManualClock()
   const domain = await openDomain(test, { kind: postgres, now: clock.now })
   const { principal } = await newAccount(domain)
   const long = await queueRun(domain, principal)
@@ -39,10 +39,10 @@ async function givenOutAgain(test: Test) {
 
 test('a run that fails after more than a day is tried again, though its job was given out meanwhile', async (test) => {
   const { clock, domain, long, claim } = await givenOutAgain(test)
-  expect(await domain.queue.complete(claim, failed, { ...noRetry, maxAttempts: 2 })).toBe(true)
+  expect(await domain.queue.complete(claim, failedAttempt, { ...noRetry, maxAttempts: 2 })).toBe(true)
   expect(await claimAll(domain.queue, domain)).toEqual([])
   clock.advance(1)
-  await domain.upkeep.once()
+  await domain.maintenance.once()
   expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: long.id, attempt: 2 }])
 })
 
@@ -52,7 +52,7 @@ test('a run does not start before its delay has ended, though its job was given 
   await queueRun(domain, principal)
   const claim = await claimOne(domain)
   await aDayPasses(test, domain)
-  await domain.queue.complete(claim, failed, { maxAttempts: 2, backoffSeconds: 3600, backoffFactor: 1 })
+  await domain.queue.complete(claim, failedAttempt, { maxAttempts: 2, backoffSeconds: 3600, backoffFactor: 1 })
   const other = await queueRun(domain, principal)
   expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: other.id }])
 })
@@ -62,14 +62,14 @@ test.for(['handed back', 'lost with its worker'])('a run that is %s after that i
   if (how === 'handed back') await domain.queue.complete(claim, { kind: 'workerStopped' }, noRetry)
   else {
     clock.advance(leaseSeconds + 1)
-    await domain.upkeep.once()
+    await domain.maintenance.once()
   }
   const again = await claimAll(domain.queue, domain)
   expect(again.map(({ runId }) => runId)).toContain(long.id)
 })
 
 test('a run does not expire that is started and handed back while it is looked at', async (test) => {
-  const clock = stoppedClock()
+  const clock = createManualClock()
   const slow = { now: clock.now() }
   const domain = await openDomain(test, { kind: postgres, now: clock.now })
   const other = await openDomain(test, { kind: postgres, place: domain.place, now: () => slow.now })

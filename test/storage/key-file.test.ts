@@ -16,9 +16,9 @@ import { describe, expect, test, vi } from 'vitest'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { keyRefreshMilliseconds } from '../../src/storage/encryption-keys.ts'
 import { addKey, createKeyFile, KeyFile, keyFilePath } from '../../src/storage/key-file.ts'
+import { newPlace, type Test } from '../support/domain.ts'
 import { startProcess, startStoreProcess } from '../support/processes.ts'
-import { newPlace, type Test } from '../support/store.ts'
-import { sqlite } from '../support/stores.ts'
+import { sqlite } from '../support/store-kinds.ts'
 
 /** Creates a key file with one key in a new directory. */
 async function newKeyFile(test: Test): Promise<string> {

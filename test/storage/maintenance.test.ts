@@ -3,9 +3,9 @@ import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import { Maintenance } from '../../src/maintenance/maintenance.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
-import { type Domain, newAccount, newPlace, openDomain, queueRun, retention, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
-import { patience } from '../support/timeouts.ts'
+import { type Domain, newAccount, newPlace, openDomain, queueRun, retention, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 /** A domain whose clock stands still until it is set. */
 async function openAt(test: Test, kind: StoreKind) {
@@ -18,7 +18,7 @@ async function openAt(test: Test, kind: StoreKind) {
   /** Sets the clock, and does what is due then. */
   const until = (moment: number) => {
     at = moment
-    return domain.upkeep.once()
+    return domain.maintenance.once()
   }
   return { domain, principal, setClock, until }
 }
@@ -42,7 +42,7 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     domain.store.listen('queue', rung)
     await until(availableAt)
     expect(await get()).toMatchObject({ waitingFor: 'worker', availableAt })
-    await vi.waitFor(() => expect(rung).toHaveBeenCalled(), patience)
+    await vi.waitFor(() => expect(rung).toHaveBeenCalled(), waitLimits)
     expect(await claimed(domain)).toEqual([run.id])
   })
 
@@ -113,7 +113,7 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     const unstarted = await Promise.all(Array.from({ length: 10 }, expire))
     const later = Date.now() + 60_000
     const other = await openDomain(test, { kind, place: domain.place, now: () => later })
-    await Promise.all([until(later), other.upkeep.once(), until(later), other.upkeep.once()])
+    await Promise.all([until(later), other.maintenance.once(), until(later), other.maintenance.once()])
     const statuses = async (id: string) =>
       (await eventsAfter(domain.store.read, id, 0, 10)).map(({ data }) => data.status)
     for (const { id } of started) expect(await statuses(id)).toEqual(['queued', 'running', 'queued'])
@@ -132,10 +132,10 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     const domain = await openDomain(test, { kind })
     const { principal } = await newAccount(domain)
     const run = await queueRun(domain, principal, { delaySeconds: 1 })
-    domain.upkeep.start()
-    test.onTestFinished(() => domain.upkeep.stop())
+    domain.maintenance.start()
+    test.onTestFinished(() => domain.maintenance.stop())
     const waitingFor = async () => (await domain.runs.get(principal.accountId, run.id))?.waitingFor
-    await vi.waitUntil(async () => (await waitingFor()) === 'worker', patience)
+    await vi.waitUntil(async () => (await waitingFor()) === 'worker', waitLimits)
   })
 
   test('reports what fails and goes on', async (test) => {
@@ -146,7 +146,7 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     await store.close()
     upkeep.start()
     test.onTestFinished(() => upkeep.stop())
-    await vi.waitFor(() => expect(failed).toHaveBeenCalledTimes(2), patience)
+    await vi.waitFor(() => expect(failed).toHaveBeenCalledTimes(2), waitLimits)
     expect(failed).toHaveBeenCalledWith(expect.any(StoreUnavailable))
   })
 })

@@ -2,10 +2,10 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
+import { newPlace, openStore } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
 import { startStoreProcess } from '../support/processes.ts'
-import { newPlace, openStore } from '../support/store.ts'
-import { stores } from '../support/stores.ts'
+import { stores } from '../support/store-kinds.ts'
 
 test('every text column in PostgreSQL has bytewise collation, so that all indexes can serve all comparisons', async (test) => {
   const store = await openStore(test, await newPlace(test, postgres), postgres)

@@ -9,7 +9,7 @@ import { hashKeyValue } from '../../src/domain/api-keys/api-key.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import * as initial from '../../src/storage/migrations/0001-initial.ts'
 import { connect, sqliteColumnTypes } from '../../src/storage/sqlite/sqlite-connection.ts'
-import { newPlace, openDomain, queueRun } from '../support/store.ts'
+import { newPlace, openDomain, queueRun } from '../support/domain.ts'
 
 const runId = '018bcfe5-6800-7000-8000-000000000001'
 const values = { good: crypto.randomUUID(), deleted: crypto.randomUUID(), expired: crypto.randomUUID() }

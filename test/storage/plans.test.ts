@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { claimOne, noRetry } from '../support/claims.ts'
+import { newAccount, openDomain, queueRun } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
-import { newAccount, openDomain, queueRun } from '../support/store.ts'
 
 const runs = 2000
 const settled = 40

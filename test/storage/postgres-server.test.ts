@@ -5,8 +5,8 @@ import { existsSync } from 'node:fs'
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
 import { startPostgres } from '../support/postgres-server.ts'
-import { gone } from '../support/processes.ts'
-import { patience } from '../support/timeouts.ts'
+import { waitForProcessEnd } from '../support/processes.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client(url)
@@ -22,8 +22,8 @@ test('the server and its data disappear with the process that started it, even a
   test.onTestFinished(() => void child.kill('SIGKILL'))
   const [{ pid, dataDirectory }] = await once(child, 'message')
   child.kill('SIGKILL')
-  await gone(pid)
-  await vi.waitUntil(() => !existsSync(dataDirectory), patience)
+  await waitForProcessEnd(pid)
+  await vi.waitUntil(() => !existsSync(dataDirectory), waitLimits)
 })
 
 test('the server from npm recovers its data after SIGKILL', async (test) => {

@@ -3,8 +3,8 @@ import pg from 'pg'
 import { expect, test } from 'vitest'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
-import { postgres, whileRefused } from '../support/postgres.ts'
-import { newAccount, newPlace, openDomain, openStore, queueRun, type Test } from '../support/store.ts'
+import { newAccount, newPlace, openDomain, openStore, queueRun, type Test } from '../support/domain.ts'
+import { postgres, whileConnectionsRefused } from '../support/postgres.ts'
 import { startTransactionPooler } from '../support/transaction-pooler.ts'
 
 async function openingError(url: string): Promise<string> {
@@ -86,7 +86,7 @@ test('is unavailable while connections are refused, and recovers by itself', asy
   const domain = await openDomain(test, { kind: postgres })
   const { principal } = await newAccount(domain)
   await queueRun(domain, principal)
-  await whileRefused(domain.place, async () => {
+  await whileConnectionsRefused(domain.place, async () => {
     await expect(domain.store.check()).rejects.toThrow(StoreUnavailable)
     await expect(queueRun(domain, principal)).rejects.toThrow(StoreUnavailable)
     await expect(domain.runs.list(principal.accountId, { limit: 1 })).rejects.toThrow(StoreUnavailable)

@@ -1,8 +1,8 @@
 /** The number of prepared statements per PostgreSQL connection does not grow with accounts and workflows. */
 import { expect, test } from 'vitest'
 import { claimAll } from '../support/claims.ts'
+import { newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
-import { newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
 
 test('all accounts and workflows share the prepared statements that queue and claim runs', async (test) => {
   const workflows = Array.from({ length: 20 }, (_, index) => workflow({ id: `workflow-${index}` }))

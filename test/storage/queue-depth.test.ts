@@ -9,15 +9,15 @@ import { Runs } from '../../src/domain/runs/runs.ts'
 import { Maintenance } from '../../src/maintenance/maintenance.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import type { Commit, Transaction } from '../../src/storage/store.ts'
-import { claimOne, failed, leaseSeconds, noRetry, stoppedClock } from '../support/claims.ts'
-import { newAccount, openDomain, queueRun, retention, type Test, workflow } from '../support/store.ts'
-import { type StoreKind, sqlite, stores } from '../support/stores.ts'
+import { claimOne, createManualClock, failedAttempt, leaseSeconds, noRetry } from '../support/claims.ts'
+import { newAccount, openDomain, queueRun, retention, type Test, workflow } from '../support/domain.ts'
+import { type StoreKind, sqlite, stores } from '../support/store-kinds.ts'
 
 const unlimited = { ofWorkflow: (_id: string) => Number.POSITIVE_INFINITY, ofAccount: Number.POSITIVE_INFINITY }
 const workflows = [workflow(), workflow({ id: 'other' })]
 
 async function openAt(test: Test, kind: StoreKind) {
-  const clock = stoppedClock()
+  const clock = createManualClock()
   const domain = await openDomain(test, { kind, workflows, now: clock.now })
   const [{ principal }, theirs] = [await newAccount(domain), await newAccount(domain)]
   return { clock, domain, principal, theirs: theirs.principal }
@@ -99,7 +99,7 @@ describe.each(stores)('the depth of the queue ($name)', (kind) => {
     const { createdAt } = await queueRun(domain, principal, { delaySeconds: 60 })
     expect(await oldest()).toBeUndefined()
     clock.set(createdAt + 60_000)
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect(await oldest()).toBe(createdAt + 60_000)
     const claim = await claimOne(domain)
     expect(claim.availableAt).toBe(createdAt + 60_000)
@@ -131,7 +131,7 @@ describe.each(stores)('who counts runs ($name)', (kind) => {
     await queueRun(domain, principal)
     const first = await claimOne(domain)
     clock.advance(2)
-    await queue.complete(first, failed, { maxAttempts: 2, backoffSeconds: 0, backoffFactor: 1 })
+    await queue.complete(first, failedAttempt, { maxAttempts: 2, backoffSeconds: 0, backoffFactor: 1 })
     expect(finished).toEqual([])
     const second = await claimOne(domain)
     clock.advance(3)

@@ -3,9 +3,17 @@ import { describe, expect, test } from 'vitest'
 import type { Claim } from '../../src/domain/runs/claim.ts'
 import { lossesMax } from '../../src/domain/runs/run-state.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
-import { claimAll, claimOne, failed, leaseSeconds, noRetry, statusesOf, stoppedClock } from '../support/claims.ts'
-import { newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
-import { stores } from '../support/stores.ts'
+import {
+  claimAll,
+  claimOne,
+  createManualClock,
+  failedAttempt,
+  leaseSeconds,
+  noRetry,
+  statusHistory,
+} from '../support/claims.ts'
+import { newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
+import { stores } from '../support/store-kinds.ts'
 
 describe.each(stores)('the queue of runs ($name)', (kind) => {
   test('gives out the highest priority first, and among equals the oldest, over all workflows', async (test) => {
@@ -44,7 +52,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
   })
 
   test('tells the workflow version that the worker has, and when the run first started', async (test) => {
-    const clock = stoppedClock()
+    const clock = createManualClock()
     const domain = await openDomain(test, { kind, now: clock.now })
     const { principal } = await newAccount(domain)
     const run = await queueRun(domain, principal)
@@ -100,13 +108,13 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
 
   describe('a lease', () => {
     test('that has run out lets another worker have the run, and fences the first one off', async (test) => {
-      const clock = stoppedClock()
+      const clock = createManualClock()
       const domain = await openDomain(test, { kind, now: clock.now })
       const { principal } = await newAccount(domain)
       const run = await queueRun(domain, principal)
       const paused = await claimOne(domain, 'paused')
       clock.advance(leaseSeconds + 1)
-      await domain.upkeep.once()
+      await domain.maintenance.once()
       const taken = await claimOne(domain, 'taker')
       expect(taken).toMatchObject({ runId: run.id, attempt: 2 })
 
@@ -120,9 +128,9 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
 
       expect(await domain.queue.complete(taken, { kind: 'succeeded', output: 'right' }, noRetry)).toBe(true)
       expect(await domain.queue.complete(taken, { kind: 'succeeded', output: 'again' }, noRetry)).toBe(false)
-      expect(await domain.queue.complete(paused, failed, noRetry)).toBe(false)
+      expect(await domain.queue.complete(paused, failedAttempt, noRetry)).toBe(false)
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'succeeded', output: 'right' })
-      expect(await statusesOf(domain, run.id)).toEqual([
+      expect(await statusHistory(domain, run.id)).toEqual([
         ['queued', 0, null],
         ['running', 1, null],
         ['queued', 1, 'workerLost'],
@@ -138,13 +146,13 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       const first = await claimOne(domain)
       await domain.queue.complete(first, { kind: 'workerStopped' }, noRetry)
       const second = await claimOne(domain)
-      expect(await domain.queue.complete(first, failed, noRetry)).toBe(false)
-      expect(await domain.queue.complete({ ...second, workerId: 'impostor' }, failed, noRetry)).toBe(false)
+      expect(await domain.queue.complete(first, failedAttempt, noRetry)).toBe(false)
+      expect(await domain.queue.complete({ ...second, workerId: 'impostor' }, failedAttempt, noRetry)).toBe(false)
       expect(await domain.queue.complete(second, { kind: 'succeeded', output: null }, noRetry)).toBe(true)
     })
 
     test('that is renewed in time does not run out, and the worker is told which ones it holds', async (test) => {
-      const clock = stoppedClock()
+      const clock = createManualClock()
       const domain = await openDomain(test, { kind, now: clock.now })
       const { principal } = await newAccount(domain)
       await queueRun(domain, principal)
@@ -154,7 +162,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
         clock.advance(leaseSeconds - 1)
         const { runId, attempt, workerId } = first
         expect(await domain.queue.renew('one', [first], leaseSeconds)).toEqual([{ runId, attempt, workerId }])
-        await domain.upkeep.once()
+        await domain.maintenance.once()
       }
       const status = async ({ runId }: Claim) => (await domain.runs.get(principal.accountId, runId))?.status
       expect(await status(first)).toBe('running')
@@ -162,14 +170,14 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
     })
 
     test('that is lost is counted, and the run fails when it is lost too often', async (test) => {
-      const clock = stoppedClock()
+      const clock = createManualClock()
       const domain = await openDomain(test, { kind, now: clock.now })
       const { principal } = await newAccount(domain)
       const run = await queueRun(domain, principal)
       for (let loss = 1; loss <= lossesMax; loss += 1) {
         expect(await claimOne(domain)).toMatchObject({ runId: run.id, attempt: loss })
         clock.advance(leaseSeconds)
-        await domain.upkeep.once()
+        await domain.maintenance.once()
         const lost =
           loss < lossesMax ? { status: 'queued', finishedAt: null } : { status: 'failed', finishedAt: clock.now() }
         const now = await domain.runs.get(principal.accountId, run.id)

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { QueuedCap } from '../../src/domain/runs/queued-cap.ts'
 import { insertRuns } from '../../src/domain/runs/runs.sql.ts'
 import type { Transaction } from '../../src/storage/store.ts'
-import { type Domain, newAccount, openDomain, queueRun, request, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { type Domain, newAccount, openDomain, queueRun, request, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 type Account = Awaited<ReturnType<typeof newAccount>>
 

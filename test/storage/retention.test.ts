@@ -5,15 +5,15 @@ import { RunFeed } from '../../src/domain/runs/run-feed.ts'
 import { RunStatistics } from '../../src/domain/runs/run-statistics.ts'
 import { appendEvent } from '../../src/domain/runs/runs.sql.ts'
 import { finishedRuns, retentionOf } from '../../src/maintenance/retention.ts'
-import { claimOne, noRetry, stoppedClock } from '../support/claims.ts'
-import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { claimOne, createManualClock, noRetry } from '../support/claims.ts'
+import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const daySeconds = 24 * 60 * 60
 const millisecond = 0.001
 
 async function openRetention(test: Test, kind: StoreKind) {
-  const clock = stoppedClock()
+  const clock = createManualClock()
   const domain = await openDomain(test, { kind, now: clock.now })
   const { accountId, principal } = await newAccount(domain)
   /** A run that has just succeeded. */
@@ -36,7 +36,7 @@ async function rowsIn({ store }: Domain): Promise<Record<string, number>> {
 }
 
 /** Does what is due until nothing is; returns how often that was. */
-async function removeAll({ upkeep }: Domain): Promise<number> {
+async function removeAll({ maintenance: upkeep }: Domain): Promise<number> {
   for (let rounds = 1; ; rounds += 1) if ((await upkeep.once()) === 1000) return rounds
 }
 
@@ -92,14 +92,14 @@ describe.each(stores)('retention ($name)', (kind) => {
     clock.advance(90 * daySeconds)
     const left = async () =>
       (await domain.runs.getWithHistory(accountId, run.id, { logsMax: 10 }))?.history ?? { events: [] }
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect((await rowsIn(domain)).run_events).toBe(703 + 3)
     // What is left is told as it is: older lines are not among them, and the end is.
     expect(await left()).toMatchObject({ logsOmitted: 1203 - 11 })
     expect((await left()).events.at(-1)).toMatchObject({ data: { status: 'succeeded' } })
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect((await rowsIn(domain)).run_events).toBe(203 + 3)
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect(await rowsIn(domain)).toMatchObject({ runs: 0, run_events: 0 })
     expect(await domain.runs.get(accountId, other.id)).toBeUndefined()
   })
@@ -112,7 +112,7 @@ describe.each(stores)('retention ($name)', (kind) => {
     clock.advance(90 * daySeconds)
     const counts: unknown[] = []
     for (;;) {
-      const wait = await domain.upkeep.once()
+      const wait = await domain.maintenance.once()
       const { runs, run_events } = await rowsIn(domain)
       counts.push([runs, run_events])
       if (wait === 1000) break
@@ -132,10 +132,10 @@ describe.each(stores)('retention ($name)', (kind) => {
     clock.advance(90 * daySeconds)
     const other = await openDomain(test, { kind, place: domain.place, now: clock.now })
     const write = vi.spyOn(domain.store, 'write')
-    expect(await domain.upkeep.once()).toBeLessThan(1000)
-    expect(await other.upkeep.once()).toBeLessThan(1000)
+    expect(await domain.maintenance.once()).toBeLessThan(1000)
+    expect(await other.maintenance.once()).toBeLessThan(1000)
     write.mockClear()
-    expect(await domain.upkeep.once()).toBe(1000)
+    expect(await domain.maintenance.once()).toBe(1000)
     expect(write).not.toHaveBeenCalled()
     await removeAll(other)
     expect(await rowsIn(domain)).toMatchObject({ runs: 0, run_events: 0 })
@@ -205,7 +205,7 @@ describe.each(stores)('retention ($name)', (kind) => {
     await removeAll(domain)
     expect(await count()).toBe(1100)
     clock.advance(millisecond)
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect(await count()).toBe(600)
     await removeAll(domain)
     expect(await count()).toBe(0)

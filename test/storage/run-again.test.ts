@@ -3,8 +3,8 @@ import { v4 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import { secretsAad } from '../../src/domain/runs/encrypted-columns.ts'
 import type { QueueRequest } from '../../src/domain/runs/queueing.ts'
-import { type Domain, newAccount, openDomain, queueRun, request, type Test, workflow } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { type Domain, newAccount, openDomain, queueRun, request, type Test, workflow } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const mask = '********'
 const secret = { type: 'string', writeOnly: true }

@@ -3,9 +3,9 @@ import { describe, expect, test, vi } from 'vitest'
 import type { Claim } from '../../src/domain/runs/claim.ts'
 import type { RunEvent } from '../../src/domain/runs/run.ts'
 import { RunFeed } from '../../src/domain/runs/run-feed.ts'
-import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
-import { patience } from '../support/timeouts.ts'
+import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
 const hour = 3600
@@ -189,11 +189,11 @@ describe.each(stores)('the feed of runs ($name)', (kind) => {
         expect(await next).toEqual({ value: true, done: false })
       }
       await theirs.return(null)
-      await vi.waitUntil(() => mine.length > 2, patience)
+      await vi.waitUntil(() => mine.length > 2, waitLimits)
       expect(mine.slice(1)).not.toContain(true)
       const before = mine.length
       await queueRun(worker, principal)
-      await vi.waitUntil(() => mine.slice(before).includes(true), patience)
+      await vi.waitUntil(() => mine.slice(before).includes(true), waitLimits)
       leaving.abort()
       await following
     })
@@ -218,7 +218,7 @@ describe.each(stores)('the feed of runs ($name)', (kind) => {
       // Rings after the feed, which listens longer.
       domain.store.listen('queue', rung)
       await queueRun(domain, principal)
-      await vi.waitFor(() => expect(rung).toHaveBeenCalled(), patience)
+      await vi.waitFor(() => expect(rung).toHaveBeenCalled(), waitLimits)
       expect(read).not.toHaveBeenCalled()
     })
   })

@@ -1,8 +1,8 @@
 /** Lists of runs: their order, filters and pages. */
 import { describe, expect, test } from 'vitest'
 import type { ListRequest } from '../../src/domain/runs/runs.ts'
-import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/store.ts'
-import { stores } from '../support/stores.ts'
+import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
+import { stores } from '../support/store-kinds.ts'
 
 /** Every page of a list, one after another. */
 async function walk({ runs }: Domain, accountId: string, request: ListRequest): Promise<string[][]> {

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import type { QueueRequest } from '../../src/domain/runs/queueing.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
-import { type Domain, newAccount, openDomain, queueRun, request, workflow } from '../support/store.ts'
-import { stores } from '../support/stores.ts'
+import { type Domain, newAccount, openDomain, queueRun, request, workflow } from '../support/domain.ts'
+import { stores } from '../support/store-kinds.ts'
 
 const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
 const dayMilliseconds = 24 * 60 * 60 * 1000
@@ -117,14 +117,14 @@ describe.each(stores)('runs ($name)', (kind) => {
       const { principal } = await newAccount(domain)
       const run = await queueRun(domain, principal, { idempotencyKey })
       at += dayMilliseconds - 1
-      await domain.upkeep.once()
+      await domain.maintenance.once()
       expect((await queueRun(domain, principal, { idempotencyKey })).id).toBe(run.id)
       at += 1
       const later = await queueRun(domain, principal, { idempotencyKey, variables: { a: 2 } })
       expect(later.id).not.toBe(run.id)
       expect((await queueRun(domain, principal, { idempotencyKey, variables: { a: 2 } })).id).toBe(later.id)
       at += dayMilliseconds
-      await domain.upkeep.once()
+      await domain.maintenance.once()
       expect(await domain.store.read.all('SELECT key FROM idempotency_keys', [])).toEqual([])
     })
   })

@@ -6,9 +6,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from '../../src/storage/store.ts'
+import { newPlace, openStore } from '../support/domain.ts'
 import { startStoreProcess } from '../support/processes.ts'
-import { newPlace, openStore } from '../support/store.ts'
-import { stores } from '../support/stores.ts'
+import { stores } from '../support/store-kinds.ts'
 
 const canary = `canary-${crypto.randomUUID()}`
 const bytesOfRows = [50, 700, 3000, 6000, 1_500_000]

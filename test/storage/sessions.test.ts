@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { hashToken, Sessions } from '../../src/domain/accounts/sessions.ts'
-import { newAccount, openDomain, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { newAccount, openDomain, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 async function openSessions(test: Test, kind: StoreKind, now = Date.now) {
   const domain = await openDomain(test, { kind })

@@ -4,8 +4,8 @@ import { LinkExpiredError, linkMilliseconds, SignInLinks } from '../../src/domai
 import { UserError } from '../../src/domain/accounts/user.ts'
 import { Users } from '../../src/domain/accounts/users.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
-import { openDomain, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { openDomain, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 async function openLinks(
   test: Test,

@@ -6,8 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { openSqliteStore, type SqliteOptions } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
-import { newPlace, openStore, type Test } from '../support/store.ts'
-import { patience } from '../support/timeouts.ts'
+import { newPlace, openStore, type Test } from '../support/domain.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 const insertSql = 'INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)'
 
@@ -173,5 +173,5 @@ test('listeners are called at intervals, in case the file system reports no chan
   const { store } = await openStoreIn(test, { fallbackNotifyMilliseconds: 5 })
   const listener = vi.fn()
   store.listen('cancellations', listener)
-  await vi.waitFor(() => expect(listener.mock.calls.length).toBeGreaterThan(3), patience)
+  await vi.waitFor(() => expect(listener.mock.calls.length).toBeGreaterThan(3), waitLimits)
 })

@@ -3,8 +3,8 @@ import { v7 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import { RunStatistics } from '../../src/domain/runs/run-statistics.ts'
 import { insertRuns } from '../../src/domain/runs/runs.sql.ts'
-import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const hour = 60 * 60 * 1000
 const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }

@@ -4,10 +4,10 @@ import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
+import { newPlace, openStore } from '../support/domain.ts'
 import { startStoreProcess } from '../support/processes.ts'
-import { newPlace, openStore } from '../support/store.ts'
-import { stores } from '../support/stores.ts'
-import { patience } from '../support/timeouts.ts'
+import { stores } from '../support/store-kinds.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 const insertSql = 'INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)'
 
@@ -160,7 +160,7 @@ describe.each(stores)('a store ($name)', (kind) => {
         store.notify('runs')
         await vi.waitFor(() => {
           for (const listener of listeners) expect(listener).toHaveBeenCalled()
-        }, patience)
+        }, waitLimits)
         for (const each of remove) each()
       }
       // Opening a store creates its files, which may notify in the next iterations of the event loop.
@@ -174,7 +174,7 @@ describe.each(stores)('a store ($name)', (kind) => {
       await vi.waitFor(() => {
         expect(here).toHaveBeenCalled()
         expect(there).toHaveBeenCalled()
-      }, patience)
+      }, waitLimits)
       await drain()
       expect(otherTopic).not.toHaveBeenCalled()
       expect(removed).not.toHaveBeenCalled()
@@ -189,7 +189,7 @@ describe.each(stores)('a store ($name)', (kind) => {
       const answered = vi.fn()
       store.listen('runs', answered)
       store.notify('queue')
-      await vi.waitFor(() => expect(answered).toHaveBeenCalled(), patience)
+      await vi.waitFor(() => expect(answered).toHaveBeenCalled(), waitLimits)
     })
   })
 })

@@ -8,8 +8,8 @@ import { type Role, toActor, type User, UserError } from '../../src/domain/accou
 import { Users } from '../../src/domain/accounts/users.ts'
 import { ApiKeyError } from '../../src/domain/api-keys/api-key.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
-import { openDomain, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { openDomain, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const password = 'a difference engine'
 

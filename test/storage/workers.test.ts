@@ -1,8 +1,8 @@
 /** Who is told which workers live: those that said so within their time, and no others. */
 import { describe, expect, test, vi } from 'vitest'
 import { Workers } from '../../src/domain/runs/workers.ts'
-import { openDomain, type Test } from '../support/store.ts'
-import { type StoreKind, stores } from '../support/stores.ts'
+import { openDomain, type Test } from '../support/domain.ts'
+import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const dayMilliseconds = 24 * 60 * 60 * 1000
 const first = { id: '1', host: 'here', slots: 4, startedAt: 1000 }
@@ -58,11 +58,11 @@ describe.each(stores)('workers ($name)', (kind) => {
     pass(15_000 + dayMilliseconds - 1)
     await workers.announce(second, 15)
     const write = vi.spyOn(domain.store, 'write')
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect(write).not.toHaveBeenCalled()
     expect(await kept()).toHaveLength(2)
     pass(1)
-    await domain.upkeep.once()
+    await domain.maintenance.once()
     expect(await kept()).toEqual([{ id: '2' }])
   })
 })

@@ -74,7 +74,7 @@ async function faults(page: Page, { name, open }: ShownPage): Promise<string[]> 
 }
 
 /** What is wrong with the pages: a line for each fault, with the page and the look that show it. */
-export async function faultsOf(page: Page, pages: ShownPage[]): Promise<string[]> {
+export async function findAccessibilityViolations(page: Page, pages: ShownPage[]): Promise<string[]> {
   const found: string[] = []
   for (const shown of pages) found.push(...(await faults(page, shown)))
   return found

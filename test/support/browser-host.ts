@@ -9,8 +9,8 @@ import { type CDPSession, chromium } from 'playwright-core'
 import { vi } from 'vitest'
 import { BrowserHost, type BrowserOptions } from '../../src/worker/browser/browser-host.ts'
 import { testBrowser } from './browser.ts'
-import { newPlace, type Test } from './store.ts'
-import { patience } from './timeouts.ts'
+import { newPlace, type Test } from './domain.ts'
+import { waitLimits } from './timeouts.ts'
 
 /**
  * A program that runs the tests' browser, which BROWSER_PATH can name.
@@ -27,7 +27,7 @@ export async function browserProgram(test: Test, before = ''): Promise<string> {
 }
 
 /** A host that is closed when the test ends, and what it has logged. */
-export async function openHost(test: Test, options: Partial<BrowserOptions> = {}) {
+export async function openBrowserHost(test: Test, options: Partial<BrowserOptions> = {}) {
   const log: { level: number; msg: string; milliseconds?: number; error?: string; err?: { message: string } }[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
   const path = options.cdpUrl ? undefined : (options.path ?? (await browserProgram(test)))
@@ -51,14 +51,14 @@ export function contextCount(url: string): Promise<number> {
 }
 
 /** The browser's processes; the first one is the browser itself. */
-export async function processesOf(url: string): Promise<number[]> {
+export async function findBrowserProcesses(url: string): Promise<number[]> {
   const { processInfo } = await inspect(url, (session) => session.send('SystemInfo.getProcessInfo'))
   const first = processInfo.filter(({ type }) => type === 'browser')
   return [...first, ...processInfo.filter((each) => !first.includes(each))].map(({ id }) => id)
 }
 
 /** A process that runs the module, and its first word. */
-export async function startSpeaker(test: Test, module: URL, argument: string) {
+export async function startReportingProcess(test: Test, module: URL, argument: string) {
   const child = fork(fileURLToPath(module), [argument], { execArgv: [] })
   test.onTestFinished(() => void child.kill('SIGKILL'))
   const [word] = await once(child, 'message')
@@ -66,7 +66,7 @@ export async function startSpeaker(test: Test, module: URL, argument: string) {
 }
 
 /** The processes that run a browser for `pid`. */
-export function hostProcessesOf(pid: number): number[] {
+export function findHostProcesses(pid: number): number[] {
   const found = readdirSync('/proc').filter((each) => {
     return /^\d+$/.test(each) && parentOf(each) === pid && read(each, 'cmdline').includes('host-process.ts')
   })
@@ -74,8 +74,8 @@ export function hostProcessesOf(pid: number): number[] {
 }
 
 /** The one process that runs a browser for `pid`, this process unless given. */
-export function hostProcessOf(pid = process.pid): number {
-  const [found, ...others] = hostProcessesOf(pid)
+export function findHostProcess(pid = process.pid): number {
+  const [found, ...others] = findHostProcesses(pid)
   if (!found || others.length > 0) throw new Error(`Process ${pid} does not run one browser.`)
   return found
 }
@@ -105,6 +105,6 @@ export async function startRemoteBrowser(test: Test) {
   child.stderr.on('data', (data) => {
     said += data
   })
-  const [webSocketUrl] = await vi.waitUntil(() => /ws:\S+(?=\s)/.exec(said), patience)
+  const [webSocketUrl] = await vi.waitUntil(() => /ws:\S+(?=\s)/.exec(said), waitLimits)
   return { child, webSocketUrl, httpUrl: new URL(webSocketUrl.replace('ws:', 'http:')).origin }
 }

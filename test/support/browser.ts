@@ -4,8 +4,8 @@
  */
 import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { bundled, type FoundBrowser, findBrowser } from '../../src/worker/browser/find-browser.ts'
-import type { Test } from './store.ts'
-import { patience } from './timeouts.ts'
+import type { Test } from './domain.ts'
+import { waitLimits } from './timeouts.ts'
 
 export interface PageOptions {
   /** What `page.goto('/…')` is relative to. */
@@ -68,7 +68,7 @@ export async function startBrowser(): Promise<Browser> {
         // One more error of the test that has failed, so that every report has it.
         if (shown !== undefined) throw new Error(`When the test failed, the browser showed\n${shown}`)
       })
-      context.setDefaultTimeout(patience.timeout)
+      context.setDefaultTimeout(waitLimits.timeout)
       listen(context)
       return context.newPage()
     },
@@ -128,7 +128,7 @@ function listen(context: BrowserContext): void {
  * What the page, and others that it opened, have complained about: errors and warnings of the console, with what a
  * Content-Security-Policy refused; errors that nothing caught; requests that failed. Empty when all is well.
  */
-export async function complaints(page: Page): Promise<readonly string[]> {
+export async function browserErrors(page: Page): Promise<readonly string[]> {
   const lines = heard.get(page.context())
   if (!lines) throw new Error('Only pages of startBrowser() are listened to.')
   // Complaints arrive in the order of the page's messages: behind its next answer, none is under way. A page that is

@@ -4,8 +4,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { PersistContext, Run } from '../../src/domain/runs/run.ts'
-import { queueRun, type Test } from './store.ts'
-import { finished, openInstallation } from './worker.ts'
+import { queueRun, type Test } from './domain.ts'
+import { openInstallation, waitForRun } from './worker.ts'
 
 export interface Site {
   url: string
@@ -77,7 +77,7 @@ export async function openBrowsing(test: Test) {
     site,
     visit,
     visited: async (changes: Visit) =>
-      (await succeeded(await finished(domain, await visit(changes)))).output as Visited,
+      (await succeeded(await waitForRun(domain, await visit(changes)))).output as Visited,
     createContext: async () => (await domain.browserContexts.create(accountId, undefined))?.id ?? '',
     context: (id: string) => domain.browserContexts.get(accountId, id),
     stored: async (id: string) => (await domain.contextVersions.read(accountId, id)) ?? '',
@@ -90,7 +90,7 @@ async function succeeded(run: Run): Promise<Run> {
 }
 
 /** The processes below the process, with their command lines (Linux only). */
-export function processesBelow(pid: number): { pid: number; command: string }[] {
+export function findDescendants(pid: number): { pid: number; command: string }[] {
   const read = (path: string) => {
     try {
       return readFileSync(path, 'utf8')

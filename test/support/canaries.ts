@@ -13,7 +13,7 @@ function formsOf(canary: string): Buffer[] {
 }
 
 /** Every file below the directory. */
-export function filesIn(directory: string): [path: string, bytes: Buffer][] {
+export function readFiles(directory: string): [path: string, bytes: Buffer][] {
   const entries = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   return entries.flatMap((entry): [string, Buffer][] => {
     const path = join(entry.parentPath, entry.name)
@@ -28,7 +28,7 @@ export function filesIn(directory: string): [path: string, bytes: Buffer][] {
 }
 
 /** Where one of the canaries stands. */
-export function found(places: [name: string, content: Buffer | string][], canaries: string[]): string[] {
+export function findCanaries(places: [name: string, content: Buffer | string][], canaries: string[]): string[] {
   const forms = canaries.flatMap(formsOf)
   return places.filter(([, content]) => forms.some((form) => Buffer.from(content).includes(form))).map(([name]) => name)
 }

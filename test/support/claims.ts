@@ -2,20 +2,20 @@
 import type { Claim } from '../../src/domain/runs/claim.ts'
 import type { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
-import type { Domain } from './store.ts'
+import type { Domain } from './domain.ts'
 
 export const leaseSeconds = 15
 export const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
 
 /** How an attempt failed. */
-export const failed = {
+export const failedAttempt = {
   kind: 'failed',
   reason: 'workflowFailed',
   error: { name: 'Error', message: 'The far side did not answer.' },
 } as const
 
 /** A clock that stands still until it is told to go on. Runs do not ask it when they were created. */
-export function stoppedClock() {
+export function createManualClock() {
   let at = Date.now()
   return {
     now: () => at,
@@ -39,7 +39,7 @@ export async function claimOne(domain: Domain, workerId = 'worker'): Promise<Cla
   return claim
 }
 
-export async function statusesOf({ store }: Domain, runId: string) {
+export async function statusHistory({ store }: Domain, runId: string) {
   const events = await eventsAfter(store.read, runId, 0, 1000)
   return events.filter(({ type }) => type === 'status').map(({ data }) => [data.status, data.attempt, data.reason])
 }

@@ -1,8 +1,8 @@
 /** A service with a dashboard, and a browser in which somebody does what a person would do with it. */
 import type { Page } from 'playwright-core'
 import { type Browser, type PageOptions, startBrowser } from './browser.ts'
+import type { Test } from './domain.ts'
 import { type Installation, newInstallation, type ServiceProcess } from './installation.ts'
-import type { Test } from './store.ts'
 
 export const owner = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'a difference engine' }
 
@@ -13,7 +13,7 @@ export interface Dashboard {
   /** A window of somebody who is not signed in. */
   open(test: Test, options?: PageOptions): Promise<Page>
   /** Opens the welcome link in a window of its own, and becomes the owner. */
-  haveOwner(): Promise<void>
+  createOwner(): Promise<void>
   /** The link that the first start has printed. */
   welcomeUrl: string
   /** Calls the Execution API with a key; returns the status and, where there is one, the body. */
@@ -34,7 +34,7 @@ export async function startDashboard(environment: Record<string, string> = {}): 
     browser,
     welcomeUrl,
     open,
-    haveOwner: () => inOwnWindow(open, (page) => becomeOwner(page, welcomeUrl)),
+    createOwner: () => inNewWindow(open, (page) => acceptWelcomeLink(page, welcomeUrl)),
     call: (key, method, path, body) => call(`${service.executionUrl}${path}`, key, method, body),
     async stop() {
       await browser.close()
@@ -44,7 +44,7 @@ export async function startDashboard(environment: Record<string, string> = {}): 
 }
 
 /** Does something in a window that is closed then. */
-export async function inOwnWindow(
+export async function inNewWindow(
   open: Dashboard['open'],
   act: (page: Page) => Promise<void>,
   options: PageOptions = {},
@@ -66,7 +66,7 @@ async function call(url: string, key: string, method: string, body: unknown) {
 }
 
 /** Opens the welcome link and becomes the owner. */
-export async function becomeOwner(page: Page, welcomeUrl: string): Promise<void> {
+export async function acceptWelcomeLink(page: Page, welcomeUrl: string): Promise<void> {
   await page.goto(welcomeUrl)
   await page.getByLabel('Name').fill(owner.name)
   await page.getByLabel('E-mail').fill(owner.email)

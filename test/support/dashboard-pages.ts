@@ -4,7 +4,7 @@ import { readConfig } from '../../src/config.ts'
 import { acquireContextLease } from '../../src/domain/browser-contexts/context-lease.ts'
 import { openStore } from '../../src/domain/installation.ts'
 import { putArtifact } from '../../src/domain/runs/artifacts.ts'
-import { createKey, type Dashboard, inOwnWindow } from './dashboard-browser.ts'
+import { createKey, type Dashboard, inNewWindow } from './dashboard-browser.ts'
 import { until } from './service.ts'
 
 export interface ShownPage {
@@ -17,7 +17,7 @@ export interface ShownPage {
 const at = (name: string, path: string): ShownPage => ({ name, open: (page) => page.goto(path) })
 
 /** Pages for whoever is not signed in; `welcomeUrl` is one that still works. */
-export function openPages(welcomeUrl: string): ShownPage[] {
+export function signedOutPages(welcomeUrl: string): ShownPage[] {
   const wrong = async (page: Page) => {
     await page.goto('/sign-in')
     await page.getByLabel('E-mail').fill('somebody@example.com')
@@ -41,7 +41,7 @@ export const emptyPages: ShownPage[] = [
 ]
 
 /** Lets things happen in the account, and returns the pages that show them. */
-export async function fill(dashboard: Dashboard, page: Page): Promise<ShownPage[]> {
+export async function populateDashboard(dashboard: Dashboard, page: Page): Promise<ShownPage[]> {
   await page.goto('/settings')
   await page.getByLabel('Account name').fill('Analytical Engines')
   await page.getByLabel('API keys may be limited to scopes').check()
@@ -185,7 +185,7 @@ async function queueRuns(dashboard: Dashboard, key: string) {
 
 /** Somebody else accepts the invitation, and makes a key. */
 function join(dashboard: Dashboard, invitation: string): Promise<void> {
-  return inOwnWindow(dashboard.open, async (page) => {
+  return inNewWindow(dashboard.open, async (page) => {
     await page.goto(invitation)
     await page.getByLabel('Name').fill('Grace Hopper')
     await page.getByLabel('E-mail').fill('grace@example.com')

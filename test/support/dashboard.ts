@@ -17,13 +17,13 @@ import { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { sendRaw } from '../operations/http.ts'
-import { type LogLine, settingsOf } from './service.ts'
-import { type Environment, newStorage, type Storage } from './storage.ts'
+import { type LogLine, serviceSettings } from './service.ts'
+import { type Environment, newStorage, type Storage } from './service-storage.ts'
 
 const noWorker = fileURLToPath(new URL('../operations/no-worker.ts', import.meta.url))
 
 /** A service in this process, without a worker, and what another process of the installation would have of its store. */
-export interface Served extends Service {
+export interface DashboardService extends Service {
   /** Where tests reach the dashboard, whatever DASHBOARD_URL says. */
   url: string
   dataDirectory: string
@@ -36,10 +36,10 @@ export interface Served extends Service {
 }
 
 /** @param settings as in the environment; with those of another one, both serve the same store. */
-export async function serve(settings: Environment = {}): Promise<Served> {
+export async function startDashboardService(settings: Environment = {}): Promise<DashboardService> {
   const own = settings.DATA_DIR === undefined ? await newStorage() : undefined
   const storage = own?.settings ?? settings
-  const config = readConfig({ ...settingsOf(storage), ...settings })
+  const config = readConfig({ ...serviceSettings(storage), ...settings })
   const log: LogLine[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
   const service = await startService(config, logger, noWorker)
@@ -117,7 +117,7 @@ export class Visitor {
     const all = { ...(cookie !== '' && { Cookie: cookie }), ...this.#headers, ...headers }
     const flat = Object.entries(all).flat()
     const answer = await sendRaw(this.#url, { method, path, headers: flat, ...(body !== undefined && { body }) })
-    for (const line of cookiesOf(answer)) {
+    for (const line of setCookieHeaders(answer)) {
       const [name = '', value = ''] = (line.split(';')[0] ?? '').split(/=(.*)/s)
       this.cookies.set(name, value)
     }
@@ -126,7 +126,7 @@ export class Visitor {
 }
 
 /** The lines of `Set-Cookie`. */
-export function cookiesOf({ headers }: { headers: Record<string, string | string[] | undefined> }): string[] {
+export function setCookieHeaders({ headers }: { headers: Record<string, string | string[] | undefined> }): string[] {
   return [headers['set-cookie'] ?? []].flat()
 }
 
@@ -138,7 +138,7 @@ function encoded(form: Form): string {
 }
 
 /** A user who is signed in. */
-export interface Person {
+export interface SignedInUser {
   visitor: Visitor
   id: string
   accountId: string
@@ -163,7 +163,7 @@ interface PersonOptions {
 export async function signIn(
   service: { dashboardUrl: string; url?: string; settings: Environment },
   { accountId, role = 'owner', name = 'Ada', scopesEnabled = false, headers = {} }: PersonOptions = {},
-): Promise<Person> {
+): Promise<SignedInUser> {
   const domain = await openDomain(service.settings)
   try {
     const id = accountId ?? (await domain.accounts.create({ name: 'Test', scopesEnabled })).id
@@ -183,19 +183,19 @@ export async function signIn(
 }
 
 /** What a page says, without its markup. */
-export function textOf({ text }: { text: string }): string {
+export function pageText({ text }: { text: string }): string {
   return unescaped(text.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ')
 }
 
 /** The value of the page's input of this name. */
-export function inputOf({ text }: { text: string }, name: string): string | undefined {
+export function inputValue({ text }: { text: string }, name: string): string | undefined {
   const input = text.match(new RegExp(`<input[^>]*\\sname="${name}"[^>]*>`))?.[0]
   const value = input?.match(/\svalue="([^"]*)"/)?.[1]
   return value === undefined ? undefined : unescaped(value)
 }
 
 /** What the page says is wrong with the input of this name. */
-export function errorOf({ text }: { text: string }, name: string): string | undefined {
+export function fieldError({ text }: { text: string }, name: string): string | undefined {
   const error = text.match(new RegExp(`<small id="field-${name}-error" class="error">([^<]*)</small>`))?.[1]
   return error === undefined ? undefined : unescaped(error)
 }

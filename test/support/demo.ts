@@ -15,7 +15,7 @@ export interface Demo {
   /** What it has printed so far on both streams. */
   output(): string
   /** Resolves when the output holds `text`. */
-  says(text: string): Promise<void>
+  waitForOutput(text: string): Promise<void>
   exitCode: Promise<number | null>
   /** Where it makes its own data directory. */
   temporary: string
@@ -44,7 +44,7 @@ export async function startDemo(words: string[], environment: Record<string, str
     ended.catch(() => {})
     while (!text.includes(awaited)) await Promise.race([once(child.stdout, 'data'), ended])
   }
-  return { child, output: () => text, says, exitCode: closed.then(([code]) => code), temporary, mark }
+  return { child, output: () => text, waitForOutput: says, exitCode: closed.then(([code]) => code), temporary, mark }
 }
 
 export async function temporaryDirectory(): Promise<string> {
@@ -54,7 +54,7 @@ export async function temporaryDirectory(): Promise<string> {
 }
 
 /** Every process that the demo has started, at whatever remove, and that is still there. */
-export async function processesOf({ mark }: Demo): Promise<string[]> {
+export async function findDemoProcesses({ mark }: Demo): Promise<string[]> {
   const found = []
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
     const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
@@ -68,6 +68,6 @@ export async function processesOf({ mark }: Demo): Promise<string[]> {
 
 export async function expectNothingLeft(demo: Demo): Promise<void> {
   // What was killed takes a moment to be gone.
-  await expect.poll(() => processesOf(demo)).toEqual([])
+  await expect.poll(() => findDemoProcesses(demo)).toEqual([])
   expect(await readdir(demo.temporary)).toEqual([])
 }

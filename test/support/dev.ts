@@ -5,19 +5,19 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Checkout, copyCheckout } from './checkout.ts'
 import { until } from './service.ts'
-import { patience } from './timeouts.ts'
+import { waitLimits } from './timeouts.ts'
 
 /** A version that hangs is ended after half a minute, and another may start then. */
-const saidMilliseconds = 2 * patience.timeout
+const saidMilliseconds = 2 * waitLimits.timeout
 
 export interface Dev extends Checkout {
   child: ChildProcess
   /** Of the latest start that has told its addresses. */
   executionUrl(): string
   /** What it has told people, line by line. */
-  said: string[]
+  lines: string[]
   /** Resolves with the first line that fits after `act` has begun; gives up with all that was said. */
-  saidAfter(act: () => void, pattern: RegExp): Promise<string>
+  waitForLine(act: () => void, pattern: RegExp): Promise<string>
   /** Whether any of its processes exists. */
   anyAlive(): boolean
   end(): Promise<void>
@@ -75,5 +75,5 @@ export async function startDev(args = ['src/tools/dev/main.ts']): Promise<Dev> {
       .findLast((line) => line.startsWith('Execution API'))
       ?.split(/ +/)
       .at(-1) ?? ''
-  return { ...checkout, child, executionUrl, said, saidAfter, anyAlive, end }
+  return { ...checkout, child, executionUrl, lines: said, waitForLine: saidAfter, anyAlive, end }
 }

@@ -2,10 +2,10 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Test } from './domain.ts'
 import { kill, type PostgresServer, startPostgres } from './postgres-server.ts'
-import { gone } from './processes.ts'
+import { waitForProcessEnd } from './processes.ts'
 import { type Environment, removeDirectory, temporaryDirectory } from './service.ts'
-import type { Test } from './store.ts'
 
 export interface FleetPlace {
   /** Has every file of the store and of the service. */
@@ -75,7 +75,7 @@ export const postgresFleetStore: FleetStore = {
       async halt() {
         const pids = processesOf(server)
         for (const pid of pids) kill(pid, 'SIGKILL')
-        await Promise.all(pids.map(gone))
+        await Promise.all(pids.map(waitForProcessEnd))
         await server.end()
       },
       async resume() {

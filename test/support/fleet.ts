@@ -5,11 +5,18 @@ import { vi } from 'vitest'
 import { readConfig } from '../../src/config.ts'
 import { openStore } from '../../src/domain/installation.ts'
 import type { Store } from '../../src/storage/store.ts'
+import type { Test } from './domain.ts'
 import type { FleetPlace, FleetStore } from './fleet-stores.ts'
-import { addressesIn, capture, type Ended, endOf, withoutOwn } from './installation.ts'
-import { type Addresses, type Environment, main, openAdministration, settingsOf, type TestAccount } from './service.ts'
-import type { Test } from './store.ts'
-import { patience } from './timeouts.ts'
+import { capture, cleanEnvironment, type Exit, parseAddresses, waitForExit } from './installation.ts'
+import {
+  type Addresses,
+  type Environment,
+  main,
+  openAdministration,
+  serviceSettings,
+  type TestAccount,
+} from './service.ts'
+import { waitLimits } from './timeouts.ts'
 
 const workflows = fileURLToPath(new URL('../faults/promises/workflows', import.meta.url))
 
@@ -19,7 +26,7 @@ export interface Member {
   output(): string
   /** The messages that it has logged. */
   logged(msg: string): number
-  ended: Promise<Ended>
+  ended: Promise<Exit>
   hasEnded(): boolean
   /** Sends a signal to it alone. */
   signal(signal: NodeJS.Signals): void
@@ -65,7 +72,7 @@ export async function newFleet(
 ): Promise<Fleet> {
   const place = await kind.prepare(test, directory, server)
   const settings = {
-    ...settingsOf({ DATA_DIR: place.dataDirectory }),
+    ...serviceSettings({ DATA_DIR: place.dataDirectory }),
     WORKFLOWS_DIR: workflows,
     LEASE_SECONDS: '3',
     SHUTDOWN_SECONDS: '5',
@@ -79,7 +86,7 @@ export async function newFleet(
   const start = async (args: string[], { settings: own = {}, through = [] }: MemberOptions, ready: string) => {
     const member = spawnMember([...through, process.execPath, main, ...args], { ...settings, ...own })
     members.push(member)
-    await vi.waitUntil(() => member.hasEnded() || member.logged(ready) > 0, patience)
+    await vi.waitUntil(() => member.hasEnded() || member.logged(ready) > 0, waitLimits)
     if (member.hasEnded()) throw new Error(`A process ended at its start:\n${member.output()}`)
     return member
   }
@@ -89,7 +96,7 @@ export async function newFleet(
     async api({ worker = false, ...options } = {}) {
       const roles = worker ? [] : ['--only', 'execution,browser-context,dashboard']
       const member = await start(['start', ...roles], options, worker ? 'worker ready' : 'service ready')
-      const addresses = addressesIn(member.output())
+      const addresses = parseAddresses(member.output())
       if (!addresses) throw new Error(`The service has not told its addresses:\n${member.output()}`)
       return { ...member, ...addresses }
     },
@@ -109,7 +116,7 @@ export async function newFleet(
 }
 
 function spawnMember([program = '', ...args]: string[], environment: Environment): Member {
-  const child = spawn(program, args, { env: withoutOwn(environment), detached: true })
+  const child = spawn(program, args, { env: cleanEnvironment(environment), detached: true })
   const pid = child.pid as number
   const counts = new Map<string, number>()
   const output = capture(child, (line) => {
@@ -118,7 +125,7 @@ function spawnMember([program = '', ...args]: string[], environment: Environment
     counts.set(msg, (counts.get(msg) ?? 0) + 1)
   })
   let ending = false
-  const ended = endOf(child)
+  const ended = waitForExit(child)
   void ended.then(() => {
     ending = true
   })

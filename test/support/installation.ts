@@ -9,10 +9,10 @@ import {
   type LogLine,
   main,
   openAdministration,
-  settingsOf,
+  serviceSettings,
   until,
 } from './service.ts'
-import { newStorage, type Storage } from './storage.ts'
+import { newStorage, type Storage } from './service-storage.ts'
 import { addressesForTests } from './through-prism.ts'
 
 /** A data directory of its own, and the services and commands that are started on it. */
@@ -27,14 +27,14 @@ export interface Installation {
   /** The same for a process that does only some of the work; it has no addresses but those that it serves. */
   startOnly(roles: string, changes?: Environment): Promise<ServiceProcess>
   /** Calls the command line, and waits until it has ended. */
-  command(...args: string[]): ReturnType<typeof command>
+  runCommand(...args: string[]): ReturnType<typeof runCommand>
   /** Ends everything, and removes the directory. */
   remove(): Promise<void>
 }
 
 export async function newInstallation(changes: Environment = {}): Promise<Installation> {
   const storage = await newStorage()
-  const settings = { ...settingsOf(storage.settings), ...changes }
+  const settings = { ...serviceSettings(storage.settings), ...changes }
   const administration = await openAdministration(readConfig(settings))
   const starts: Promise<ServiceProcess>[] = []
   const spawned = (...call: Parameters<typeof spawnService>) => {
@@ -52,7 +52,7 @@ export async function newInstallation(changes: Environment = {}): Promise<Instal
       const untilLogged = roles.includes('worker') ? 'worker ready' : 'service ready'
       return spawned({ ...settings, ...changes }, untilLogged, roles)
     },
-    command: (...args) => command(args, settings),
+    runCommand: (...args) => runCommand(args, settings),
     async remove() {
       await administration.close()
       // Also of those that are still starting, where another did not.
@@ -63,7 +63,7 @@ export async function newInstallation(changes: Environment = {}): Promise<Instal
   }
 }
 
-export interface Ended {
+export interface Exit {
   code: number | null
   signal: NodeJS.Signals | null
 }
@@ -74,13 +74,13 @@ export interface ServiceProcess extends Addresses {
   /** Everything that the service and its worker have written. */
   output(): string
   log: LogLine[]
-  ended: Promise<Ended>
+  ended: Promise<Exit>
   /** Whether any process of the service, its worker or its runs exists. */
   anyAlive(): boolean
   /** Ends every process of the service at the same moment. */
   killAll(): Promise<void>
   /** Tells the service to stop, and waits until it has. */
-  stop(): Promise<Ended>
+  stop(): Promise<Exit>
 }
 
 async function spawnService(
@@ -89,25 +89,25 @@ async function spawnService(
   only?: string,
 ): Promise<ServiceProcess> {
   const args = [main, 'start', ...(only ? ['--only', only] : [])]
-  const child = spawn(process.execPath, args, { env: withoutOwn(environment), detached: true })
+  const child = spawn(process.execPath, args, { env: cleanEnvironment(environment), detached: true })
   const pid = child.pid as number
   const log: LogLine[] = []
   const written = capture(child, (line) => {
     if (line.startsWith('{')) log.push(JSON.parse(line))
   })
-  const ended = endOf(child)
+  const ended = waitForExit(child)
   let hasEnded = false
   void ended.then(() => {
     hasEnded = true
   })
-  const banner = () => (hasEnded ? `${written()}(ended)` : addressesIn(written(), only))
+  const banner = () => (hasEnded ? `${written()}(ended)` : parseAddresses(written(), only))
   const isReady = () => banner() && (hasEnded || log.some(({ msg }) => msg === untilLogged))
   await until('the service is ready', isReady).catch((error) => {
     // Nobody else knows of it yet.
     process.kill(-pid, 'SIGKILL')
     throw error
   })
-  const addresses = addressesIn(written(), only)
+  const addresses = parseAddresses(written(), only)
   if (hasEnded || !addresses) throw new Error(`The service ended at its start:\n${written()}`)
   const anyAlive = () => {
     try {
@@ -138,8 +138,8 @@ async function spawnService(
 }
 
 /** Calls the command line, and waits until it has ended. */
-export async function command(args: string[], environment: Environment) {
-  const child = spawn(process.execPath, [main, ...args], { env: withoutOwn(environment) })
+export async function runCommand(args: string[], environment: Environment) {
+  const child = spawn(process.execPath, [main, ...args], { env: cleanEnvironment(environment) })
   let stdout = ''
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -148,12 +148,12 @@ export async function command(args: string[], environment: Environment) {
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text
   })
-  const { code } = await endOf(child)
+  const { code } = await waitForExit(child)
   return { code, stdout, stderr }
 }
 
 /** The environment of this process without the settings that a test may have made for itself. */
-export function withoutOwn(environment: Environment): NodeJS.ProcessEnv {
+export function cleanEnvironment(environment: Environment): NodeJS.ProcessEnv {
   const { PATH, HOME } = process.env
   return { PATH, HOME, NODE_ENV: 'test', ...environment }
 }
@@ -171,7 +171,7 @@ export function capture(child: ChildProcess, onLine: (line: string) => void): ()
   return () => text
 }
 
-export function endOf(child: ChildProcess): Promise<Ended> {
+export function waitForExit(child: ChildProcess): Promise<Exit> {
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     // Not 'exit', which may come before the last of what was written.
@@ -179,7 +179,7 @@ export function endOf(child: ChildProcess): Promise<Ended> {
   })
 }
 
-export function addressesIn(banner: string, only?: string): Addresses | undefined {
+export function parseAddresses(banner: string, only?: string): Addresses | undefined {
   const of = (name: string) => new RegExp(`^${name} +(http://[^/\\s]+)`, 'm').exec(banner)?.[1]
   const names = ['Dashboard', 'Execution API', 'Browser Context API', 'Management']
   const [dashboardUrl = '', executionUrl = '', browserContextUrl = '', managementUrl] = names.map(of)

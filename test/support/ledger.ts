@@ -94,11 +94,11 @@ export interface Outcome {
   /** Acknowledged, and not in the store. */
   lost: number
   /** Recorded more than one final status. */
-  doubled: number
+  duplicated: number
   unfinished: number
   succeeded: number
   /** How those ended that did not succeed. */
-  otherwise: string[]
+  unsuccessful: string[]
   /** Over all runs. */
   attempts: number
 }
@@ -106,8 +106,8 @@ export interface Outcome {
 const atOnce = 500
 
 /** What the store has of the runs. */
-export async function outcomeOf({ read }: Store, ids: readonly string[]): Promise<Outcome> {
-  const outcome: Outcome = { lost: 0, doubled: 0, unfinished: 0, succeeded: 0, otherwise: [], attempts: 0 }
+export async function readOutcome({ read }: Store, ids: readonly string[]): Promise<Outcome> {
+  const outcome: Outcome = { lost: 0, duplicated: 0, unfinished: 0, succeeded: 0, unsuccessful: [], attempts: 0 }
   for (let from = 0; from < ids.length; from += atOnce) {
     const some = ids.slice(from, from + atOnce)
     const events = read.query.selectFrom('run_events').select(['run_id', 'data']).where('type', '=', 'status')
@@ -122,10 +122,10 @@ export async function outcomeOf({ read }: Store, ids: readonly string[]): Promis
       .where('id', 'in', some)
       .execute()
     outcome.lost += some.length - runs.length
-    outcome.doubled += [...ends.values()].filter((count) => count > 1).length
+    outcome.duplicated += [...ends.values()].filter((count) => count > 1).length
     outcome.unfinished += runs.filter(({ id }) => !ends.has(id)).length
     const ended = runs.filter(({ id, status }) => ends.has(id) && status !== 'succeeded')
-    outcome.otherwise.push(...ended.map(({ status, reason, error }) => `${status}, ${reason}, ${error}`))
+    outcome.unsuccessful.push(...ended.map(({ status, reason, error }) => `${status}, ${reason}, ${error}`))
     outcome.succeeded += runs.filter(({ status }) => status === 'succeeded').length
     outcome.attempts += runs.reduce((sum, run) => sum + run.attempts, 0)
   }
@@ -133,9 +133,9 @@ export async function outcomeOf({ read }: Store, ids: readonly string[]): Promis
 }
 
 /** What the store has of the runs when all that are not lost have finished. */
-export function outcomeWhenFinished(store: Store, ids: readonly string[]): Promise<Outcome> {
+export function waitForOutcome(store: Store, ids: readonly string[]): Promise<Outcome> {
   const all = async () => {
-    const outcome = await outcomeOf(store, ids)
+    const outcome = await readOutcome(store, ids)
     return outcome.unfinished === 0 && outcome
   }
   return until('all runs have finished', all)

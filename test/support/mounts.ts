@@ -2,8 +2,8 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Test } from './domain.ts'
 import { removeDirectory, temporaryDirectory } from './service.ts'
-import type { Test } from './store.ts'
 
 const run = (program: string, ...args: string[]) => execFileSync(program, args, { stdio: 'pipe', encoding: 'utf8' })
 
@@ -16,7 +16,7 @@ export interface Disk {
 }
 
 /** Why file systems cannot be mounted here; `undefined` when they can. */
-export function mountingRefused(): string | undefined {
+export function whyMountingFails(): string | undefined {
   if (process.platform !== 'linux') return 'mounting is tried on Linux alone'
   if (process.getuid?.() !== 0) return 'mounting is for root alone'
   const directory = temporaryDirectory()
@@ -32,8 +32,8 @@ export function mountingRefused(): string | undefined {
 }
 
 /** Why the power of a disk cannot be cut here; `undefined` when it can. */
-export function powerCutRefused(): string | undefined {
-  const refused = mountingRefused()
+export function whyPowerCutsFail(): string | undefined {
+  const refused = whyMountingFails()
   if (refused) return refused
   const missing = ['losetup', 'mkfs.ext4', 'python3'].find((program) => !isInstalled(program))
   if (missing) return `${missing} is not installed`

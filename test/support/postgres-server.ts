@@ -5,7 +5,7 @@ import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from './free-port.ts'
-import { inMemory, quickDirectory } from './memory.ts'
+import { fastTemporaryDirectory, memoryDirectory } from './memory-directory.ts'
 import { findBinaries, serverUser, type User } from './postgres-binaries.ts'
 
 export interface ServerOptions {
@@ -55,7 +55,7 @@ const removal = { recursive: true, force: true, maxRetries: 10 }
 
 /** Of processes that ended together with their server and its keeper, as when all of a container is killed. */
 function removeLeftOver(): void {
-  for (const path of globSync(`{${tmpdir()},${inMemory}}/${prefix}*`)) {
+  for (const path of globSync(`{${tmpdir()},${memoryDirectory}}/${prefix}*`)) {
     const [, pid] = /-(\d+)-[^-]+$/.exec(path) ?? []
     if (pid && isGone(Number(pid))) rmSync(path, removal)
   }
@@ -77,7 +77,7 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
   removeLeftOver()
   const own = `${prefix}${process.pid}-`
   const directory = mkdtempSync(join(tmpdir(), own))
-  const ownData = options.dataDirectory ? undefined : mkdtempSync(join(quickDirectory(), own))
+  const ownData = options.dataDirectory ? undefined : mkdtempSync(join(fastTemporaryDirectory(), own))
   const dataDirectory = options.dataDirectory ?? (ownData as string)
   for (const each of [directory, dataDirectory]) {
     if (user.uid && user.gid) chownSync(each, user.uid, user.gid)

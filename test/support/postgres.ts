@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { dropDatabase, makeDatabase } from './postgres-databases.ts'
-import type { StoreKind } from './stores.ts'
+import type { StoreKind } from './store-kinds.ts'
 
 export const postgres: StoreKind = {
   name: 'postgres',
@@ -13,7 +13,7 @@ export const postgres: StoreKind = {
 }
 
 /** Does `act` while the database takes no connection, and has ended those it had. */
-export async function whileRefused<Result>(place: string, act: () => Promise<Result>): Promise<Result> {
+export async function whileConnectionsRefused<Result>(place: string, act: () => Promise<Result>): Promise<Result> {
   const name = new URL(place).pathname.slice(1)
   const administration = new URL(place)
   administration.pathname = 'postgres'

@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
-import type { Test } from './store.ts'
-import type { StoreKind } from './stores.ts'
-import { patience } from './timeouts.ts'
+import type { Test } from './domain.ts'
+import type { StoreKind } from './store-kinds.ts'
+import { waitLimits } from './timeouts.ts'
 
 /** A process with a store of its own (store-process.ts), which goes on when it is sent a message. */
 export async function startStoreProcess(
@@ -40,6 +40,6 @@ function isAlive(pid: number): boolean {
 }
 
 /** Resolves when the process has ended. */
-export async function gone(pid: number): Promise<void> {
-  await vi.waitUntil(() => !isAlive(pid), patience)
+export async function waitForProcessEnd(pid: number): Promise<void> {
+  await vi.waitUntil(() => !isAlive(pid), waitLimits)
 }

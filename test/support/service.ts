@@ -9,10 +9,10 @@ import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { openStore } from '../../src/domain/installation.ts'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
 import type { Store, Value } from '../../src/storage/store.ts'
-import { type Environment, newStorage, type Storage } from './storage.ts'
-import { patience } from './timeouts.ts'
+import { type Environment, newStorage, type Storage } from './service-storage.ts'
+import { waitLimits } from './timeouts.ts'
 
-export { type Environment, removeDirectory, temporaryDirectory } from './storage.ts'
+export { type Environment, removeDirectory, temporaryDirectory } from './service-storage.ts'
 
 export const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const noWorker = fileURLToPath(new URL('../operations/no-worker.ts', import.meta.url))
@@ -66,7 +66,7 @@ export async function startTestService({
   settings?: Environment
 } = {}): Promise<TestService> {
   const storage = await newStorage()
-  Object.assign(process.env, settingsOf(storage.settings), { LOG_LEVEL: 'silent' })
+  Object.assign(process.env, serviceSettings(storage.settings), { LOG_LEVEL: 'silent' })
   const config = readConfig({ ...process.env, ...settings })
   const log: LogLine[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
@@ -93,7 +93,7 @@ export const requestsPerMinute = 100
 export const queuedRunsMax = 50
 
 /** On ports that the system chooses, so that any number of services run at the same time. */
-export function settingsOf(storage: Environment): Environment {
+export function serviceSettings(storage: Environment): Environment {
   const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
   return { ...ports, ...storage, WORKFLOWS_DIR: testWorkflows }
 }
@@ -136,11 +136,11 @@ export async function until<Result>(
   what: string,
   condition: () => Result | Promise<Result>,
 ): Promise<Exclude<Result, undefined | false | null | '' | 0>> {
-  const deadline = performance.now() + patience.timeout
+  const deadline = performance.now() + waitLimits.timeout
   for (;;) {
     const result = await condition()
     if (result) return result as Exclude<Result, undefined | false | null | '' | 0>
     if (performance.now() > deadline) throw new Error(`Waited in vain until ${what}.`)
-    await new Promise((resolve) => setTimeout(resolve, patience.interval))
+    await new Promise((resolve) => setTimeout(resolve, waitLimits.interval))
   }
 }

@@ -2,7 +2,7 @@
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { addKeyInTransaction, keyFilePath } from '../../src/storage/key-file.ts'
 import type { Store } from '../../src/storage/store.ts'
-import { stores } from './stores.ts'
+import { stores } from './store-kinds.ts'
 
 const [name, command, ...places] = process.argv.slice(2)
 const kind = stores.find((each) => each.name === name)

@@ -7,7 +7,7 @@ import { isInstalled } from './mounts.ts'
 import { until } from './service.ts'
 
 /** Why system calls cannot be traced here; `undefined` when they can. */
-export function tracingRefused(): string | undefined {
+export function whyTracingFails(): string | undefined {
   if (!isInstalled('strace')) return 'strace is not installed'
   try {
     execFileSync('strace', ['-o', '/dev/null', 'true'], { stdio: 'pipe' })
@@ -29,7 +29,7 @@ export function trace(pids: readonly number[], output: string): Promise<() => Pr
 }
 
 /** Lets the system calls of running processes fail; returns what ends that. */
-export function failing(pids: readonly number[], names: string, error: string): Promise<() => Promise<void>> {
+export function injectFailures(pids: readonly number[], names: string, error: string): Promise<() => Promise<void>> {
   return attach(pids, ['-f', '-o', '/dev/null', '-e', `trace=${names}`, '-e', `inject=${names}:error=${error}`])
 }
 
@@ -92,7 +92,7 @@ const syncs = new Set(['fsync', 'fdatasync'])
 const acknowledgement = /^, .*HTTP\/1\.1 202 .*Location: \S*\/([0-9a-f-]{36})\\r\\n/i
 
 /** Compares each answer with the writes of its run's id to files whose path matches `log`. */
-export function orderOf(calls: readonly Call[], log: RegExp): Order {
+export function compareOrder(calls: readonly Call[], log: RegExp): Order {
   const toLog = calls.filter(({ target }) => log.test(target))
   const synced = toLog.filter(({ name, succeeded }) => succeeded && syncs.has(name))
   const written = toLog.filter(({ name, succeeded }) => succeeded && !syncs.has(name))

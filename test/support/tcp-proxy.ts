@@ -1,7 +1,7 @@
 /** Stands between the service and its database, and breaks the connections as networks do. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
-import type { Test } from './store.ts'
+import type { Test } from './domain.ts'
 
 export interface TcpProxy {
   port: number
@@ -10,9 +10,9 @@ export interface TcpProxy {
   /** Passes nothing on any more; connections stay open, and new ones are accepted. */
   stall(): void
   /** Passes nothing on any more of the connections that are there, and everything of new ones. */
-  lose(): void
+  stallCurrent(): void
   /** Passes everything on again; what was stalled is reset. */
-  mend(): void
+  restore(): void
 }
 
 export async function startTcpProxy(test: Test, target: number): Promise<TcpProxy> {
@@ -55,10 +55,10 @@ export async function startTcpProxy(test: Test, target: number): Promise<TcpProx
       reset()
     },
     stall: () => become('stalled'),
-    lose() {
+    stallCurrent() {
       for (const socket of sockets) lost.add(socket)
     },
-    mend() {
+    restore() {
       reset()
       become('whole')
     },

@@ -3,4 +3,4 @@
  * the time limit of a test, so that what was waited for is told. For `vi.waitFor`, `vi.waitUntil` and
  * whatever else waits for a condition.
  */
-export const patience = { timeout: 60_000, interval: 10 }
+export const waitLimits = { timeout: 60_000, interval: 10 }

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import type { Test } from './store.ts'
+import type { Test } from './domain.ts'
 
 /** Returns the URL by which the database is reached through it. */
 export async function startTransactionPooler(test: Test, url: string): Promise<string> {

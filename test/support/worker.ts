@@ -12,9 +12,9 @@ import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import type { Workflow } from '../../src/domain/workflows/workflow.ts'
 import { describeWorkflows } from '../../src/domain/workflows/workflows.ts'
 import { createWorker, type WorkerOptions } from '../../src/worker/create-worker.ts'
-import { type Domain, newAccount, newPlace, openDomain, retention, type Test } from './store.ts'
-import { type StoreKind, sqlite } from './stores.ts'
-import { patience } from './timeouts.ts'
+import { type Domain, newAccount, newPlace, openDomain, retention, type Test } from './domain.ts'
+import { type StoreKind, sqlite } from './store-kinds.ts'
+import { waitLimits } from './timeouts.ts'
 
 const directory = fileURLToPath(new URL('../worker/workflows', import.meta.url))
 
@@ -94,27 +94,27 @@ export async function startWorkerProcess(
   child.stdout.on('data', (data) => {
     log += data
   })
-  await vi.waitUntil(() => log.includes('worker ready'), patience)
+  await vi.waitUntil(() => log.includes('worker ready'), waitLimits)
   return child
 }
 
 /** The run, once it has finished. */
-export async function finished({ runs }: Domain, { accountId, id }: Run): Promise<Run> {
+export async function waitForRun({ runs }: Domain, { accountId, id }: Run): Promise<Run> {
   return vi.waitUntil(async () => {
     const run = await runs.get(accountId, id)
     return run && isFinal(run.status) && run
-  }, patience) as Promise<Run>
+  }, waitLimits) as Promise<Run>
 }
 
 /** The line that attempt `attempt` of the workflow `wait` writes when it has started: its process. */
-export async function started(path: string, attempt = 1): Promise<number> {
+export async function waitForStart(path: string, attempt = 1): Promise<number> {
   const line = new RegExp(`^${attempt} (\\d+)$`, 'm')
   const read = () => existsSync(path) && line.exec(readFileSync(path, 'utf8'))?.[1]
-  return Number(await vi.waitUntil(read, patience))
+  return Number(await vi.waitUntil(read, waitLimits))
 }
 
 /** What has happened to the run, each event on a line. */
-export async function history({ store }: Domain, { id }: Run): Promise<string[]> {
+export async function describeEvents({ store }: Domain, { id }: Run): Promise<string[]> {
   const events = await eventsAfter(store.read, id, 0, 10_000)
   return events.map(({ type, data }) => {
     if (type === 'status')

@@ -15,7 +15,7 @@ import { Workers } from '../../src/domain/runs/workers.ts'
 import { build } from '../../src/surfaces/management/build.ts'
 import { Metrics } from '../../src/surfaces/management/metrics.ts'
 import { queueMetrics } from '../../src/surfaces/management/queue-metrics.ts'
-import { openDomain } from '../support/store.ts'
+import { openDomain } from '../support/domain.ts'
 
 /** A service and its worker in one process, that nothing has happened in yet. */
 async function measuring(test: TestContext) {

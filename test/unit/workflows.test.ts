@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Secrets } from '../../src/domain/workflows/secrets.ts'
 import { type JsonSchema, WorkflowError } from '../../src/domain/workflows/workflow.ts'
 import { Workflows } from '../../src/domain/workflows/workflows.ts'
-import { workflow } from '../support/store.ts'
+import { workflow } from '../support/domain.ts'
 
 const mask = '********'
 

@@ -1,10 +1,10 @@
 /** Attempts that are ended from outside: their run is cancelled, or their worker stops. */
 import { writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
-import { gone } from '../support/processes.ts'
-import { queueRun } from '../support/store.ts'
-import { patience } from '../support/timeouts.ts'
-import { finished, history, openInstallation, started, startWorker } from '../support/worker.ts'
+import { queueRun } from '../support/domain.ts'
+import { waitForProcessEnd } from '../support/processes.ts'
+import { waitLimits } from '../support/timeouts.ts'
+import { describeEvents, openInstallation, startWorker, waitForRun, waitForStart } from '../support/worker.ts'
 
 describe.concurrent('a worker', () => {
   describe('when a run is cancelled', () => {
@@ -13,12 +13,12 @@ describe.concurrent('a worker', () => {
       await startWorker(test, domain)
       const variables = { started: file('started'), until: file('until'), how }
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-      const pid = await started(variables.started)
+      const pid = await waitForStart(variables.started)
       expect(await domain.runs.cancel(principal.accountId, run.id)).toMatchObject({ cancelRequested: true })
       const ended = { status: 'cancelled', reason: 'cancelRequested', output: null, attempts: 1 }
-      expect(await finished(domain, run)).toMatchObject(ended)
-      await gone(pid)
-      expect((await history(domain, run)).at(-1)).toBe('cancelled (1, cancelRequested)')
+      expect(await waitForRun(domain, run)).toMatchObject(ended)
+      await waitForProcessEnd(pid)
+      expect((await describeEvents(domain, run)).at(-1)).toBe('cancelled (1, cancelRequested)')
     })
 
     test('ends it within the time of grace, when it only has to be told', async (test) => {
@@ -26,9 +26,9 @@ describe.concurrent('a worker', () => {
       await startWorker(test, domain, { abortGraceSeconds: 3600 })
       const variables = { started: file('started'), until: file('until') }
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-      await started(variables.started)
+      await waitForStart(variables.started)
       await domain.runs.cancel(principal.accountId, run.id)
-      expect(await finished(domain, run)).toMatchObject({ status: 'cancelled' })
+      expect(await waitForRun(domain, run)).toMatchObject({ status: 'cancelled' })
     })
   })
 
@@ -38,7 +38,7 @@ describe.concurrent('a worker', () => {
       const { worker } = await startWorker(test, domain)
       const variables = { started: file('started'), until: file('until') }
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-      await started(variables.started)
+      await waitForStart(variables.started)
       const stopped = worker.stop(3600)
       const late = await queueRun(domain, principal, { workflowId: 'talk' })
       writeFileSync(variables.until, '')
@@ -55,15 +55,19 @@ describe.concurrent('a worker', () => {
         const { worker } = await startWorker(test, domain)
         const variables = { started: file('started'), until: file('until'), how }
         const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-        const pid = await started(variables.started)
+        const pid = await waitForStart(variables.started)
         await worker.stop(0)
         const back = { status: 'queued', reason: 'workerStopped', attempts: 1, waitingFor: 'worker' }
         expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(back)
-        await gone(pid)
+        await waitForProcessEnd(pid)
         await startWorker(test, domain)
-        await started(variables.started, 2)
+        await waitForStart(variables.started, 2)
         writeFileSync(variables.until, '')
-        expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 2, output: { attempt: 2 } })
+        expect(await waitForRun(domain, run)).toMatchObject({
+          status: 'succeeded',
+          attempts: 2,
+          output: { attempt: 2 },
+        })
       },
     )
 
@@ -78,7 +82,7 @@ describe.concurrent('a worker', () => {
       // Claimed, but two of their processes have yet to start.
       const status = async () =>
         (await domain.runs.list(principal.accountId, { limit: 9, status: 'running' }))?.runs.length
-      await vi.waitUntil(async () => (await status()) === 3, { ...patience, interval: 1 })
+      await vi.waitUntil(async () => (await status()) === 3, { ...waitLimits, interval: 1 })
       await worker.stop(0)
       for (const { id } of runs) {
         const back = { status: 'queued', reason: 'workerStopped' }

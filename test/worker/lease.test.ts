@@ -8,11 +8,11 @@ import type { Claim } from '../../src/domain/runs/claim.ts'
 import { Workers } from '../../src/domain/runs/workers.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
-import { gone } from '../support/processes.ts'
-import { queueRun } from '../support/store.ts'
-import { sqlite } from '../support/stores.ts'
-import { patience } from '../support/timeouts.ts'
-import { finished, history, openInstallation, started, startWorker } from '../support/worker.ts'
+import { queueRun } from '../support/domain.ts'
+import { waitForProcessEnd } from '../support/processes.ts'
+import { sqlite } from '../support/store-kinds.ts'
+import { waitLimits } from '../support/timeouts.ts'
+import { describeEvents, openInstallation, startWorker, waitForRun, waitForStart } from '../support/worker.ts'
 
 describe.concurrent('a worker', () => {
   describe('with a lease', () => {
@@ -22,11 +22,11 @@ describe.concurrent('a worker', () => {
       await startWorker(test, domain, { leaseSeconds })
       const variables = { started: file('started'), until: file('until') }
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-      await started(variables.started)
+      await waitForStart(variables.started)
       const end = Date.now() + 1.5 * leaseSeconds * 1000
-      await vi.waitUntil(() => Date.now() > end, patience)
+      await vi.waitUntil(() => Date.now() > end, waitLimits)
       writeFileSync(variables.until, '')
-      expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 1 })
+      expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded', attempts: 1 })
     })
 
     test('that it has lost ends the attempt and says nothing more of it', async (test) => {
@@ -34,13 +34,13 @@ describe.concurrent('a worker', () => {
       await startWorker(test, domain, { leaseSeconds: 3 })
       const variables = { started: file('started'), until: file('until'), how: 'blocking' }
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-      const pid = await started(variables.started)
-      await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), patience)
+      const pid = await waitForStart(variables.started)
+      await vi.waitUntil(async () => (await describeEvents(domain, run)).includes('info: attempt 1 waits'), waitLimits)
       const taken = { worker_id: 'another', attempts: 2, lease_expires_at: Date.now() + 60_000 }
       await domain.store.write(({ query }) => query.updateTable('runs').set(taken).where('id', '=', run.id).execute())
-      await gone(pid)
+      await waitForProcessEnd(pid)
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'running', attempts: 2 })
-      expect(await history(domain, run)).toHaveLength(3)
+      expect(await describeEvents(domain, run)).toHaveLength(3)
     })
   })
 
@@ -58,9 +58,9 @@ describe.concurrent('a worker', () => {
     await startWorker(test, { ...domain, store: { ...domain.store, write } }, { leaseSeconds: 3, slots: 2 })
     const variables = { started: file('started'), until: file('until') }
     await queueRun(domain, principal, { workflowId: 'wait', variables })
-    await started(variables.started)
+    await waitForStart(variables.started)
     const run = await queueRun(domain, principal, { workflowId: 'talk' })
-    expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 2 })
+    expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded', attempts: 2 })
     expect([...lost]).toEqual([run.id])
     writeFileSync(variables.until, '')
   })
@@ -72,20 +72,20 @@ describe.concurrent('a worker', () => {
       const leaseSeconds = 0.6
       const begun = Date.now()
       const { worker } = await startWorker(test, domain, { leaseSeconds, slots: 3 })
-      await vi.waitUntil(async () => (await workers.alive()).length > 0, { ...patience, interval: 1 })
+      await vi.waitUntil(async () => (await workers.alive()).length > 0, { ...waitLimits, interval: 1 })
       const [alive] = await workers.alive()
       expect(alive).toMatchObject({ host: hostname(), slots: 3 })
       expect(alive?.startedAt).toBeGreaterThanOrEqual(begun)
       const end = Date.now() + 3 * leaseSeconds * 1000
-      await vi.waitUntil(async () => (await workers.alive()).length === 1 && Date.now() > end, patience)
+      await vi.waitUntil(async () => (await workers.alive()).length === 1 && Date.now() > end, waitLimits)
       const variables = { started: file('started'), until: file('until') }
       await queueRun(domain, principal, { workflowId: 'wait', variables })
-      await started(variables.started)
-      await vi.waitFor(async () => expect(await workers.alive()).toEqual([alive]), patience)
+      await waitForStart(variables.started)
+      await vi.waitFor(async () => expect(await workers.alive()).toEqual([alive]), waitLimits)
       const stopped = worker.stop(10)
       // Its attempt goes on, and so does the worker.
       const later = Date.now() + 3 * leaseSeconds * 1000
-      await vi.waitUntil(async () => (await workers.alive()).length === 1 && Date.now() > later, patience)
+      await vi.waitUntil(async () => (await workers.alive()).length === 1 && Date.now() > later, waitLimits)
       writeFileSync(variables.until, '')
       await stopped
       expect(await workers.alive()).toEqual([])
@@ -106,8 +106,8 @@ describe.concurrent('a worker', () => {
         })
       const { fatal } = await startWorker(test, { ...domain, store: { ...domain.store, write } }, { leaseSeconds: 0.6 })
       const run = await queueRun(domain, principal, { workflowId: 'talk' })
-      expect(await finished(domain, run)).toMatchObject({ status: 'succeeded' })
-      await vi.waitUntil(async () => (await workers.alive()).length === 1, patience)
+      expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded' })
+      await vi.waitUntil(async () => (await workers.alive()).length === 1, waitLimits)
       expect(refusals).toBe(3)
       expect(fatal).toEqual([])
     })
@@ -129,15 +129,15 @@ describe.concurrent('a worker', () => {
     await startWorker(test, { ...domain, store: { ...domain.store, write } })
     const variables = { started: file('started'), until: file('until') }
     const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-    await started(variables.started)
-    await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), patience)
+    await waitForStart(variables.started)
+    await vi.waitUntil(async () => (await describeEvents(domain, run)).includes('info: attempt 1 waits'), waitLimits)
     const locking = new DatabaseSync(join(domain.place, 'service.db'))
     test.onTestFinished(() => locking.close())
     locking.exec('BEGIN IMMEDIATE')
     writeFileSync(variables.until, '')
-    await vi.waitUntil(() => refused > 1, patience)
+    await vi.waitUntil(() => refused > 1, waitLimits)
     expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'running' })
     locking.exec('ROLLBACK')
-    expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 1, output: { attempt: 1 } })
+    expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded', attempts: 1, output: { attempt: 1 } })
   })
 })

@@ -6,9 +6,9 @@ import { describe, expect, test, vi } from 'vitest'
 import { WorkflowError } from '../../src/domain/workflows/workflow.ts'
 import { describeWorkflows } from '../../src/domain/workflows/workflows.ts'
 import type { Worker } from '../../src/worker/worker.ts'
-import { newAccount, newPlace, openDomain, queueRun, type Test } from '../support/store.ts'
-import { patience } from '../support/timeouts.ts'
-import { finished, moduleText, startWorker, writeModules } from '../support/worker.ts'
+import { newAccount, newPlace, openDomain, queueRun, type Test } from '../support/domain.ts'
+import { waitLimits } from '../support/timeouts.ts'
+import { moduleText, startWorker, waitForRun, writeModules } from '../support/worker.ts'
 
 /** How many processes there are that were started for the folder. */
 function processesFor(folder: string): number {
@@ -66,7 +66,7 @@ describe.concurrent('a folder of workflows', () => {
       expect(error).toBeInstanceOf(WorkflowError)
       expect((error as Error).message).toMatch(sentence)
     }
-    await vi.waitUntil(() => processesFor(folder) === 0, patience)
+    await vi.waitUntil(() => processesFor(folder) === 0, waitLimits)
   })
 
   test('is refused when a schema is not valid, and no process is left of it', async (test) => {
@@ -74,7 +74,7 @@ describe.concurrent('a folder of workflows', () => {
     const [, error] = await refusals(test, folder)
     expect(error).toBeInstanceOf(WorkflowError)
     expect((error as Error).message).toMatch(/^The output schema of workflow "a" is not valid: .+\.$/)
-    await vi.waitUntil(() => processesFor(folder) === 0, patience)
+    await vi.waitUntil(() => processesFor(folder) === 0, waitLimits)
   })
 
   test('is refused when a module waits for what never comes', async (test) => {
@@ -94,7 +94,7 @@ describe.concurrent('a folder of workflows', () => {
         `The modules of WORKFLOWS_DIR (${folder}) have not loaded within 0.5 seconds: look for a top-level await or a loop that does not end.`,
       )
     }
-    await vi.waitUntil(() => processesFor(folder) === 0, patience)
+    await vi.waitUntil(() => processesFor(folder) === 0, waitLimits)
   })
 
   test('is refused when it is not there', async (test) => {
@@ -153,7 +153,7 @@ describe.concurrent('a worker', () => {
 
   async function stopAndCount(worker: Worker, folder: string): Promise<void> {
     await worker.stop(0)
-    await vi.waitUntil(() => processesFor(folder) === 0, patience)
+    await vi.waitUntil(() => processesFor(folder) === 0, waitLimits)
   }
 
   test('fails a run whose secrets do not open, keeps no lease of it, and no process when it stops', async (test) => {
@@ -168,8 +168,8 @@ describe.concurrent('a worker', () => {
       query.updateTable('runs').set({ secrets }).where('id', '=', damaged.id).execute(),
     )
     const { worker } = await startHere(test, here)
-    expect(await finished(domain, whole)).toMatchObject({ status: 'succeeded', output: 6 })
-    expect(await finished(domain, damaged)).toMatchObject({
+    expect(await waitForRun(domain, whole)).toMatchObject({ status: 'succeeded', output: 6 })
+    expect(await waitForRun(domain, damaged)).toMatchObject({
       status: 'failed',
       reason: 'workerLost',
       startedAt: expect.any(Number),
@@ -183,9 +183,9 @@ describe.concurrent('a worker', () => {
     const { worker, fatal } = await startHere(test, here)
     writeFileSync(join(folder, 'a.mjs'), 'throw new Error("broken since")')
     const first = await queueRun(domain, principal, { workflowId: 'a' })
-    expect(await finished(domain, first)).toMatchObject({ status: 'failed', reason: 'workflowExited' })
+    expect(await waitForRun(domain, first)).toMatchObject({ status: 'failed', reason: 'workflowExited' })
     const second = await queueRun(domain, principal, { workflowId: 'a' })
-    await vi.waitUntil(() => fatal.length > 0, patience)
+    await vi.waitUntil(() => fatal.length > 0, waitLimits)
     expect(fatal).toEqual([expect.any(WorkflowError)])
     const back = { status: 'queued', reason: 'workerStopped' }
     expect(await domain.runs.get(principal.accountId, second.id)).toMatchObject(back)

@@ -3,10 +3,17 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
-import { gone } from '../support/processes.ts'
-import { newPlace, queueRun } from '../support/store.ts'
-import { patience } from '../support/timeouts.ts'
-import { finished, history, openInstallation, started, startWorker, startWorkerProcess } from '../support/worker.ts'
+import { newPlace, queueRun } from '../support/domain.ts'
+import { waitForProcessEnd } from '../support/processes.ts'
+import { waitLimits } from '../support/timeouts.ts'
+import {
+  describeEvents,
+  openInstallation,
+  startWorker,
+  startWorkerProcess,
+  waitForRun,
+  waitForStart,
+} from '../support/worker.ts'
 
 describe.concurrent('a worker process', () => {
   test.for(['patiently', 'blocking'])(
@@ -16,14 +23,14 @@ describe.concurrent('a worker process', () => {
       const killed = await startWorkerProcess(test, domain)
       const variables = { started: file('started'), until: file('until'), how }
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-      const pid = await started(variables.started)
+      const pid = await waitForStart(variables.started)
       killed.kill('SIGKILL')
-      await gone(pid)
+      await waitForProcessEnd(pid)
       await startWorker(test, domain)
-      await started(variables.started, 2)
+      await waitForStart(variables.started, 2)
       writeFileSync(variables.until, '')
-      expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 2, output: { attempt: 2 } })
-      expect((await history(domain, run)).filter((line) => !line.startsWith('info'))).toEqual([
+      expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded', attempts: 2, output: { attempt: 2 } })
+      expect((await describeEvents(domain, run)).filter((line) => !line.startsWith('info'))).toEqual([
         'queued (0)',
         'running (1)',
         'queued (1, workerLost)',
@@ -39,9 +46,9 @@ describe.concurrent('a worker process', () => {
     const killed = await startWorkerProcess(test, domain, { PATH: await newPlace(test) })
     const variables = { started: file('started'), until: file('until'), how: 'blocking' }
     await queueRun(domain, principal, { workflowId: 'wait', variables })
-    const pid = await started(variables.started)
+    const pid = await waitForStart(variables.started)
     killed.kill('SIGKILL')
-    await gone(pid)
+    await waitForProcessEnd(pid)
   })
 
   test('that freezes beyond its lease and goes on later changes nothing of the run that another has completed', async (test) => {
@@ -49,25 +56,25 @@ describe.concurrent('a worker process', () => {
     const frozen = await startWorkerProcess(test, domain)
     const variables = { started: file('started'), until: file('until') }
     const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-    await started(variables.started)
-    await vi.waitUntil(async () => (await history(domain, run)).includes('info: attempt 1 waits'), patience)
+    await waitForStart(variables.started)
+    await vi.waitUntil(async () => (await describeEvents(domain, run)).includes('info: attempt 1 waits'), waitLimits)
     // Frozen in the middle of a commit it would hold the store's lock, which is held here.
     await domain.store.write(async () => {
       frozen.kill('SIGSTOP')
-      await vi.waitUntil(() => / T /.test(readFileSync(`/proc/${frozen.pid}/stat`, 'utf8')), patience)
+      await vi.waitUntil(() => / T /.test(readFileSync(`/proc/${frozen.pid}/stat`, 'utf8')), waitLimits)
     })
     const { worker } = await startWorker(test, domain)
-    await started(variables.started, 2)
+    await waitForStart(variables.started, 2)
     // Both attempts return now; the first one to a worker that does not hear it yet.
     writeFileSync(variables.until, '')
-    const completed = await finished(domain, run)
+    const completed = await waitForRun(domain, run)
     expect(completed).toMatchObject({ status: 'succeeded', attempts: 2, output: { attempt: 2 } })
     const before = await eventsAfter(domain.store.read, run.id, 0, 100)
     await worker.stop(0)
     frozen.kill('SIGCONT')
     // It has heard what it missed, and is of use again, when it has executed another run.
     const next = await queueRun(domain, principal, { workflowId: 'talk' })
-    expect(await finished(domain, next)).toMatchObject({ status: 'succeeded', attempts: 1 })
+    expect(await waitForRun(domain, next)).toMatchObject({ status: 'succeeded', attempts: 1 })
     expect(await eventsAfter(domain.store.read, run.id, 0, 100)).toEqual(before)
     expect(await domain.runs.get(principal.accountId, run.id)).toEqual(completed)
   })
@@ -79,13 +86,13 @@ describe.concurrent('a worker process', () => {
       const stopped = await startWorkerProcess(test, domain)
       const variables = { started: file('started'), until: file('until'), how: 'blocking' }
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-      const pid = await started(variables.started)
+      const pid = await waitForStart(variables.started)
       const exit = once(stopped, 'exit')
       stopped.kill(signal)
       expect(await exit).toEqual([0, null])
       const back = { status: 'queued', reason: 'workerStopped', attempts: 1 }
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(back)
-      await gone(pid)
+      await waitForProcessEnd(pid)
     },
   )
 })

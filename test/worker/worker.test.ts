@@ -2,15 +2,15 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { describeWorkflows } from '../../src/domain/workflows/workflows.ts'
-import { gone } from '../support/processes.ts'
-import { newAccount, openDomain, queueRun } from '../support/store.ts'
+import { newAccount, openDomain, queueRun } from '../support/domain.ts'
+import { waitForProcessEnd } from '../support/processes.ts'
 import {
-  finished,
-  history,
+  describeEvents,
   moduleText,
   openInstallation,
-  started,
   startWorker,
+  waitForRun,
+  waitForStart,
   writeModules,
 } from '../support/worker.ts'
 
@@ -19,12 +19,12 @@ describe.concurrent('a worker', () => {
     const { domain, principal } = await openInstallation(test)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId: 'talk' })
-    const ended = await finished(domain, run)
+    const ended = await waitForRun(domain, run)
     const result = { status: 'succeeded', reason: null, output: { said: 'Hello!' }, error: null, attempts: 1 }
     expect(ended).toMatchObject({ ...result, workflowVersion: '1.2.3', progress: { percent: 100, message: null } })
     expect(ended.startedAt).toBeGreaterThanOrEqual(run.createdAt)
     expect(ended.finishedAt).toBeGreaterThanOrEqual(ended.startedAt ?? Number.POSITIVE_INFINITY)
-    expect(await history(domain, run)).toEqual([
+    expect(await describeEvents(domain, run)).toEqual([
       'queued (0)',
       'running (1)',
       'info: Hello from log',
@@ -42,8 +42,8 @@ describe.concurrent('a worker', () => {
     const { domain, principal } = await openInstallation(test)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId: 'write-past-the-console' })
-    await finished(domain, run)
-    const lines = await history(domain, run)
+    await waitForRun(domain, run)
+    const lines = await describeEvents(domain, run)
     expect(lines).toContain('info: on standard output')
     expect(lines).toContain('warn: on standard error')
   })
@@ -54,7 +54,7 @@ describe.concurrent('a worker', () => {
     await startWorker(test, domain)
     for (let round = 0; round < 3; round += 1) {
       const run = await queueRun(domain, principal, { workflowId: 'talk' })
-      expect(await finished(domain, run)).toMatchObject({ status: 'succeeded' })
+      expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded' })
     }
   })
 
@@ -62,7 +62,7 @@ describe.concurrent('a worker', () => {
     const { domain, principal } = await openInstallation(test)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId: 'talk', delaySeconds: 1 })
-    const { startedAt, availableAt } = await finished(domain, run)
+    const { startedAt, availableAt } = await waitForRun(domain, run)
     expect(startedAt).toBeGreaterThanOrEqual(availableAt ?? Number.POSITIVE_INFINITY)
   })
 
@@ -75,12 +75,12 @@ describe.concurrent('a worker', () => {
       runs.push(await queueRun(domain, principal, { workflowId: 'wait', variables: variables(index) }))
     }
     await startWorker(test, domain, { slots: 2 })
-    await Promise.all([started(file('started 0')), started(file('started 1'))])
+    await Promise.all([waitForStart(file('started 0')), waitForStart(file('started 1'))])
     const [, , third] = runs
     expect(await domain.runs.get(principal.accountId, third?.id ?? '')).toMatchObject({ status: 'queued' })
     expect(existsSync(file('started 2'))).toBe(false)
     writeFileSync(until, '')
-    for (const run of runs) expect(await finished(domain, run)).toMatchObject({ status: 'succeeded' })
+    for (const run of runs) expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded' })
   })
 
   test('uses a process again in which nothing is left of the run before', async (test) => {
@@ -90,9 +90,9 @@ describe.concurrent('a worker', () => {
     for (const name of ['first', 'second', 'third']) {
       const variables = { started: file(name), until: file('until') }
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-      pids.push(await started(variables.started))
+      pids.push(await waitForStart(variables.started))
       writeFileSync(variables.until, '')
-      await finished(domain, run)
+      await waitForRun(domain, run)
     }
     expect(new Set(pids).size).toBe(1)
   })
@@ -104,7 +104,7 @@ describe.concurrent('a worker', () => {
       await startWorker(test, domain)
       const run = await queueRun(domain, principal, { workflowId: 'steps', variables: { file: file('count'), name } })
       const error = { message: expect.stringContaining('The name of a step must not contain') }
-      expect(await finished(domain, run)).toMatchObject({ status: 'failed', reason: 'workflowFailed', error })
+      expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', reason: 'workflowFailed', error })
     },
   )
 
@@ -116,7 +116,7 @@ describe.concurrent('a worker', () => {
       const run = await queueRun(domain, principal, { workflowId: 'steps', variables })
       const failed = { status: 'failed', reason: 'workflowFailed', attempts: 3, output: null }
       const error = { name: 'RangeError', message: 'Attempt 3 fails.' }
-      expect(await finished(domain, run)).toMatchObject({ ...failed, error })
+      expect(await waitForRun(domain, run)).toMatchObject({ ...failed, error })
     })
 
     test('does not run again the steps that were finished', async (test) => {
@@ -125,9 +125,9 @@ describe.concurrent('a worker', () => {
       const variables = { file: file('count'), failures: 2 }
       const run = await queueRun(domain, principal, { workflowId: 'steps', variables })
       const output = { first: { madeBy: 1 }, second: 3 }
-      expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', attempts: 3, output, error: null })
+      expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded', attempts: 3, output, error: null })
       expect(readFileSync(variables.file, 'utf8')).toBe('first 1\nsecond 3\n')
-      expect((await history(domain, run)).filter((line) => /^step|queued|running/.test(line))).toEqual([
+      expect((await describeEvents(domain, run)).filter((line) => /^step|queued|running/.test(line))).toEqual([
         'queued (0)',
         'running (1)',
         'step constructor started',
@@ -158,7 +158,7 @@ describe.concurrent('a worker', () => {
         output: null,
         error: { name: 'OutputInvalid', message },
       }
-      expect(await finished(domain, run)).toMatchObject(failed)
+      expect(await waitForRun(domain, run)).toMatchObject(failed)
     })
 
     test.for([
@@ -168,7 +168,7 @@ describe.concurrent('a worker', () => {
       const { domain, principal } = await openInstallation(test)
       await startWorker(test, domain)
       const run = await queueRun(domain, principal, { workflowId: 'misbehave', variables: { how } })
-      expect(await finished(domain, run)).toMatchObject({ status: 'failed', reason: 'workflowFailed', error })
+      expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', reason: 'workflowFailed', error })
     })
   })
 
@@ -181,13 +181,13 @@ describe.concurrent('a worker', () => {
       const { fatal } = await startWorker(test, domain)
       const variables = { started: file('started'), until: file('until') }
       const beside = await queueRun(domain, principal, { workflowId: 'wait', variables })
-      await started(variables.started)
+      await waitForStart(variables.started)
       const bad = await queueRun(domain, principal, { workflowId: run.workflowId, variables: { ...run.variables } })
-      const ended = await finished(domain, bad)
+      const ended = await waitForRun(domain, bad)
       writeFileSync(variables.until, '')
-      expect(await finished(domain, beside)).toMatchObject({ status: 'succeeded', attempts: 1 })
+      expect(await waitForRun(domain, beside)).toMatchObject({ status: 'succeeded', attempts: 1 })
       const next = await queueRun(domain, principal, { workflowId: 'talk' })
-      expect(await finished(domain, next)).toMatchObject({ status: 'succeeded', attempts: 1 })
+      expect(await waitForRun(domain, next)).toMatchObject({ status: 'succeeded', attempts: 1 })
       expect(fatal).toEqual([])
       return ended
     }
@@ -214,13 +214,13 @@ describe.concurrent('a worker', () => {
       await startWorker(test, domain, { slots: 1 })
       const variables = { how: 'leaveBehind', file: file('left') }
       const leaving = await queueRun(domain, principal, { workflowId: 'misbehave', variables })
-      expect(await finished(domain, leaving)).toMatchObject({ status: 'succeeded', output: 'gone' })
+      expect(await waitForRun(domain, leaving)).toMatchObject({ status: 'succeeded', output: 'gone' })
       const waiting = { started: file('started'), until: file('until') }
       const next = await queueRun(domain, principal, { workflowId: 'wait', variables: waiting })
-      const pid = await started(waiting.started)
+      const pid = await waitForStart(waiting.started)
       writeFileSync(waiting.until, '')
-      await finished(domain, next)
-      expect(await history(domain, next)).toEqual([
+      await waitForRun(domain, next)
+      expect(await describeEvents(domain, next)).toEqual([
         'queued (0)',
         'running (1)',
         'info: attempt 1 waits',
@@ -229,7 +229,7 @@ describe.concurrent('a worker', () => {
       // Whatever it did, it did it in a process that is gone.
       const left = existsSync(variables.file) ? readFileSync(variables.file, 'utf8').split('\n') : []
       expect(left).not.toContain(String(pid))
-      for (const each of new Set(left.filter(Boolean))) await gone(Number(each))
+      for (const each of new Set(left.filter(Boolean))) await waitForProcessEnd(Number(each))
     })
   })
 
@@ -240,7 +240,7 @@ describe.concurrent('a worker', () => {
     const domain = await openDomain(test, { workflows: await describeWorkflows(workflowsDirectory) })
     const { principal } = await newAccount(domain)
     await startWorker(test, domain, { workflowsDirectory })
-    const run = await finished(domain, await queueRun(domain, principal, { workflowId: 'write' }))
+    const run = await waitForRun(domain, await queueRun(domain, principal, { workflowId: 'write' }))
     expect(run.output).toEqual(['An attempt may write artifacts 100 times, including replacements.'])
     expect(run.artifacts).toMatchObject([{ name: 'a', sizeBytes: 2 }])
   })
@@ -257,11 +257,11 @@ describe.concurrent('a worker', () => {
     const failing = { login: { password }, fail: true }
     const failed = await queueRun(domain, principal, { workflowId: 'leak', variables: failing })
     const output = { length: password.length, reversed: [...password].reverse().join(''), '********': ['********'] }
-    expect(await finished(domain, run)).toMatchObject({ status: 'succeeded', output: { ...output, environment: [] } })
+    expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded', output: { ...output, environment: [] } })
     const error = { name: 'Error', message: '******** was refused' }
-    expect(await finished(domain, failed)).toMatchObject({ status: 'failed', error })
+    expect(await waitForRun(domain, failed)).toMatchObject({ status: 'failed', error })
     for (const each of [run, failed]) {
-      const lines = await history(domain, each)
+      const lines = await describeEvents(domain, each)
       expect(lines).toContain('info: The password is ********.')
       expect(lines).toContain('10 %: ********')
       expect(lines).toContain('step step ******** finished')

@@ -8,8 +8,8 @@ import { describe, expect, test } from 'vitest'
 import { settings } from '../../../src/config.ts'
 import { type Fleet, type Member, newFleet } from '../../support/fleet.ts'
 import { fleetStores } from '../../support/fleet-stores.ts'
-import { outcomeWhenFinished, queueRun } from '../../support/ledger.ts'
-import { numbersFrom } from '../../support/random.ts'
+import { queueRun, waitForOutcome } from '../../support/ledger.ts'
+import { seededRandom } from '../../support/seeded-random.ts'
 import { until } from '../../support/service.ts'
 import { record } from '../figures.ts'
 
@@ -36,7 +36,7 @@ const wait = (milliseconds: number) => new Promise<void>((resolve) => setTimeout
 
 /** Freezes and kills workers at moments that look random; what it kills is replaced. */
 async function trouble(fleet: Fleet, members: Member[]) {
-  const number = numbersFrom(seed)
+  const number = seededRandom(seed)
   const counts = { frozen: 0, killed: 0 }
   const freeze = async (member: Member) => {
     counts.frozen += 1
@@ -69,8 +69,8 @@ describe.concurrent.each(fleetStores)('on the store "$name"', (kind) => {
     const directory = marksIn(fleet)
     const ids = await queueMarks(api.executionUrl, key, runs, directory, 1000)
     const { frozen, killed } = await trouble(fleet, members)
-    const outcome = await fleet.withStore((store) => outcomeWhenFinished(store, ids))
-    const { lost, doubled, succeeded, otherwise, attempts } = outcome
+    const outcome = await fleet.withStore((store) => waitForOutcome(store, ids))
+    const { lost, duplicated: doubled, succeeded, unsuccessful: otherwise, attempts } = outcome
     const marks = ids.map((id) => readFileSync(join(directory, id), 'utf8'))
     const repeated = marks.filter((text) => text.split('started').length > 2).length
     record({

@@ -3,12 +3,12 @@
  * that is not durable; when it can be again, everything goes on by itself.
  */
 import { describe, expect, test } from 'vitest'
+import type { Test } from '../../support/domain.ts'
 import { type Fleet, type Member, newFleet } from '../../support/fleet.ts'
 import { postgresFleetStore } from '../../support/fleet-stores.ts'
-import { newLedger, outcomeWhenFinished, startCallers, untilAcknowledged } from '../../support/ledger.ts'
+import { newLedger, startCallers, untilAcknowledged, waitForOutcome } from '../../support/ledger.ts'
 import type { PostgresServer } from '../../support/postgres-server.ts'
 import { until } from '../../support/service.ts'
-import type { Test } from '../../support/store.ts'
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
 import { record } from '../figures.ts'
 
@@ -40,8 +40,8 @@ const faults: [fault: string, broken: (reached: Reached) => Broken][] = [
     'PostgreSQL restarted at once (pg_ctl restart -m immediate)',
     ({ server }) => ({ begin: () => server.end('SIGQUIT'), end: () => server.start() }),
   ],
-  ['connections to PostgreSQL reset and refused', ({ proxy }) => ({ begin: proxy.cut, end: proxy.mend })],
-  ['connections to PostgreSQL stalled, then reset', ({ proxy }) => ({ begin: proxy.stall, end: proxy.mend })],
+  ['connections to PostgreSQL reset and refused', ({ proxy }) => ({ begin: proxy.cut, end: proxy.restore })],
+  ['connections to PostgreSQL stalled, then reset', ({ proxy }) => ({ begin: proxy.stall, end: proxy.restore })],
 ]
 
 describe.each(faults)('%s', (fault, broken) => {
@@ -78,7 +78,7 @@ describe.each(faults)('%s', (fault, broken) => {
     await untilAcknowledged(ledger, before + 60)
     const seconds = (performance.now() - mended) / 1000
     await stop()
-    const { lost, doubled } = await fleet.withStore((store) => outcomeWhenFinished(store, ledger.acknowledged))
+    const { lost, duplicated: doubled } = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
     const figures = { acknowledged: ledger.acknowledged.length, lost, doubled, refused: ledger.refused.get(503) ?? 0 }
     const remark = 'seconds until ready, and 60 more 202s'
     record({ promise: 'P3', store: 'PostgreSQL', fault, figures: { ...figures, seconds }, remark })

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { newFleet } from '../../support/fleet.ts'
 import { fleetStores } from '../../support/fleet-stores.ts'
-import { newLedger, outcomeWhenFinished, startCallers, untilAcknowledged } from '../../support/ledger.ts'
+import { newLedger, startCallers, untilAcknowledged, waitForOutcome } from '../../support/ledger.ts'
 import { record } from '../figures.ts'
 
 const rounds = 3
@@ -25,8 +25,8 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       await fleet.place.resume?.()
     }
     await fleet.api({ worker: true })
-    const outcome = await fleet.withStore((store) => outcomeWhenFinished(store, ledger.acknowledged))
-    const { lost, doubled, otherwise, attempts } = outcome
+    const outcome = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
+    const { lost, duplicated: doubled, unsuccessful: otherwise, attempts } = outcome
     record({
       promise: 'P1',
       store: kind.name,

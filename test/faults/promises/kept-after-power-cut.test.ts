@@ -5,19 +5,19 @@ import { fleetStores } from '../../support/fleet-stores.ts'
 import {
   failures,
   newLedger,
-  outcomeOf,
-  outcomeWhenFinished,
+  readOutcome,
   startCallers,
   untilAcknowledged,
+  waitForOutcome,
 } from '../../support/ledger.ts'
-import { newDisk, powerCutRefused } from '../../support/mounts.ts'
+import { newDisk, whyPowerCutsFail } from '../../support/mounts.ts'
 import { until } from '../../support/service.ts'
 import { record } from '../figures.ts'
 
 const cuts = 3
 const acknowledgedBeforeCut = 150
 const fault = 'power cut under load (ext4 shut down without its journal)'
-const refused = powerCutRefused()
+const refused = whyPowerCutsFail()
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
   if (refused) record({ promise: 'P1', store: kind.name, fault, skipped: refused })
@@ -41,10 +41,10 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       await fleet.place.halt?.()
       disk.restorePower()
       await fleet.place.resume?.()
-      expect(await fleet.withStore((store) => outcomeOf(store, ledger.acknowledged))).toMatchObject({ lost: 0 })
+      expect(await fleet.withStore((store) => readOutcome(store, ledger.acknowledged))).toMatchObject({ lost: 0 })
     }
     await fleet.api({ worker: true })
-    const { lost, doubled } = await fleet.withStore((store) => outcomeWhenFinished(store, ledger.acknowledged))
+    const { lost, duplicated: doubled } = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
     const figures = { acknowledged: ledger.acknowledged.length, lost, doubled, refused: failures(ledger) }
     record({ promise: 'P1', store: kind.name, fault, figures, remark: `${cuts} cuts` })
     expect({ lost, doubled }).toEqual({ lost: 0, doubled: 0 })

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { newFleet } from '../../support/fleet.ts'
 import { fleetStores } from '../../support/fleet-stores.ts'
-import { newLedger, outcomeWhenFinished, queueRun, startCallers, untilAcknowledged } from '../../support/ledger.ts'
+import { newLedger, queueRun, startCallers, untilAcknowledged, waitForOutcome } from '../../support/ledger.ts'
 import { record } from '../figures.ts'
 
 const ways = ['exit', 'exhaust', 'throwLater', 'rejectUnheard', 'throwNoError', 'returnNoJson', 'disconnect']
@@ -38,8 +38,8 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const probed = probe()
     await untilAcknowledged(neighbours, 40)
     await stop()
-    const { succeeded } = await fleet.withStore((store) => outcomeWhenFinished(store, neighbours.acknowledged))
-    const ended = await fleet.withStore((store) => outcomeWhenFinished(store, badIds))
+    const { succeeded } = await fleet.withStore((store) => waitForOutcome(store, neighbours.acknowledged))
+    const ended = await fleet.withStore((store) => waitForOutcome(store, badIds))
     probing = false
     await probed
     record({

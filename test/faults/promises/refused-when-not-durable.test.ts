@@ -7,14 +7,14 @@ import { type FleetStore, fleetStores } from '../../support/fleet-stores.ts'
 import {
   type Ledger,
   newLedger,
-  outcomeWhenFinished,
   queueRun,
   startCallers,
   untilAcknowledged,
+  waitForOutcome,
 } from '../../support/ledger.ts'
-import { mountingRefused, newSmallMount } from '../../support/mounts.ts'
+import { newSmallMount, whyMountingFails } from '../../support/mounts.ts'
 import { until } from '../../support/service.ts'
-import { failing, tracingRefused } from '../../support/system-calls.ts'
+import { injectFailures, whyTracingFails } from '../../support/system-calls.ts'
 import { record } from '../figures.ts'
 
 const refusals = 40
@@ -54,7 +54,7 @@ async function queueThrough({ about, fleet, api, begin, end }: Faulty): Promise<
 }
 
 async function finish(about: Faulty['about'], fleet: Fleet, ledger: Ledger, seconds: number): Promise<void> {
-  const { lost, doubled } = await fleet.withStore((store) => outcomeWhenFinished(store, ledger.acknowledged))
+  const { lost, duplicated: doubled } = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
   const acknowledged = ledger.acknowledged.length
   const refused = ledger.refused.get(503) ?? 0
   record({ ...about, figures: { acknowledged, lost, doubled, refused, seconds }, remark: 'seconds until 50 more 202s' })
@@ -84,14 +84,14 @@ async function fillDisk(kind: FleetStore, about: Faulty['about'], test: Paramete
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
   const full = { promise: 'P3', store: kind.name, fault: 'disk full' }
-  const noMounts = mountingRefused()
+  const noMounts = whyMountingFails()
   if (noMounts) record({ ...full, skipped: noMounts })
   test.skipIf(noMounts)('a full disk is answered with 503, and with 202 again when there is room', async (test) => {
     await fillDisk(kind, full, test)
   })
 
   const broken = { promise: 'P3', store: kind.name, fault: 'I/O error at fsync' }
-  const noTraces = tracingRefused()
+  const noTraces = whyTracingFails()
   if (noTraces) record({ ...broken, skipped: noTraces })
   test.skipIf(noTraces)(
     'an I/O error at fsync is answered with 503, and with 202 again when there is none',
@@ -100,7 +100,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       const api = await fleet.api({ worker: true })
       let stop = async () => {}
       const begin = async () => {
-        stop = await failing(kind.syncing(fleet.place, api.pid), 'fsync,fdatasync', 'EIO')
+        stop = await injectFailures(kind.syncing(fleet.place, api.pid), 'fsync,fdatasync', 'EIO')
       }
       const end = () => stop()
       await queueThrough({ about: broken, fleet, api, begin, end })

@@ -3,11 +3,11 @@
  * most talkative: the service's, and the database server's with every statement and its parameters.
  */
 import { describe, expect, test } from 'vitest'
-import { filesIn, found } from '../../support/canaries.ts'
-import { stateWith } from '../../support/contexts.ts'
+import { createState } from '../../support/browser-contexts.ts'
+import { findCanaries, readFiles } from '../../support/canaries.ts'
 import { type ApiMember, type Fleet, newFleet } from '../../support/fleet.ts'
 import { fleetStores } from '../../support/fleet-stores.ts'
-import { outcomeWhenFinished } from '../../support/ledger.ts'
+import { waitForOutcome } from '../../support/ledger.ts'
 import { record } from '../figures.ts'
 
 /** Everything that PostgreSQL can be told to log of what it is sent. */
@@ -58,8 +58,8 @@ async function useSecrets(call: Call, { executionUrl }: ApiMember, token: string
 async function useCookies(call: Call, { browserContextUrl }: ApiMember, value: string): Promise<void> {
   const made = await call(browserContextUrl, 'POST', '/alpha/browser-contexts', { name: 'With cookies' })
   const path = `/alpha/browser-contexts/${JSON.parse(made.text).id}/storage-state`
-  expect((await call(browserContextUrl, 'PUT', path, stateWith(value))).status).toBe(204)
-  const broken = JSON.stringify(stateWith(value)).slice(0, -1)
+  expect((await call(browserContextUrl, 'PUT', path, createState(value))).status).toBe(204)
+  const broken = JSON.stringify(createState(value)).slice(0, -1)
   expect((await call(browserContextUrl, 'PUT', path, broken)).status).toBe(400)
 }
 
@@ -101,18 +101,20 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const ids = await useSecrets(call, api, token)
     await useCookies(call, api, cookie)
     await useKey(call, api, key)
-    await fleet.withStore((store) => outcomeWhenFinished(store, ids))
+    await fleet.withStore((store) => waitForOutcome(store, ids))
     for (const id of ids) await call(api.executionUrl, 'GET', `/v1/execution/runs/${id}`)
     const rows = await rowsIn(fleet)
     const places = (): [string, Buffer | string][] => [
-      ...filesIn(fleet.place.directory),
+      ...readFiles(fleet.place.directory),
       ['the log of the API', api.output()],
       ['the log of the worker', worker.output()],
       ["the server's log", fleet.place.server?.log() ?? ''],
     ]
     const canaries = { key, token, cookie }
     const among = (searched: [string, Buffer | string][]) =>
-      Object.entries(canaries).flatMap(([name, value]) => found(searched, [value]).map((place) => `${name}: ${place}`))
+      Object.entries(canaries).flatMap(([name, value]) =>
+        findCanaries(searched, [value]).map((place) => `${name}: ${place}`),
+      )
     const said = answers.map((each): [string, string] => ['an answer', each])
     const running = among([...places(), ...said, ['a dump', rows]])
     await Promise.all([fleet.kill(), fleet.place.server?.end('SIGINT')])
@@ -129,8 +131,8 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     expect(stopped).toEqual([])
     // The search does find what is there.
     const prefix = key.slice(0, 8)
-    expect(found(places(), [prefix]).length).toBeGreaterThan(0)
-    expect(found([['a dump', rows]], [prefix])).toEqual(['a dump'])
-    if (fleet.place.server) expect(found([['log', fleet.place.server.log()]], [prefix])).toEqual(['log'])
+    expect(findCanaries(places(), [prefix]).length).toBeGreaterThan(0)
+    expect(findCanaries([['a dump', rows]], [prefix])).toEqual(['a dump'])
+    if (fleet.place.server) expect(findCanaries([['log', fleet.place.server.log()]], [prefix])).toEqual(['log'])
   })
 })

@@ -4,10 +4,10 @@ import { describe, expect, test } from 'vitest'
 import { newFleet } from '../../support/fleet.ts'
 import { fleetStores } from '../../support/fleet-stores.ts'
 import { newLedger, queueRun, startCallers, untilAcknowledged } from '../../support/ledger.ts'
-import { orderOf, readCalls, trace, tracingRefused } from '../../support/system-calls.ts'
+import { compareOrder, readCalls, trace, whyTracingFails } from '../../support/system-calls.ts'
 import { record } from '../figures.ts'
 
-const refused = tracingRefused()
+const refused = whyTracingFails()
 const oneByOne = 20
 const underLoad = 200
 
@@ -27,7 +27,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     await untilAcknowledged(ledger, underLoad)
     await stop()
     await stopTracing()
-    const { answers, afterSync, syncs } = orderOf(readCalls(output), kind.logFiles)
+    const { answers, afterSync, syncs } = compareOrder(readCalls(output), kind.logFiles)
     const lost = answers - afterSync
     record({ ...about, figures: { acknowledged: answers, lost }, remark: `${syncs} times \`fsync\`` })
     expect(answers).toBe(oneByOne + ledger.acknowledged.length)

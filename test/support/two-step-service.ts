@@ -22,7 +22,7 @@ const workflow = `export default {
 `
 
 /** `run` waits for the run's end. */
-export async function startTwoSteps(test: TestContext, changes: Record<string, string>) {
+export async function startTwoStepService(test: TestContext, changes: Record<string, string>) {
   const WORKFLOWS_DIR = await writeModules(test, { 'two-steps.ts': workflow })
   const installation = await newInstallation({ WORKFLOWS_DIR, ...changes })
   test.onTestFinished(installation.remove)

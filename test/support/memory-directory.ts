@@ -2,15 +2,15 @@
 import { existsSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 
-export const inMemory = '/dev/shm'
+export const memoryDirectory = '/dev/shm'
 
 /**
  * In memory, where there is plenty of it, or else the usual directory: a database is some 300 small files, and each
  * commit to a store waits for its file.
  */
-export function quickDirectory(): string {
+export function fastTemporaryDirectory(): string {
   const bytesMin = 4 * 2 ** 30
-  if (!existsSync(inMemory) || process.availableMemory() < bytesMin) return tmpdir()
-  const { bavail, bsize } = statfsSync(inMemory)
-  return bavail * bsize < bytesMin ? tmpdir() : inMemory
+  if (!existsSync(memoryDirectory) || process.availableMemory() < bytesMin) return tmpdir()
+  const { bavail, bsize } = statfsSync(memoryDirectory)
+  return bavail * bsize < bytesMin ? tmpdir() : memoryDirectory
 }

@@ -23,7 +23,7 @@ import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { FixedKeys } from '../../src/storage/encryption-keys.ts'
 import type { Store } from '../../src/storage/store.ts'
-import { type StoreKind, sqlite } from './stores.ts'
+import { type StoreKind, sqlite } from './store-kinds.ts'
 
 /** What a helper needs of the test it helps: to be told when it ends. */
 export type Test = Pick<TestContext, 'onTestFinished'>
@@ -115,7 +115,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
     runs: new Runs({ store, workflows, encryption, cursors, artifacts, accountConcurrency, queuedRunsMax }, now),
     artifacts,
     queue: new RunQueue(store, { now, accountConcurrency }),
-    upkeep: new Maintenance(store, options.retention ?? retention, fail, now),
+    maintenance: new Maintenance(store, options.retention ?? retention, fail, now),
     browserContexts: new BrowserContexts(store, cursors),
     contextVersions: new ContextVersions(store, encryption, options.versionsKept ?? 5),
   }

@@ -1,7 +1,7 @@
 /** Numbers that look random and are the same for the same seed, so that what a test has found is found again. */
 
 /** mulberry32: numbers from 0 to 1. */
-export function numbersFrom(seed: number): () => number {
+export function seededRandom(seed: number): () => number {
   let state = seed
   return () => {
     state = (state + 0x6d2b79f5) | 0

@@ -1,12 +1,12 @@
 /** Browser contexts for tests of the domain: one in an account, runs that want it, and states to put into it. */
 import type { PersistContext, Run } from '../../src/domain/runs/run.ts'
-import { type DomainOptions, newAccount, openDomain, queueRun, type Test, workflow } from './store.ts'
+import { type DomainOptions, newAccount, openDomain, queueRun, type Test, workflow } from './domain.ts'
 
-export const browsing = workflow({ id: 'browse', usesBrowser: true })
+export const browserWorkflow = workflow({ id: 'browse', usesBrowser: true })
 
 /** A domain with an account that has an empty browser context, and what queues runs with it. */
 export async function openWithContext(test: Test, options: DomainOptions = {}) {
-  const domain = await openDomain(test, { workflows: [browsing, workflow()], ...options })
+  const domain = await openDomain(test, { workflows: [browserWorkflow, workflow()], ...options })
   const account = await newAccount(domain)
   const { accountId, principal } = account
   const createContext = async (name?: string) => {
@@ -19,7 +19,7 @@ export async function openWithContext(test: Test, options: DomainOptions = {}) {
     changes: { id?: string; persist?: PersistContext; priority?: number; expiresInSeconds?: number } = {},
   ) => {
     const { id = contextId, persist = 'onSuccess', ...same } = changes
-    return queueRun(domain, principal, { workflowId: browsing.id, browserContext: { id, persist }, ...same })
+    return queueRun(domain, principal, { workflowId: browserWorkflow.id, browserContext: { id, persist }, ...same })
   }
   return {
     domain,
@@ -33,7 +33,7 @@ export async function openWithContext(test: Test, options: DomainOptions = {}) {
 }
 
 /** A storage state as JSON, with one cookie of that value. */
-export function stateWith(value: string, domain = 'shop.example.com'): string {
+export function createState(value: string, domain = 'shop.example.com'): string {
   const rest = { path: '/', expires: -1, httpOnly: true, secure: true, sameSite: 'Lax' }
   const localStorage = [{ name: 'token', value: `stored ${value}` }]
   const origins = [{ origin: `https://${domain}`, localStorage }]

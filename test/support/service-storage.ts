@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
-import { filesIn } from './canaries.ts'
-import { postgres, whileLocked, whileRefused } from './postgres.ts'
+import { readFiles } from './canaries.ts'
+import { postgres, whileConnectionsRefused, whileLocked } from './postgres.ts'
 
 export type Environment = Record<string, string>
 
@@ -25,10 +25,10 @@ export interface Storage {
   remove(): Promise<void>
 }
 
-export const inPostgres = process.env.TEST_STORE === 'postgres'
+export const usesPostgres = process.env.TEST_STORE === 'postgres'
 
 export async function newStorage(): Promise<Storage> {
-  return inPostgres ? newDatabase() : newDirectory()
+  return usesPostgres ? newDatabase() : newDirectory()
 }
 
 function newDirectory(): Storage {
@@ -42,7 +42,7 @@ function newDirectory(): Storage {
   return {
     dataDirectory,
     settings: { DATA_DIR: dataDirectory },
-    contents: async () => filesIn(dataDirectory),
+    contents: async () => readFiles(dataDirectory),
     whileUnreadable: (act) => whileOverwritten(file(), act),
     async whileLocked(act) {
       file().database.exec('BEGIN IMMEDIATE')
@@ -61,8 +61,8 @@ async function newDatabase(): Promise<Storage> {
   return {
     dataDirectory,
     settings: { DATA_DIR: dataDirectory, DATABASE_URL: url },
-    contents: async () => [...filesIn(dataDirectory), ['the database', await postgres.contents(url)]],
-    whileUnreadable: (act) => whileRefused(url, act),
+    contents: async () => [...readFiles(dataDirectory), ['the database', await postgres.contents(url)]],
+    whileUnreadable: (act) => whileConnectionsRefused(url, act),
     whileLocked: (act) => whileLocked(url, act),
     async remove() {
       await postgres.remove(url)
