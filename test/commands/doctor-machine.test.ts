@@ -197,8 +197,8 @@ describe('workflows', () => {
   })
 
   test.for([
-    ['that do not load', 'export default {', 'broken.ts does not load'],
-    ['that are none', 'export default 7', 'broken.ts is not a workflow: its default export'],
+    ['that do not load', 'export default {', 'broken.ts failed to load'],
+    ['that are none', 'export default 7', 'broken.ts is not a valid workflow: its default export'],
     [
       'whose schema is not valid',
       moduleText('a', "variables: { type: 'object', minProperties: -1 }, run: () => 1"),

@@ -162,7 +162,7 @@ describe('what cannot be served', () => {
       file: 'examples/workflows/another.ts',
       from: 'export default',
       to: 'export',
-      sentence: /^Not reloaded\. examples\/workflows\/another\.ts does not load: .+$/,
+      sentence: /^Not reloaded\. examples\/workflows\/another\.ts failed to load: .+$/,
     },
   ]
 

@@ -191,7 +191,7 @@ describe('a form', () => {
       { pointer: '/deep/city/0', detail: 'must be string' },
       { pointer: '/deep', detail: 'must be small' },
       { pointer: '', detail: 'must have a member' },
-      { pointer: '/other', detail: 'is not a member that the schema names' },
+      { pointer: '/other', detail: 'is not in the schema' },
     ])
     expect(entries.get('a/b~c')?.error).toBe('Is required.')
     expect(entries.get('deep')?.error).toBe('/deep/city/0 must be string. Must be small.')

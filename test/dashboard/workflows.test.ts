@@ -117,7 +117,7 @@ describe('the form', () => {
     expect(fieldError(misfit, 'variable-warmth')).toBe('Must be > 0.')
     expect(fieldError(misfit, 'variable-style')).toBeUndefined()
     expect(fieldError(misfit, 'variable-address')).toBe(
-      '/address/zip is not a member that the schema names. /address/city must be string.',
+      '/address/zip is not in the schema. /address/city must be string.',
     )
     expect(fieldError(misfit, 'variable-token')).toMatch(
       /^Must NOT have fewer than 8 characters\. Put secrets in again/,

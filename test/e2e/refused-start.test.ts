@@ -22,7 +22,7 @@ describe.concurrent('the service', () => {
     context.onTestFinished(() => removeDirectory(directory))
     writeFileSync(join(directory, 'broken.ts'), "throw new Error('No such luck')\n")
     const sentence = await refusedWith({ WORKFLOWS_DIR: directory })
-    expect(sentence).toMatch(/broken\.ts does not load: Error: No such luck\.$/)
+    expect(sentence).toMatch(/broken\.ts failed to load: Error: No such luck\.$/)
   })
 
   test.each<[what: string, changes: Record<string, string>, sentence: string | RegExp]>([

@@ -50,7 +50,7 @@ describe('a body', () => {
   const ada = '"name":"Ada"'
   test.each<[what: string, text: string, pointer: string, detail: unknown]>([
     ['a missing one', '', '/name', 'is required'],
-    ['an unknown one', `${ada},"a/b":1`, '/a~1b', 'is not a member that the schema names'],
+    ['an unknown one', `${ada},"a/b":1`, '/a~1b', 'is not in the schema'],
     ['one of the wrong type', '"name":1', '/name', 'must be string'],
     ['null', '"name":null', '/name', 'must be string'],
     ['one that is too long', `"name":"${'a'.repeat(41)}"`, '/name', 'must NOT have more than 40 characters'],

@@ -174,7 +174,7 @@ describeOperation(
             { pointer: '/variableData/name', detail: 'must NOT have fewer than 1 characters' },
             { pointer: '/variableData/times', detail: 'must be <= 3' },
             { pointer: '/variableData/tags/1', detail: 'must be string' },
-            { pointer: '/variableData/address/street', detail: 'is not a member that the schema names' },
+            { pointer: '/variableData/address/street', detail: 'is not in the schema' },
           ],
         ],
         [

@@ -1,4 +1,4 @@
-/** What the compiler lets authors of workflows write; `npm run check` holds these as much as `npm test` does. */
+/** The types that authors of workflows see; `npm run check` verifies them. */
 import type { BrowserContext } from 'playwright-core'
 import { expect, expectTypeOf, test } from 'vitest'
 import { defineWorkflow } from '../../src/domain/workflows/define-workflow.ts'
@@ -11,14 +11,14 @@ const common = {
   output: { type: 'string' },
 } as const
 
-test('a workflow with `browser: true` is given a browser, beside all that others are given', () => {
+test('a workflow with `browser: true` gets a browser', () => {
   const workflow = defineWorkflow({
     ...common,
     browser: true,
     run: async ({ browser, variables, artifact }) => {
       expectTypeOf(browser).toEqualTypeOf<() => Promise<BrowserContext>>()
       expectTypeOf(variables.url).toEqualTypeOf<string>()
-      // @ts-expect-error: the service would not keep this media type.
+      // @ts-expect-error: the service does not accept this media type.
       await artifact('page.html', '', { mediaType: 'text/html' })
       return 'done'
     },
@@ -26,13 +26,13 @@ test('a workflow with `browser: true` is given a browser, beside all that others
   expect(workflow.browser).toBe(true)
 })
 
-test('a workflow without it has no browser in what it is given', () => {
+test('a workflow without `browser: true` gets no browser', () => {
   defineWorkflow({
     ...common,
     run: (context) => {
       expectTypeOf(context).not.toHaveProperty('browser')
       expectTypeOf(context).toHaveProperty('artifact')
-      // @ts-expect-error: it has not asked for one.
+      // @ts-expect-error: there is no browser.
       return String(context.browser)
     },
   })
@@ -46,7 +46,7 @@ test('a workflow without it has no browser in what it is given', () => {
   })
 })
 
-test('variables and output keep their types in both', () => {
+test('variables and output are typed by their schemas', () => {
   defineWorkflow({
     ...common,
     browser: true,
@@ -55,7 +55,7 @@ test('variables and output keep their types in both', () => {
   })
   defineWorkflow({
     ...common,
-    // @ts-expect-error: there is no such variable.
+    // @ts-expect-error: the schema has no such variable.
     run: ({ variables }) => variables.address,
   })
 })

@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { describeWorkflows } from '../../src/domain/workflows/describe-workflows.ts'
 import { WorkflowError } from '../../src/domain/workflows/workflow.ts'
-import { describeWorkflows } from '../../src/domain/workflows/workflows.ts'
 import type { Worker } from '../../src/worker/worker.ts'
 import { newAccount, newPlace, openDomain, queueRun, type Test } from '../support/domain.ts'
 import { waitLimits } from '../support/timeouts.ts'
@@ -30,22 +30,22 @@ async function refusals(test: Test, folder: string, loadSecondsMax = 20): Promis
 }
 
 const refused: [string, Record<string, string>, RegExp][] = [
-  ['is no JavaScript', { 'a.mjs': 'export default {' }, /^\S*a\.mjs does not load: SyntaxError: .+\.$/],
-  ['throws', { 'a.mjs': 'throw new Error("no network\\nhere")' }, /^\S*a\.mjs does not load: Error: no network\.$/],
+  ['is no JavaScript', { 'a.mjs': 'export default {' }, /^\S*a\.mjs failed to load: SyntaxError: .+\.$/],
+  ['throws', { 'a.mjs': 'throw new Error("no network\\nhere")' }, /^\S*a\.mjs failed to load: Error: no network\.$/],
   [
     'imports what is not there',
     { 'a.mjs': 'import "./b.js"' },
-    /^\S*a\.mjs does not load: Error: Cannot find module .+\.$/,
+    /^\S*a\.mjs failed to load: Error: Cannot find module .+\.$/,
   ],
   [
     'exports nothing',
     { 'a.mjs': '' },
-    /^\S*a\.mjs is not a workflow: its default export is to be what defineWorkflow returns\.$/,
+    /^\S*a\.mjs is not a valid workflow: its default export must be the result of defineWorkflow\.$/,
   ],
   [
     'breaks a rule',
     { 'a.mjs': moduleText('a', 'run: () => null, concurrencyLimit: 0') },
-    /^\S*a\.mjs is not a workflow: its concurrencyLimit is to be a whole number from 1 on\.$/,
+    /^\S*a\.mjs is not a valid workflow: concurrencyLimit must be an integer of at least 1\.$/,
   ],
   [
     'has the id of another',
@@ -55,7 +55,7 @@ const refused: [string, Record<string, string>, RegExp][] = [
   [
     'ends its process',
     { 'a.mjs': 'process.exit(3)' },
-    /^A module of WORKFLOWS_DIR \(\S+\) ended its process while it was loaded \(exit code 3\)\.$/,
+    /^A module of WORKFLOWS_DIR \(\S+\) ended its process while loading \(exit code 3\)\.$/,
   ],
 ]
 
@@ -73,13 +73,13 @@ describe.concurrent('a folder of workflows', () => {
     const folder = await writeModules(test, { 'a.mjs': moduleText('a', "output: { type: 'strnig' }, run: () => null") })
     const [, error] = await refusals(test, folder)
     expect(error).toBeInstanceOf(WorkflowError)
-    expect((error as Error).message).toMatch(/^The output schema of workflow "a" is not valid: .+\.$/)
+    expect((error as Error).message).toMatch(/^The output schema of workflow "a" is invalid: .+\.$/)
     await vi.waitUntil(() => processesFor(folder) === 0, waitLimits)
   })
 
   test('is refused when a module waits for what never comes', async (test) => {
     const folder = await writeModules(test, { 'a.mjs': 'await new Promise(() => {})' })
-    const sentence = `A module of WORKFLOWS_DIR (${folder}) ended its process while it was loaded (exit code 13).`
+    const sentence = `A module of WORKFLOWS_DIR (${folder}) ended its process while loading (exit code 13).`
     await expect(describeWorkflows(folder)).rejects.toThrow(new WorkflowError(sentence))
   })
 
@@ -91,7 +91,7 @@ describe.concurrent('a folder of workflows', () => {
     for (const error of await refusals(test, folder, 0.5)) {
       expect(error).toBeInstanceOf(WorkflowError)
       expect((error as Error).message).toBe(
-        `The modules of WORKFLOWS_DIR (${folder}) have not loaded within 0.5 seconds: look for a top-level await or a loop that does not end.`,
+        `The modules of WORKFLOWS_DIR (${folder}) did not load within 0.5 seconds: check for a top-level await or a loop that does not end.`,
       )
     }
     await vi.waitUntil(() => processesFor(folder) === 0, waitLimits)

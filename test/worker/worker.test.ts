@@ -1,7 +1,7 @@
 /** What a worker makes of runs: it executes them, tells what they say, and keeps them apart. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
-import { describeWorkflows } from '../../src/domain/workflows/workflows.ts'
+import { describeWorkflows } from '../../src/domain/workflows/describe-workflows.ts'
 import { newAccount, openDomain, queueRun } from '../support/domain.ts'
 import { waitForProcessEnd } from '../support/processes.ts'
 import {

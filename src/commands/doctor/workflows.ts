@@ -1,6 +1,8 @@
 /** Whether the workflows load, as a start of the service loads them. */
+
+import { describeWorkflows } from '../../domain/workflows/describe-workflows.ts'
 import { type Workflow, WorkflowError } from '../../domain/workflows/workflow.ts'
-import { describeWorkflows, Workflows } from '../../domain/workflows/workflows.ts'
+import { Workflows } from '../../domain/workflows/workflows.ts'
 import { type Finding, fail, ok, pluralize, reasonOf, warn } from './finding.ts'
 
 /** What loading the workflows came to. */

@@ -1,46 +1,45 @@
-/** What an author of a workflow imports, as `execution-service/workflow`. */
+/** The API for authors of workflows, imported as `execution-service/workflow`. */
 import type { BrowserContext } from 'playwright-core'
 import type { Static, TSchema } from 'typebox'
 
-/** How failed attempts are repeated: after n of them the next one waits for `backoffSeconds × backoffFactor^(n − 1)`. */
+/** How failed attempts are retried. After n attempts the next one waits `backoffSeconds × backoffFactor^(n − 1)`. */
 export interface RetryPolicy {
-  /** How many attempts there are at most; 1 (the default) means that nothing is repeated. */
+  /** Maximum number of attempts. 1 (the default) means no retries. */
   maxAttempts?: number
-  /** Seconds before the second attempt; 1 by default. */
+  /** Seconds before the second attempt. 1 by default. */
   backoffSeconds?: number
-  /** By how much each further wait is longer; 2 by default. */
+  /** Factor by which each wait exceeds the previous one. 2 by default. */
   backoffFactor?: number
 }
 
-/** What a workflow's `run` function is given. */
+/** The argument of a workflow's `run` function. */
 export interface RunContext<Variables> {
-  /** The caller's values; they fit the `variables` schema, and its defaults are filled in. */
+  /** The caller's variables, validated against the `variables` schema, with its defaults filled in. */
   variables: Variables
   runId: string
   /** 1 for the first attempt. */
   attempt: number
   /**
-   * Runs `fn` and remembers what it returned, so that a later attempt of the run gets that value instead of running
-   * it again. A step that was under way when its worker died runs again. The name is unique within the run and the
-   * value is JSON.
+   * Runs `fn` and stores its result, so that later attempts of the run reuse it instead of running `fn` again. A step that
+   * was interrupted runs again. The name must be unique within the run, and the result must be JSON.
    */
   step<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value>
-  /** Writes a line to the run's log, where its caller sees it at once. `console` goes there too. */
+  /** Writes a line to the run's log, which the caller can follow live. `console` writes there too. */
   log(message: string, level?: 'info' | 'warn' | 'error'): void
-  /** Tells the caller how far the run is, in percent, and what it is doing. */
+  /** Reports the progress of the run to the caller, in percent. */
   progress(percent: number, message?: string): void
   /**
-   * Keeps a file with the run for its caller to download, such as a PDF or a screenshot; resolves once it is stored. One
-   * of the same name is replaced. The name is that of a file, from letters, digits, dots, underscores and hyphens. A run
-   * may have 20, of 10 MiB each and 50 MiB together; an attempt may write one 100 times, replaced ones included. They
-   * are removed after some days.
+   * Stores a file with the run for the caller to download, such as a PDF or a screenshot. Resolves once it is stored. An
+   * artifact of the same name is replaced. Names consist of letters, digits, dots, underscores and hyphens. Limits: 20
+   * artifacts per run, 10 MiB each, 50 MiB together, and 100 writes per attempt. Artifacts are deleted after
+   * ARTIFACT_RETENTION_DAYS.
    */
   artifact(name: string, content: Uint8Array | string, options?: { mediaType?: ArtifactMediaType }): Promise<void>
-  /** Aborted when the run is cancelled, out of time, or its worker is stopping; the process ends a few seconds later. */
+  /** Aborted when the run is cancelled, times out, or its worker stops. The process ends ABORT_GRACE_SECONDS later. */
   signal: AbortSignal
 }
 
-/** By default the one that the name's extension tells. */
+/** By default derived from the name's extension. */
 export type ArtifactMediaType =
   | 'application/octet-stream'
   | 'application/json'
@@ -52,32 +51,32 @@ export type ArtifactMediaType =
   | 'text/csv'
   | 'text/plain'
 
-/** What the `run` function of a workflow with `browser: true` is given. */
+/** The argument of the `run` function of a workflow with `browser: true`. */
 export interface BrowserRunContext<Variables> extends RunContext<Variables> {
   /**
-   * The run's browser: a context of Playwright's that no other run shares, with the cookies and storage of the browser
-   * context that the run was queued with. What they are when `run` returns is kept as the run's `persistContext` says.
-   * Every call gives the same one; it is closed when the run ends.
+   * A Playwright browser context that no other run shares, with the cookies and storage of the browser context that the
+   * run was queued with. Whether their final state is saved depends on the run's `persistContext`. Every call returns the
+   * same context, which is closed when the run ends.
    */
   browser(): Promise<BrowserContext>
 }
 
 export interface WorkflowDefinition<Variables extends TSchema, Output extends TSchema, Browser extends boolean> {
-  /** 1 to 128 letters, digits, dots, underscores and hyphens; unique among all workflows. */
+  /** 1 to 128 letters, digits, dots, underscores and hyphens, unique among all workflows. */
   id: string
   version: string
   title: string
   description?: string
-  /** JSON Schema (2020-12) of an object. A member marked `writeOnly` is a secret: encrypted at rest, masked everywhere. */
+  /** JSON Schema (2020-12) of an object. `writeOnly` members are secrets: encrypted at rest and masked everywhere. */
   variables: Variables
-  /** JSON Schema (2020-12) of what `run` returns; an output that does not fit fails the run. */
+  /** JSON Schema (2020-12) of the result of `run`. A result that does not match fails the run. */
   output: Output
   retry?: RetryPolicy
-  /** How long one attempt may take, in seconds; 60 by default. A run that takes longer ends as `timedOut`. */
+  /** Time limit of an attempt, in seconds. 60 by default. A run that exceeds it ends as `timedOut`. */
   timeLimitSeconds?: number
-  /** How many of its runs may run at the same time, over all workers; without it there is no limit. */
+  /** Maximum number of concurrent runs of the workflow, over all workers. Unlimited by default. */
   concurrencyLimit?: number
-  /** Whether its runs use a browser; false by default. */
+  /** Whether runs use a browser. False by default. */
   browser?: Browser
   run(
     context: Browser extends true ? BrowserRunContext<Static<Variables>> : RunContext<Static<Variables>>,
@@ -85,7 +84,7 @@ export interface WorkflowDefinition<Variables extends TSchema, Output extends TS
 }
 
 /**
- * Types a workflow from its schemas; a module of WORKFLOWS_DIR exports the result as its default.
+ * Derives the types of `run` from the schemas. Each module of WORKFLOWS_DIR exports the result as its default.
  *
  * @example examples/workflows/count-words.ts
  */

@@ -1,17 +1,46 @@
-/** A process that loads the workflows, tells its parent what they say of themselves, and ends. */
+/** Reads the definitions of all workflows in a child process, so that their code never runs in the API's process. */
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { environmentWithoutSecrets } from '../../config.ts'
 import { loadWorkflows } from './load-workflows.ts'
-import { WorkflowError } from './workflow.ts'
+import { loadExitError, loadSecondsMax, loadTimeoutError, type Workflow, WorkflowError } from './workflow.ts'
 
-/** What the process tells its parent. */
-export type Description = { workflows: string } | { refused: string }
+/** The child's message. */
+type Description = { workflows: string } | { error: string }
+
+/** @throws {WorkflowError} */
+export async function describeWorkflows(directory: string, secondsMax = loadSecondsMax): Promise<Workflow[]> {
+  // Output of the modules goes to stderr: stdout is for logs and for the output of commands.
+  const stdio = ['inherit', 2, 'inherit', 'ipc'] as const
+  const env = environmentWithoutSecrets(process.env)
+  const child = fork(fileURLToPath(import.meta.url), [directory], { env, stdio: [...stdio] })
+  let timer: NodeJS.Timeout | undefined
+  const description = await new Promise<Description>((resolve, reject) => {
+    child.on('message', (message: object) => {
+      // Under `node --watch`, Node.js sends messages to the parent too.
+      if ('workflows' in message || 'error' in message) resolve(message as Description)
+    })
+    child.once('error', reject)
+    // Not 'exit', which may precede the message.
+    child.once('close', (code, signal) => {
+      reject(loadExitError(directory, signal ? `signal ${signal}` : `exit code ${code}`))
+    })
+    timer = setTimeout(() => {
+      reject(loadTimeoutError(directory, secondsMax))
+      child.kill('SIGKILL')
+    }, secondsMax * 1000)
+  }).finally(() => clearTimeout(timer))
+  if ('error' in description) throw new WorkflowError(description.error)
+  return JSON.parse(description.workflows)
+}
 
 async function describe(directory: string): Promise<Description> {
   try {
     return { workflows: JSON.stringify([...(await loadWorkflows(directory)).values()]) }
   } catch (error) {
-    if (error instanceof WorkflowError) return { refused: error.message }
+    if (error instanceof WorkflowError) return { error: error.message }
     throw error
   }
 }
 
-process.send?.(await describe(process.argv[2] ?? ''), () => process.exit())
+if (import.meta.main) process.send?.(await describe(process.argv[2] ?? ''), () => process.exit())

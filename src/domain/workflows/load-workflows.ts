@@ -1,7 +1,4 @@
-/**
- * Loads the modules of WORKFLOWS_DIR. Only processes that run workflows do this: their code never runs in the one
- * that serves the API.
- */
+/** Loads the modules of WORKFLOWS_DIR. Runs only in child processes, never in the process that serves the API. */
 import { readdir } from 'node:fs/promises'
 import { registerHooks } from 'node:module'
 import { join } from 'node:path'
@@ -13,15 +10,15 @@ export interface LoadedWorkflow extends Workflow {
   run: WorkflowDefinition<object, object, true>['run']
 }
 
-/** Every module directly in the directory is a workflow; what they share goes into folders below it. */
+/** Each module directly in the directory is a workflow. Shared code belongs in subdirectories. */
 const modulePattern = /(?<!\.d|\.test)\.(ts|mts|js|mjs)$/
 
-/** @throws {WorkflowError} with one sentence, when a module does not load or two have the same id. */
+/** @throws {WorkflowError} if a module fails to load or two workflows have the same ID. */
 export async function loadWorkflows(directory: string): Promise<Map<string, LoadedWorkflow>> {
   resolveOwnPackage(directory)
   const loaded = new Map<string, LoadedWorkflow>()
   const paths = new Map<string, string>()
-  for (const path of await modulesIn(directory)) {
+  for (const path of await listModules(directory)) {
     const definition = await load(path)
     const workflow = parseWorkflow(path, definition)
     const other = paths.get(workflow.id)
@@ -32,13 +29,10 @@ export async function loadWorkflows(directory: string): Promise<Map<string, Load
   return loaded
 }
 
-async function modulesIn(directory: string): Promise<string[]> {
+async function listModules(directory: string): Promise<string[]> {
   try {
-    const files = await readdir(directory)
-    return files
-      .filter((file) => modulePattern.test(file))
-      .sort()
-      .map((file) => join(directory, file))
+    const files = (await readdir(directory)).filter((file) => modulePattern.test(file))
+    return files.sort().map((file) => join(directory, file))
   } catch (error) {
     throw new WorkflowError(`WORKFLOWS_DIR (${directory}) cannot be read: ${(error as Error).message}.`)
   }
@@ -49,20 +43,20 @@ async function load(path: string): Promise<unknown> {
     return (await import(pathToFileURL(path).href)).default
   } catch (error) {
     const { name, message } = error instanceof Error ? error : { name: 'Error', message: String(error) }
-    throw new WorkflowError(`${path} does not load: ${name}: ${message.split('\n')[0]}.`)
+    throw new WorkflowError(`${path} failed to load: ${name}: ${message.split('\n')[0]}.`)
   }
 }
 
 /**
- * Lets workflows import `execution-service/workflow` from wherever WORKFLOWS_DIR is. Inside this package Node resolves
- * it by itself, and a hook would cost 20 MB: with one, Node strips types anew instead of taking them from its cache.
+ * Lets workflows import `execution-service/workflow` from any WORKFLOWS_DIR. Inside this package Node.js resolves it
+ * without a hook, which would cost 20 MB: with a hook, Node.js strips types again instead of reading its cache.
  */
 function resolveOwnPackage(directory: string): void {
   const packageRoot = fileURLToPath(new URL('../../..', import.meta.url))
   if (`${directory}/`.startsWith(packageRoot)) return
-  const own = new URL('./define-workflow.ts', import.meta.url).href
+  const url = new URL('./define-workflow.ts', import.meta.url).href
   registerHooks({
     resolve: (specifier, context, next) =>
-      specifier === 'execution-service/workflow' ? { url: own, shortCircuit: true } : next(specifier, context),
+      specifier === 'execution-service/workflow' ? { url, shortCircuit: true } : next(specifier, context),
   })
 }

@@ -1,7 +1,7 @@
 /** The tab "Workflows": what is installed, and queueing a run of it by hand. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { Run } from '../../../domain/runs/run.ts'
-import { isMask, type VariableError } from '../../../domain/workflows/workflows.ts'
+import { maskedSecretDetail, type VariableError } from '../../../domain/workflows/workflows.ts'
 import type { Parts } from '../dependencies.ts'
 import { found, type Handler, type Page, type Visit } from '../visit.ts'
 import { formAgain, misfitForm, newForm, type QueueForm, readForm, sentForm } from './queue-form.ts'
@@ -58,7 +58,7 @@ export function queue(parts: Parts): Handler {
 /** An earlier run's secret goes only where it went before, unless the same user sends it elsewhere. */
 function toBePutInAgain({ pointer, detail }: VariableError): VariableError {
   const words = 'is a secret, and has to be put in again: only its own user may send it along with other variables'
-  return { pointer, detail: detail === isMask ? words : detail }
+  return { pointer, detail: detail === maskedSecretDetail ? words : detail }
 }
 
 /** A run of this account and workflow that is to run again; there may be none, but no other. */
