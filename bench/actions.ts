@@ -4,7 +4,7 @@ import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
 import { RunArtifacts } from '../src/domain/runs/artifacts.ts'
 import { queueDepth } from '../src/domain/runs/queue-depth.ts'
 import { RunFeed } from '../src/domain/runs/run-feed.ts'
-import { historyOf } from '../src/domain/runs/run-history.ts'
+import { readHistory } from '../src/domain/runs/run-history.ts'
 import { RunQueue } from '../src/domain/runs/run-queue.ts'
 import { RunStatistics } from '../src/domain/runs/run-statistics.ts'
 import { Runs } from '../src/domain/runs/runs.ts'
@@ -62,7 +62,7 @@ async function callersActions(store: Store, runs: Runs, { accountId, apiKey }: {
     'queue a run with an idempotency key': () => runs.queue(by, { ...plain, idempotencyKey: randomUUID() }),
     'queue 64 runs at the same time': () => Promise.all(Array.from({ length: 64 }, () => runs.queue(by, plain))),
     'get a run': () => runs.get(accountId, first),
-    'the events of a run': () => historyOf(store.read, first, 100),
+    'the events of a run': () => readHistory(store.read, first, 100),
     'list runs': list({}),
     'list runs of a day long ago': list(day),
     'list runs of a status': list({ status: 'failed' }),
@@ -71,7 +71,7 @@ async function callersActions(store: Store, runs: Runs, { accountId, apiKey }: {
     'list runs of a workflow and a status': list({ workflowId: 'export-orders', status: 'failed' }),
     'list runs of a workflow that has none and a status': list({ workflowId: 'none', status: 'succeeded' }),
     // Anew: one that has counted rests before it counts again.
-    'statistics of an account, all counted': () => new RunStatistics(store).of(accountId),
+    'statistics of an account, all counted': () => new RunStatistics(store).count(accountId),
   }
 }
 

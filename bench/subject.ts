@@ -40,18 +40,29 @@ const key = await apiKeys.create({ accountId: account, userId, name: 'bench', sc
 async function insert(store: Store, variables: unknown): Promise<object> {
   const id = uuid()
   const at = Date.now()
-  const unset = { secrets: null, availableAt: null, expiresAt: null, browserContextId: null, persistContext: null }
   const workflow = { workflowId: 'first-line', workflowVersion: '1.0.0', priority: 0 }
   const run: NewRun = {
     id,
-    accountId: account,
-    apiKeyId: key.id,
-    ...workflow,
-    ...unset,
+    account_id: account,
+    api_key_id: key.id,
+    user_id: null,
+    workflow_id: workflow.workflowId,
+    workflow_version: workflow.workflowVersion,
+    status: 'queued',
+    priority: workflow.priority,
     variables: JSON.stringify(variables),
-    createdAt: at,
+    secrets: null,
+    created_at: at,
+    delayed: 0,
+    available_at: null,
+    expires_at: null,
+    browser_context_id: null,
+    persist_context: null,
+    waits_for_context: 0,
+    job_id: null,
+    trace_context: null,
   }
-  await store.write((tx) => insertRuns(tx, [{ ...run, waitsForContext: false, jobId: null }]))
+  await store.write((tx) => insertRuns(tx, [run]))
   store.notify('queue')
   const state = { status: 'queued', reason: null, waitingFor: 'worker', cancelRequested: false, attempts: 0 }
   const later = { output: null, error: null, progress: null, startedAt: null, finishedAt: null }

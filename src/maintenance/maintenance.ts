@@ -1,51 +1,29 @@
-/** What time alone does: delays end, unstarted runs expire, leases of lost workers run out, the dead are forgotten. */
-
+/** Time-driven changes: delays end, runs expire, leases of lost workers expire, and expired data is purged. */
 import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contexts/context-erasure.ts'
 import { RunArtifacts } from '../domain/runs/artifacts.ts'
-import { completeAttempt } from '../domain/runs/completion.ts'
-import { anyFreeContextWaitedFor, passOnFreeContexts } from '../domain/runs/context-waiting.ts'
-import {
-  type AttemptedRun,
-  attemptedColumns,
-  type Dispatcher,
-  dispatcherFor,
-  type ReadyRun,
-  readyColumns,
-} from '../domain/runs/dispatcher.ts'
-import { type FinishedRun, finishedRun, type RunObserver } from '../domain/runs/run-observer.ts'
-import { noRetry } from '../domain/runs/run-state.ts'
-import { appendEvent } from '../domain/runs/runs.sql.ts'
-import { anyLongDeadWorkers, forgetLongDeadWorkers } from '../domain/runs/workers.ts'
+import { completeAttempt, resumeForFreeContexts } from '../domain/runs/attempts.ts'
+import { Dispatcher } from '../domain/runs/dispatcher.ts'
+import { noRetry, type RunObserver, toFinishedRun } from '../domain/runs/run-state.ts'
+import { appendStatus } from '../domain/runs/runs.sql.ts'
+import { hasDeadWorkers, removeDeadWorkers } from '../domain/runs/workers.ts'
+import type { RunJob } from '../storage/run-statements.ts'
 import type { Store, Transaction } from '../storage/store.ts'
-import type { RunsTable } from '../storage/tables.ts'
-import { oldEntries } from './audit-log-retention.ts'
 import { Purge } from './purge.ts'
-import { finishedRuns, type Retention } from './retention.ts'
+import { expiredAuditLogEntries, expiredRuns, type Retention } from './retention.ts'
 
-const nextDelaySql = `SELECT MIN(available_at) AS at FROM runs WHERE status = 'queued' AND delayed = 1`
-const expiringSql = `SELECT id FROM runs
-  WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND attempts = 0 LIMIT 500`
-const lostSql = `SELECT * FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 500`
-const endDelaysSql = `UPDATE runs SET delayed = 0 WHERE id IN (SELECT id FROM runs
-  WHERE status = 'queued' AND delayed = 1 AND available_at <= ? ORDER BY available_at LIMIT 500)
-  AND status = 'queued' RETURNING ${readyColumns}`
-const expireSql = `UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ?
-  WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING ${attemptedColumns}`
-const forgetKeysSql = 'DELETE FROM idempotency_keys WHERE expires_at <= ?'
-const anyOldKeySql = 'SELECT 1 AS one FROM idempotency_keys WHERE expires_at <= ? LIMIT 1'
-
-/** Looks this often, and sooner when a delay ends sooner. */
+/** The longest time between two checks. The end of a delay is checked on time. */
 const intervalMilliseconds = 1000
 
+/** Any number of processes may run it on one store. */
 export class Maintenance {
   readonly #store: Store
-  readonly #handout: Dispatcher
-  readonly #removals: readonly Purge[]
+  readonly #dispatcher: Dispatcher
+  readonly #purges: readonly Purge[]
   readonly #now: () => number
   readonly #onError: (error: unknown) => void
   readonly #observer: RunObserver | undefined
   #timer: NodeJS.Timeout | undefined
-  #working: Promise<void> | undefined
+  #running: Promise<void> | undefined
   #stopped = false
 
   constructor(
@@ -56,112 +34,107 @@ export class Maintenance {
     observer?: RunObserver,
   ) {
     this.#store = store
-    this.#handout = dispatcherFor(store)
+    this.#dispatcher = new Dispatcher(store)
     this.#observer = observer
-    const unwanted = [
-      new RunArtifacts(store, retention.artifacts, now).old,
-      finishedRuns(retention.runs, now),
-      oldEntries(retention.auditLog, now),
+    const targets = [
+      new RunArtifacts(store, retention.artifacts, now).expired,
+      expiredRuns(retention.runs, now),
+      expiredAuditLogEntries(retention.auditLog, now),
       unfinishedVersions(now),
       unfinishedErasures(now),
     ]
-    this.#removals = unwanted.map((each) => new Purge(store, each))
+    this.#purges = targets.map((target) => new Purge(store, target))
     this.#onError = onError
     this.#now = now
   }
 
-  /** Does it now and from then on; any number of processes may. */
+  /** Runs now, and then again and again until it is stopped. */
   start(): void {
-    this.#working = this.once()
-      .then(
-        (due) => due,
-        (error) => {
-          this.#onError(error)
-          return intervalMilliseconds
-        },
-      )
-      .then((milliseconds) => {
-        if (!this.#stopped) this.#timer = setTimeout(() => this.start(), milliseconds)
-      })
+    this.#running = this.#runAndSchedule()
   }
 
   async stop(): Promise<void> {
     this.#stopped = true
     clearTimeout(this.#timer)
-    await this.#working
+    await this.#running
   }
 
-  /** Does what is due; returns in how many milliseconds to look again. Writes only when something is due. */
+  async #runAndSchedule(): Promise<void> {
+    const milliseconds = await this.once().catch((error: unknown) => {
+      this.#onError(error)
+      return intervalMilliseconds
+    })
+    if (!this.#stopped) this.#timer = setTimeout(() => this.start(), milliseconds)
+  }
+
+  /** Does what is due; returns the milliseconds until the next run. Writes only when something is due. */
   async once(): Promise<number> {
     const now = this.#now()
-    if (await this.#anythingDue(now)) {
-      const { expired, finished, leasesExpired } = await this.#store.write((tx) => this.#do(tx, now), {
-        concurrent: true,
-        exclusive: 'maintenance',
-      })
+    if (await this.#isAnythingDue(now)) {
+      const options = { concurrent: true, exclusive: 'maintenance' } as const
+      const { expired, finished, leasesExpired } = await this.#store.write((tx) => this.#run(tx, now), options)
       for (const run of finished) this.#observer?.finished(run)
       if (leasesExpired > 0) this.#observer?.leasesExpired(leasesExpired)
       this.#store.notify('queue')
       this.#store.notify('runs')
-      for (const run of expired) await this.#handout.withdraw(run)
+      for (const run of expired) await this.#dispatcher.remove(run)
     }
-    const interval = await this.#removeSome()
-    const next = await this.#nextDelay()
-    return next === null ? interval : Math.min(interval, Math.max(1, next - this.#now()))
+    const interval = await this.#purge()
+    const nextDelayEnd = await this.#nextDelayEnd()
+    return nextDelayEnd === null ? interval : Math.min(interval, Math.max(1, nextDelayEnd - this.#now()))
   }
 
-  /**
-   * In transactions of its own, since they take a while; returns in how many milliseconds to look again. While there is
-   * more, that is sooner than otherwise, and others get as much time to write as this has taken.
-   */
-  async #removeSome(): Promise<number> {
+  /** Purges a batch of each target. If there is more, the next run follows after as much time as this one took. */
+  async #purge(): Promise<number> {
     const startedAt = performance.now()
-    let more = false
-    for (const removal of this.#removals) {
-      if (await removal.once()) more = true
-    }
-    return more ? Math.min(intervalMilliseconds - 1, Math.ceil(performance.now() - startedAt)) : intervalMilliseconds
+    let hasMore = false
+    for (const purge of this.#purges) if (await purge.once()) hasMore = true
+    return hasMore ? Math.min(intervalMilliseconds - 1, Math.ceil(performance.now() - startedAt)) : intervalMilliseconds
   }
 
-  async #anythingDue(now: number): Promise<boolean> {
-    const next = await this.#nextDelay()
-    if (next !== null && next <= now) return true
-    for (const sql of [expiringSql, lostSql, anyOldKeySql]) {
-      if ((await this.#store.read.all(sql, [now])).length > 0) return true
-    }
+  async #isAnythingDue(now: number): Promise<boolean> {
     const { read } = this.#store
-    if (await anyFreeContextWaitedFor(read)) return true
-    return anyLongDeadWorkers(read, now)
+    const { expiringRuns, lostRun, expiredIdempotencyKey, freeContexts } = read.statements
+    const nextDelayEnd = await this.#nextDelayEnd()
+    if (nextDelayEnd !== null && nextDelayEnd <= now) return true
+    for (const due of [expiringRuns, lostRun, expiredIdempotencyKey]) {
+      if ((await read.all<object, [number]>(due, [now])).length > 0) return true
+    }
+    return (await read.all(freeContexts, [])).length > 0 || hasDeadWorkers(read, now)
   }
 
-  async #nextDelay(): Promise<number | null> {
-    const [row] = await this.#store.read.all<{ at: number | null }>(nextDelaySql, [])
+  async #nextDelayEnd(): Promise<number | null> {
+    const { read } = this.#store
+    const [row] = await read.all(read.statements.nextDelayEnd, [])
     return row?.at ?? null
   }
 
-  /** Returns the runs that were not started in time, and what is to be told of these and others. */
-  async #do(tx: Transaction, now: number) {
-    const expired: AttemptedRun[] = []
-    const finished: FinishedRun[] = []
-    // Before delays end: a run that may start no sooner than it expires has not started in time.
-    for (const { id } of await tx.all<{ id: string }>(expiringSql, [now])) {
-      const [run] = await tx.all<AttemptedRun>(expireSql, [now, id])
-      // Started, or cancelled, in this moment.
-      if (!run) continue
-      expired.push(run)
-      finished.push(finishedRun({ ...run, started_at: null }, { status: 'expired', reason: 'notStartedInTime' }, now))
-      const data = { status: 'expired', attempt: 0, reason: 'notStartedInTime' }
-      await appendEvent(tx, id, { at: now, type: 'status', data })
-    }
-    const lost = await tx.all<RunsTable>(`${lostSql} ${tx.forUpdate}`, [now])
+  async #run(tx: Transaction, now: number) {
+    // Before delays end: a run that may start no sooner than it expires has expired.
+    const expired = await this.#expireRuns(tx, now)
+    const finished = expired.map((run) => toFinishedRun({ ...run, started_at: null }, expiry, now))
+    const lost = await tx.all(tx.statements.lockLostRuns, [now])
     for (const row of lost) {
-      const ended = await completeAttempt(tx, this.#handout, row, { kind: 'workerLost' }, noRetry, now)
-      if (ended) finished.push(ended)
+      const failed = await completeAttempt(tx, this.#dispatcher, row, { kind: 'workerLost' }, noRetry, now)
+      if (failed) finished.push(failed)
     }
-    await this.#handout.unpark(tx, await tx.all<ReadyRun>(endDelaysSql, [now]))
-    await tx.all(forgetKeysSql, [now])
-    await passOnFreeContexts(tx, this.#handout)
-    await forgetLongDeadWorkers(tx, now)
+    await this.#dispatcher.unpark(tx, await tx.all(tx.statements.endDelays, [now]))
+    await tx.all(tx.statements.deleteExpiredIdempotencyKeys, [now])
+    await resumeForFreeContexts(tx, this.#dispatcher)
+    await removeDeadWorkers(tx, now)
     return { expired, finished, leasesExpired: lost.length }
   }
+
+  async #expireRuns(tx: Transaction, now: number): Promise<RunJob[]> {
+    const expired: RunJob[] = []
+    for (const { id } of await tx.all(tx.statements.expiringRuns, [now])) {
+      const [run] = await tx.all(tx.statements.expireRun, [now, id])
+      if (!run) continue
+      expired.push(run)
+      await appendStatus(tx, { id, attempts: 0 }, expiry.status, expiry.reason, now)
+    }
+    return expired
+  }
 }
+
+const expiry = { status: 'expired', reason: 'notStartedInTime' } as const

@@ -1,35 +1,36 @@
-/** Removes what is large and no longer wanted, a portion at a time and by one process at a time. */
+/** Purges expired data in batches, by one process at a time. */
 import type { PurgeTarget } from '../storage/purge-target.ts'
 import type { Store, Transaction } from '../storage/store.ts'
 
 export class Purge {
   readonly #store: Store
-  readonly #unwanted: PurgeTarget
-  /** What was left when this process last removed something. */
-  #left: string | undefined
+  readonly #target: PurgeTarget
+  /** The next item to purge when this process finished its last batch. */
+  #next: string | undefined
 
-  constructor(store: Store, unwanted: PurgeTarget) {
+  constructor(store: Store, target: PurgeTarget) {
     this.#store = store
-    this.#unwanted = unwanted
+    this.#target = target
   }
 
   /**
-   * Removes a portion, unless another process is at it. Returns whether there is more to do soon; a process that finds
-   * another at it writes nothing and leaves it to that one until it looks again.
+   * Purges a batch; returns whether there is more to purge soon. When another process purges the same target, this one
+   * writes nothing and leaves the rest to it until the next regular check.
    */
   async once(): Promise<boolean> {
-    const { next, remove, concurrent = false } = this.#unwanted
-    const found = await next(this.#store.read)
-    const isOthers = this.#left !== undefined && this.#left !== found
-    this.#left = undefined
-    if (found === undefined || isOthers) return false
-    const removeNext = async (tx: Transaction) => {
-      if ((await next(tx)) !== found) return false
+    const { next, remove, concurrent = false } = this.#target
+    const item = await next(this.#store.read)
+    const isPurgedByOther = this.#next !== undefined && this.#next !== item
+    this.#next = undefined
+    if (item === undefined || isPurgedByOther) return false
+    const purge = async (tx: Transaction) => {
+      if ((await next(tx)) !== item) return false
       await remove(tx)
       return true
     }
-    const removed = await this.#store.write(removeNext, { concurrent, exclusive: 'maintenance' })
-    if (removed) this.#left = await next(this.#store.read)
-    return this.#left !== undefined
+    if (await this.#store.write(purge, { concurrent, exclusive: 'maintenance' })) {
+      this.#next = await next(this.#store.read)
+    }
+    return this.#next !== undefined
   }
 }

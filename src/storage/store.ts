@@ -1,23 +1,34 @@
 /** The interface of a store. Each implementation passes the conformance tests in test/storage. */
 import type { Kysely } from 'kysely'
+import type { RunStatements } from './run-statements.ts'
 import type { Tables } from './tables.ts'
 
 export type Value = string | number | null | Uint8Array
+
+/** Constant SQL with `?` for each value, and the types of its rows and values. */
+export interface Statement<Row extends object = object, Values extends readonly Value[] = readonly Value[]> {
+  readonly sql: string
+  /** Carries the types; never set. */
+  readonly types?: (values: Values) => Row
+}
+
+export function statement<Row extends object = object, Values extends readonly Value[] = readonly Value[]>(
+  sql: string,
+): Statement<Row, Values> {
+  return { sql }
+}
 
 /** Statements in one transaction. Those of `Store.read` each see the last committed state. */
 export interface Transaction {
   /** Builds statements that are not performance-critical. */
   query: Kysely<Tables>
-  /**
-   * Runs constant SQL, with `?` for each value, as a prepared statement that is cached per connection. For frequent
-   * statements. Returns the rows of a SELECT or a RETURNING clause.
-   */
-  all<Row extends object>(sql: string, values: readonly Value[]): Promise<Row[]>
-  /**
-   * Locks the rows that a SELECT returns until the transaction ends, when appended to it. Required in concurrent
-   * writes. Empty for SQLite, which runs one write at a time.
-   */
-  forUpdate: 'FOR UPDATE' | ''
+  /** Runs a prepared statement, cached per connection. Returns the rows of a SELECT or a RETURNING clause. */
+  all<Row extends object, Values extends readonly Value[] = readonly Value[]>(
+    statement: Statement<Row, Values> | string,
+    values: NoInfer<Values>,
+  ): Promise<Row[]>
+  /** The statements of runs, written for this store's query planner and locks. */
+  statements: RunStatements
 }
 
 /** A transaction that has committed or failed. */

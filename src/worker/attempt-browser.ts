@@ -7,8 +7,8 @@ import {
   secretCookieValues,
   stateBytesMax,
 } from '../domain/browser-contexts/storage-state.ts'
-import type { Report } from '../domain/runs/attempt-reports.ts'
-import type { Claim } from '../domain/runs/claim.ts'
+import type { Claim } from '../domain/runs/attempts.ts'
+import type { Report } from '../domain/runs/run.ts'
 import type { Outcome, RunStatus } from '../domain/runs/run-state.ts'
 import { createRedactor, type Secrets } from '../domain/workflows/secrets.ts'
 import type { Transaction } from '../storage/store.ts'
@@ -109,20 +109,20 @@ export class AttemptBrowser {
 
   /** Stores the captured state as a staged version, which `within` publishes when the attempt is completed. */
   async save(outcome: Outcome): Promise<SavedContext> {
-    const { accountId, runId, hold, persistContext } = this.#claim
+    const { accountId, runId, contextLease, persistContext } = this.#claim
     const succeeded = outcome.kind === 'succeeded'
-    if (!hold || !this.#captured || (persistContext !== 'always' && !succeeded)) return unchanged(outcome)
+    if (!contextLease || !this.#captured || (persistContext !== 'always' && !succeeded)) return unchanged(outcome)
     const problem = stateProblem(this.#captured)
     if (problem !== undefined) return succeeded ? unchanged(notSaved(problem)) : unchanged(outcome, warning(problem))
     const { json } = this.#captured as { json: string }
     // A run that changed nothing makes no new version, which would push out an old one.
     if (this.#restored !== undefined && isSameState(this.#restored, json)) return unchanged(outcome)
-    const staged = await this.#dependencies.versions.stage(accountId, hold.contextId, json, { runId })
+    const staged = await this.#dependencies.versions.stage(accountId, contextLease.contextId, json, { runId })
     if (!staged) return unchanged(outcome, warning(contextDeleted))
     const within = async (tx: Transaction, next: RunStatus) => {
       // A cancellation may arrive after the workflow has returned.
       if (persistContext !== 'always' && next !== 'succeeded') return this.#drop(tx, staged)
-      return (await this.#dependencies.versions.commitForRun(tx, staged, hold)) ? [] : [warning(contextDeleted)]
+      return (await this.#dependencies.versions.commitForRun(tx, staged, contextLease)) ? [] : [warning(contextDeleted)]
     }
     return { outcome, reports: [], within }
   }

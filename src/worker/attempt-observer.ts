@@ -1,8 +1,8 @@
 /** Observers of attempts, for metrics and traces. An observer changes nothing about an attempt and must not throw. */
 import { context, propagation, ROOT_CONTEXT, type Span, SpanKind, type SpanOptions, trace } from '@opentelemetry/api'
-import type { Claim } from '../domain/runs/claim.ts'
+import type { Claim } from '../domain/runs/attempts.ts'
+import { messageAttributes } from '../domain/runs/run.ts'
 import type { Outcome } from '../domain/runs/run-state.ts'
-import { messageAttributes } from '../domain/runs/trace-attributes.ts'
 import { failSpan, type SpanError, tracer } from '../telemetry/tracing.ts'
 import type { Reply } from './executor-process.ts'
 

@@ -1,8 +1,8 @@
 /** One attempt of a run, from its claim to its outcome. */
 import { ArtifactError, artifactWritesMax, type NewArtifact } from '../domain/runs/artifacts.ts'
-import type { Report } from '../domain/runs/attempt-reports.ts'
-import type { Claim, Claimable } from '../domain/runs/claim.ts'
-import { secretsAad, stepAad } from '../domain/runs/encrypted-columns.ts'
+import type { Claim, Claimable } from '../domain/runs/attempts.ts'
+import type { Report } from '../domain/runs/run.ts'
+import { secretsAad, stepAad } from '../domain/runs/run.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
 import type { Outcome, RunStatus } from '../domain/runs/run-state.ts'
 import { createRedactor, insertSecrets, type Secrets } from '../domain/workflows/secrets.ts'
@@ -99,7 +99,7 @@ export class Attempt {
   #run(timeLimitSeconds: number): Promise<Outcome | 'leaseLost'> {
     return new Promise((resolve) => {
       this.#end = resolve
-      const { workflowId, runId, attempt: runAttempt, variables, hold, persistContext } = this.#claim
+      const { workflowId, runId, attempt: runAttempt, variables, contextLease, persistContext } = this.#claim
       const steps = this.#claim.steps.map(({ name, value }) => [name, this.#decryptStep(name, value)])
       const start = {
         workflowId,
@@ -107,7 +107,7 @@ export class Attempt {
         runAttempt,
         variables: insertSecrets(variables, this.#secrets),
         steps: Object.fromEntries(steps),
-        captureState: hold ? persistContext : ('never' as const),
+        captureState: contextLease ? persistContext : ('never' as const),
       }
       this.#channel = this.#executor.start(start, (event) => this.#onEvent(event))
       this.#observer.started()

@@ -1,6 +1,7 @@
 /** Collects an attempt's reports for 20 ms and writes them in one transaction, in order and with secrets masked. */
-import type { Report } from '../domain/runs/attempt-reports.ts'
-import type { Lease } from '../domain/runs/claim.ts'
+
+import type { Lease } from '../domain/runs/attempts.ts'
+import type { Report } from '../domain/runs/run.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
 import { StoreUnavailable } from '../storage/store.ts'
 

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import type { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
-import type { Claim, Lease } from '../domain/runs/claim.ts'
+import type { Claim, Lease } from '../domain/runs/attempts.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
 import { noRetry } from '../domain/runs/run-state.ts'
 import type { Workers } from '../domain/runs/workers.ts'

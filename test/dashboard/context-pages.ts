@@ -1,7 +1,7 @@
 /** What the tests of browser contexts have in common: storage states, sending them as files, and runs that hold contexts. */
 import { fileURLToPath } from 'node:url'
 import type { BrowserContext } from '../../src/domain/browser-contexts/browser-contexts.ts'
-import type { Claim } from '../../src/domain/runs/claim.ts'
+import type { Claim } from '../../src/domain/runs/attempts.ts'
 import { type DashboardService, inputValue, type SignedInUser, startDashboardService } from '../support/dashboard.ts'
 
 /** One that uses a browser, and one that does not. */
@@ -68,6 +68,6 @@ export function claim({ domain }: DashboardService): Promise<Claim[]> {
 export async function holdContext(served: DashboardService, person: SignedInUser, contextId: string): Promise<Claim> {
   const id = await queueWith(person, { browserContextId: contextId, persistContext: 'onSuccess' })
   const taken = (await claim(served)).find(({ runId }) => runId === id)
-  if (!taken?.hold) throw new Error('The run does not hold the context.')
+  if (!taken?.contextLease) throw new Error('The run does not hold the context.')
   return taken
 }

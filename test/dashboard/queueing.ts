@@ -1,7 +1,7 @@
 /** What the tests of the form that queues a run have in common: sending it, and what has come of it. */
 import { readConfig } from '../../src/config.ts'
 import { openKeyRing } from '../../src/domain/installation.ts'
-import { secretsAad } from '../../src/domain/runs/encrypted-columns.ts'
+import { secretsAad } from '../../src/domain/runs/run.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { inputValue, pageText, type SignedInUser, signIn } from '../support/dashboard.ts'
 import type { TestService } from '../support/service.ts'

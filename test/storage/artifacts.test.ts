@@ -47,7 +47,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
   test('are 20 of a run at most', async (test) => {
     const { keep, listed } = await openRunning(test, kind)
     for (let index = 0; index < 20; index += 1) await keep(`${index}.txt`)
-    await expect(keep('20.txt')).rejects.toThrow(new ArtifactError('A run may make 20 artifacts.'))
+    await expect(keep('20.txt')).rejects.toThrow(new ArtifactError('A run may have at most 20 artifacts.'))
     expect(await keep('7.txt', Buffer.from('replaced'))).toBe(true)
     expect(await listed()).toHaveLength(20)
   })
@@ -56,10 +56,12 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     const { keep, listed } = await openRunning(test, kind)
     const large = Buffer.alloc(artifactBytesMax, 'x')
     await expect(keep('large', Buffer.concat([large, Buffer.of(0)]))).rejects.toThrow(
-      'large has 10485761 bytes; an artifact may have 10485760.',
+      'large has 10485761 bytes; an artifact may have at most 10485760.',
     )
     for (let index = 0; index < 5; index += 1) expect(await keep(`${index}`, large)).toBe(true)
-    await expect(keep('more', Buffer.of(0))).rejects.toThrow('The artifacts of a run may have 52428800 bytes together.')
+    await expect(keep('more', Buffer.of(0))).rejects.toThrow(
+      'The artifacts of a run may have at most 52428800 bytes in total.',
+    )
     expect(await keep('none', Buffer.of())).toBe(true)
     expect(await keep('4', large)).toBe(true)
     expect((await listed()).reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)).toBe(52_428_800)

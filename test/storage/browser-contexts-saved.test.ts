@@ -1,6 +1,6 @@
 /** What runs leave in their browser context: it counts with their end, under their own hold, or not at all. */
 import { describe, expect, test, vi } from 'vitest'
-import type { Claim } from '../../src/domain/runs/claim.ts'
+import type { Claim } from '../../src/domain/runs/attempts.ts'
 import type { RunStatus } from '../../src/domain/runs/run-state.ts'
 import type { Transaction } from '../../src/storage/store.ts'
 import { AttemptBrowser } from '../../src/worker/attempt-browser.ts'
@@ -30,8 +30,8 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
     const run = await opened.queue()
     const writeAs = async (claim: Awaited<ReturnType<typeof claimOne>>, value: string) => {
       const staged = await versions.stage(accountId, contextId, createState(value), { runId: claim.runId })
-      if (!staged || !claim.hold) throw new Error('The run has no hold.')
-      const { hold } = claim
+      if (!staged || !claim.contextLease) throw new Error('The run has no hold.')
+      const { contextLease: hold } = claim
       const counted: boolean[] = []
       const alongside = async (tx: Transaction, _: RunStatus) => {
         counted.push(await versions.commitForRun(tx, staged, hold))
@@ -129,6 +129,6 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
     const next = await queue()
     expect([await settle(), await settle()]).toEqual([true, false])
     expect(await context()).toMatchObject({ version: 2, heldByRunId: null })
-    expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: next.id, hold: { fence: 2 } }])
+    expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: next.id, contextLease: { fence: 2 } }])
   })
 })

@@ -1,6 +1,6 @@
 /** Runs that change one browser context take turns: one holds it at a time, the others wait and say so. */
 import { describe, expect, test, vi } from 'vitest'
-import type { Claim } from '../../src/domain/runs/claim.ts'
+import type { Claim } from '../../src/domain/runs/attempts.ts'
 import type { Run } from '../../src/domain/runs/run.ts'
 import type { Outcome } from '../../src/domain/runs/run-state.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
@@ -45,7 +45,9 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     }
     for (const id of contexts) {
       const expected = order.filter(({ browserContextId }) => browserContextId === id)
-      expect(idsOf(turns.filter(({ hold }) => hold?.contextId === id))).toEqual(expected.map((run) => run.id))
+      expect(idsOf(turns.filter(({ contextLease }) => contextLease?.contextId === id))).toEqual(
+        expected.map((run) => run.id),
+      )
     }
   })
 
@@ -53,12 +55,14 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     const { queue, run, context, domain } = await openWithContext(test, { kind })
     const first = await queue({ persist: 'always' })
     const claimed = await claimAll(domain.queue, domain)
-    expect(claimed).toMatchObject([{ runId: first.id, persistContext: 'always', hold: { runId: first.id, fence: 1 } }])
+    expect(claimed).toMatchObject([
+      { runId: first.id, persistContext: 'always', contextLease: { runId: first.id, fence: 1 } },
+    ])
     expect(await context()).toMatchObject({ status: 'inUse', heldByRunId: first.id, lastUsedAt: expect.any(Number) })
     const late = await queue()
     const reader = await queue({ persist: 'never' })
     expect([late.waitingFor, reader.waitingFor]).toEqual(['browserContext', 'worker'])
-    expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: reader.id, hold: null }])
+    expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: reader.id, contextLease: null }])
     expect(await run(late)).toMatchObject({ status: 'queued', waitingFor: 'browserContext', attempts: 0 })
     // A reader neither had it nor gives it away.
     const [readerClaim] = await claimAll(domain.queue, domain)
@@ -72,7 +76,7 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     const [holder] = await claimAll(domain.queue, domain, 1)
     const free = await queueRun(domain, principal)
     expect(idsOf(await claimAll(domain.queue, domain, 5))).toEqual([free.id])
-    expect(holder?.hold).not.toBeNull()
+    expect(holder?.contextLease).not.toBeNull()
   })
 
   test('lose no run that was claimed, when the store fails while others are passed over', async (test) => {
@@ -123,7 +127,7 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     await domain.maintenance.once()
     expect(await run(next)).toMatchObject({ waitingFor: 'worker' })
     const taken = await claimOne(domain, 'next')
-    expect(taken).toMatchObject({ runId: next.id, hold: { fence: 2 } })
+    expect(taken).toMatchObject({ runId: next.id, contextLease: { fence: 2 } })
     expect(await domain.queue.complete(claim, succeeded, noRetry)).toBe(false)
     expect(await context()).toMatchObject({ heldByRunId: next.id })
     // The run that was lost takes its turn behind it.
@@ -179,7 +183,7 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     await domain.maintenance.once()
     const claims = await claimAll(domain.queue, domain)
     expect(idsOf(claims)).toEqual(waiting.map(({ id }) => id))
-    expect(claims.map(({ hold }) => hold)).toEqual([null, null, null])
+    expect(claims.map(({ contextLease }) => contextLease)).toEqual([null, null, null])
     expect(await domain.queue.complete(holder, succeeded, noRetry)).toBe(true)
   })
 

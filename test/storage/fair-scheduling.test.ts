@@ -1,6 +1,6 @@
 /** Whose run is started next: what an account may rely on, whatever others have queued. */
 import { describe, expect, test } from 'vitest'
-import type { Claim } from '../../src/domain/runs/claim.ts'
+import type { Claim } from '../../src/domain/runs/attempts.ts'
 import { claimAll, claimOne, leaseSeconds, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'

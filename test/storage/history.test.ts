@@ -1,8 +1,8 @@
 /** A run's history for a page: everything where there is little, what came last where there is much. */
 import { describe, expect, test, vi } from 'vitest'
-import type { Report } from '../../src/domain/runs/attempt-reports.ts'
-import type { RunEvent } from '../../src/domain/runs/run.ts'
+import type { Report, RunEvent } from '../../src/domain/runs/run.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
+import { sqlText } from '../support/run-rows.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const log = (message: number): Report => ({ at: 1, type: 'log', data: { attempt: 1, level: 'info', message } })
@@ -28,7 +28,7 @@ async function finishedRun(test: Test, kind: StoreKind, said: Report[]) {
   return { domain, accountId, id }
 }
 
-async function historyOf({ runs }: Domain, accountId: string, id: string, logsMax: number) {
+async function readHistory({ runs }: Domain, accountId: string, id: string, logsMax: number) {
   const found = await runs.getWithHistory(accountId, id, { logsMax })
   if (!found) throw new Error('The run was not found.')
   const { events, ...omitted } = found.history
@@ -46,8 +46,8 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     const events = ['1 status queued', '2 status running', '3 log 1', '5 step 1', '6 log 2', '7 progress 20', '8 log 3']
     const omitted = { logsOmitted: 0, othersOmitted: 0 }
     const all = { events: [...events, '9 status succeeded'], ...omitted }
-    expect(await historyOf(domain, accountId, id, 3)).toEqual(all)
-    expect(await historyOf(domain, accountId, id.toUpperCase(), 1000)).toEqual(all)
+    expect(await readHistory(domain, accountId, id, 3)).toEqual(all)
+    expect(await readHistory(domain, accountId, id.toUpperCase(), 1000)).toEqual(all)
     const [, running] = (await domain.runs.getWithHistory(accountId, id, { logsMax: 3 }))?.history.events ?? []
     const data = { status: 'running', attempt: 1, reason: null }
     expect(running).toEqual({ sequence: 2, at: expect.any(Number), type: 'status', data })
@@ -58,15 +58,15 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     const rest = ['1 status queued', '2 status running', '3 step 1']
     const end = ['13 step 2', '14 status succeeded']
     const two = { events: [...rest, '11 log 7', '12 log 8', ...end], logsOmitted: 7, othersOmitted: 0 }
-    expect(await historyOf(domain, accountId, id, 2)).toEqual(two)
+    expect(await readHistory(domain, accountId, id, 2)).toEqual(two)
     const none = { events: [...rest, ...end], logsOmitted: 9, othersOmitted: 0 }
-    expect(await historyOf(domain, accountId, id, 0)).toEqual(none)
+    expect(await readHistory(domain, accountId, id, 0)).toEqual(none)
   })
 
   test('is bounded for a run that has said ten thousand things, of whichever kind, and right to the last', async (test) => {
     const said = [...many(2500, log), ...many(1500, step), ...many(3000, progress), ...many(2000, log), step(7), log(8)]
     const { domain, accountId, id } = await finishedRun(test, kind, said)
-    const { events, logsOmitted, othersOmitted } = await historyOf(domain, accountId, id, 2100)
+    const { events, logsOmitted, othersOmitted } = await readHistory(domain, accountId, id, 2100)
     const sequences = events.map((event) => Number(event.split(' ')[0]))
     expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b))
     const logs = events.filter((event) => event.includes(' log '))
@@ -93,7 +93,7 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     const read = domain.store.read.all
     const reading = vi.spyOn(domain.store.read, 'all').mockImplementation(async (sql, values) => {
       const rows = await read(sql, values)
-      if (!sql.includes('FROM run_events')) return rows as never
+      if (!sqlText(sql).includes('FROM run_events')) return rows as never
       reading.mockRestore()
       await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry)
       return rows as never

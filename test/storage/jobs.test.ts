@@ -6,6 +6,7 @@ import type { Store, Transaction } from '../../src/storage/store.ts'
 import { claimAll, claimOne, createManualClock, failedAttempt, leaseSeconds, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, retention, type Test } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
+import { sqlText } from '../support/run-rows.ts'
 
 const schema = 'execution_service_jobs'
 
@@ -81,7 +82,7 @@ test('a run does not expire that is started and handed back while it is looked a
     store.write(async (tx) => {
       const all: Transaction['all'] = async (sql, values) => {
         const rows = await tx.all(sql, values)
-        if (/^SELECT id FROM runs\s+WHERE status = 'queued' AND expires_at/.test(sql)) {
+        if (/^SELECT id FROM runs\s+WHERE status = 'queued' AND expires_at/.test(sqlText(sql))) {
           const claim = await claimOne(other)
           await other.queue.complete(claim, { kind: 'workerStopped' }, noRetry)
         }

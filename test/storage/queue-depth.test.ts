@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import { RunArtifacts } from '../../src/domain/runs/artifacts.ts'
 import { queueDepth } from '../../src/domain/runs/queue-depth.ts'
-import type { FinishedRun, RunObserver } from '../../src/domain/runs/run-observer.ts'
 import { RunQueue } from '../../src/domain/runs/run-queue.ts'
+import type { FinishedRun, RunObserver } from '../../src/domain/runs/run-state.ts'
 import { lossesMax } from '../../src/domain/runs/run-state.ts'
 import { Runs } from '../../src/domain/runs/runs.ts'
 import { Maintenance } from '../../src/maintenance/maintenance.ts'
@@ -11,6 +11,7 @@ import { Cursors } from '../../src/storage/cursors.ts'
 import type { Commit, Transaction } from '../../src/storage/store.ts'
 import { claimOne, createManualClock, failedAttempt, leaseSeconds, noRetry } from '../support/claims.ts'
 import { newAccount, openDomain, queueRun, retention, type Test, workflow } from '../support/domain.ts'
+import { sqlText } from '../support/run-rows.ts'
 import { type StoreKind, sqlite, stores } from '../support/store-kinds.ts'
 
 const unlimited = { ofWorkflow: (_id: string) => Number.POSITIVE_INFINITY, ofAccount: Number.POSITIVE_INFINITY }
@@ -116,7 +117,7 @@ test('the embedded store counts from indexes of unfinished runs, and reads no ru
   const { read } = domain.store
   const scans: string[] = []
   const all: Transaction['all'] = async (sql, values) => {
-    const plan = await read.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, values)
+    const plan = await read.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sqlText(sql)}`, values)
     scans.push(...plan.map(({ detail }) => detail).filter((detail) => detail.startsWith('SCAN')))
     return read.all(sql, values)
   }

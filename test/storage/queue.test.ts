@@ -1,6 +1,6 @@
 /** What workers may rely on: the order of claims, limits, leases with their fencing token, retries. */
 import { describe, expect, test } from 'vitest'
-import type { Claim } from '../../src/domain/runs/claim.ts'
+import type { Claim } from '../../src/domain/runs/attempts.ts'
 import { lossesMax } from '../../src/domain/runs/run-state.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import {

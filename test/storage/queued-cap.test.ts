@@ -1,10 +1,10 @@
 /** How many queued runs an account may have: never more, whichever processes queue them, and as soon as one is gone again one. */
-import { v7 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
-import { QueuedCap } from '../../src/domain/runs/queued-cap.ts'
+import { QueuedRunsLimit } from '../../src/domain/runs/enqueue-batcher.ts'
 import { insertRuns } from '../../src/domain/runs/runs.sql.ts'
 import type { Transaction } from '../../src/storage/store.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, type Test } from '../support/domain.ts'
+import { newRunRow } from '../support/run-rows.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 type Account = Awaited<ReturnType<typeof newAccount>>
@@ -23,12 +23,8 @@ async function countQueued({ store }: Domain, { accountId }: Account): Promise<n
 }
 
 async function insert(tx: Transaction, { accountId }: Account, count: number): Promise<void> {
-  const newRun = () => ({
-    ...{ id: uuid(), accountId, apiKeyId: null, workflowId: 'anything', workflowVersion: '1.0.0', priority: 0 },
-    ...{ variables: '{}', secrets: null, createdAt: Date.now(), availableAt: null, expiresAt: null },
-    ...{ browserContextId: null, persistContext: null, waitsForContext: false, jobId: null },
-  })
-  await insertRuns(tx, Array.from({ length: count }, newRun))
+  const rows = Array.from({ length: count }, () => newRunRow(accountId))
+  await insertRuns(tx, rows)
 }
 
 async function queueAtOnce(domains: Domain[], { principal }: Account, count: number): Promise<string[]> {
@@ -61,9 +57,9 @@ describe.each(stores)('the cap on queued runs ($name)', (kind) => {
   test('is reached exactly by transactions that overlap', async (test) => {
     const { domain, other, account } = await installation(test, kind, 30)
     const writing = Array.from({ length: 60 }, (_, index) => {
-      const cap = new QueuedCap(30)
+      const cap = new QueuedRunsLimit(30)
       const work = async (tx: Transaction) => {
-        const room = await cap.room(tx, account.accountId, 2)
+        const room = await cap.reserve(tx, account.accountId, 2)
         await insert(tx, account, room)
       }
       return (index % 2 ? domain : other).store.write(work, { concurrent: true })
@@ -94,7 +90,7 @@ describe.each(stores)('the cap on queued runs ($name)', (kind) => {
 
   test('is not counted with every run while it is far away', async (test) => {
     const { domain, account } = await installation(test, kind, 0)
-    const [far, near] = [new QueuedCap(10_000), new QueuedCap(1000)]
+    const [far, near] = [new QueuedRunsLimit(10_000), new QueuedRunsLimit(1000)]
     const statements = { far: 0, near: 0 }
     await domain.store.write(async (tx) => {
       const counting = (cap: 'far' | 'near'): Transaction => ({
@@ -105,8 +101,8 @@ describe.each(stores)('the cap on queued runs ($name)', (kind) => {
         },
       })
       for (let count = 0; count < 20; count += 1) {
-        expect(await far.room(counting('far'), account.accountId, 1)).toBe(1)
-        expect(await near.room(counting('near'), account.accountId, 1)).toBe(1)
+        expect(await far.reserve(counting('far'), account.accountId, 1)).toBe(1)
+        expect(await near.reserve(counting('near'), account.accountId, 1)).toBe(1)
       }
     })
     expect(statements.far).toBeLessThan(20)

@@ -4,7 +4,7 @@ import { AuditLog, operator, recordAudit } from '../../src/domain/audit-log/audi
 import { RunFeed } from '../../src/domain/runs/run-feed.ts'
 import { RunStatistics } from '../../src/domain/runs/run-statistics.ts'
 import { appendEvent } from '../../src/domain/runs/runs.sql.ts'
-import { finishedRuns, retentionOf } from '../../src/maintenance/retention.ts'
+import { expiredRuns, retentionOf } from '../../src/maintenance/retention.ts'
 import { claimOne, createManualClock, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
@@ -153,7 +153,7 @@ describe.each(stores)('retention ($name)', (kind) => {
     const other = await openDomain(test, { kind, place: domain.place, now: ahead, retention: days })
     clock.advance(daySeconds - millisecond)
     await removeAll(brief)
-    await other.store.write(async (tx) => finishedRuns(days.runs, ahead).remove(tx))
+    await other.store.write(async (tx) => expiredRuns(days.runs, ahead).remove(tx))
     expect(await queueRun(brief, principal, { idempotencyKey: 'daily' })).toMatchObject({ id: run.id })
     clock.advance(2 * 60 * 60)
     await removeAll(brief)
@@ -172,7 +172,7 @@ describe.each(stores)('retention ($name)', (kind) => {
     expect(await domain.runs.list(accountId, { limit: 2, cursor })).toEqual({ runs: [], nextCursor: null })
     const run = await queueRun(domain, principal)
     expect((await domain.runs.list(accountId, { limit: 2 }))?.runs.map(({ id }) => id)).toEqual([run.id])
-    expect(await new RunStatistics(domain.store).of(accountId)).toMatchObject({ ready: 1, running: 0 })
+    expect(await new RunStatistics(domain.store).count(accountId)).toMatchObject({ ready: 1, running: 0 })
   })
 
   test('ends a stream of events whose run is removed meanwhile', async (test) => {

@@ -1,8 +1,8 @@
 /** Queueing a run again with the secrets of an earlier one, which nobody can read; and who is told to have queued it. */
 import { v4 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
-import { secretsAad } from '../../src/domain/runs/encrypted-columns.ts'
-import type { QueueRequest } from '../../src/domain/runs/queueing.ts'
+import { secretsAad } from '../../src/domain/runs/run.ts'
+import type { QueueRequest } from '../../src/domain/runs/runs.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, type Test, workflow } from '../support/domain.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 

@@ -1,6 +1,6 @@
 /** Following a run, every event once and in order, and waiting for its end; following whatever happens to an account's. */
 import { describe, expect, test, vi } from 'vitest'
-import type { Claim } from '../../src/domain/runs/claim.ts'
+import type { Claim } from '../../src/domain/runs/attempts.ts'
 import type { RunEvent } from '../../src/domain/runs/run.ts'
 import { RunFeed } from '../../src/domain/runs/run-feed.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'

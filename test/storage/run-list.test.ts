@@ -1,6 +1,6 @@
 /** Lists of runs: their order, filters and pages. */
 import { describe, expect, test } from 'vitest'
-import type { ListRequest } from '../../src/domain/runs/runs.ts'
+import type { ListRequest } from '../../src/domain/runs/run-reader.ts'
 import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 

@@ -1,7 +1,7 @@
 /** What callers may rely on when they queue, read and cancel runs. */
 import { describe, expect, test } from 'vitest'
-import type { QueueRequest } from '../../src/domain/runs/queueing.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
+import type { QueueRequest } from '../../src/domain/runs/runs.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, workflow } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 

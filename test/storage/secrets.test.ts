@@ -1,6 +1,6 @@
 /** Secret variables at rest: nowhere in plain bytes, and of use to their own run alone. */
 import { describe, expect, test } from 'vitest'
-import { secretsAad } from '../../src/domain/runs/encrypted-columns.ts'
+import { secretsAad } from '../../src/domain/runs/run.ts'
 import { newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { RunStatistics } from '../../src/domain/runs/run-statistics.ts'
 import { insertRuns } from '../../src/domain/runs/runs.sql.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
+import { newRunRow } from '../support/run-rows.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const hour = 60 * 60 * 1000
@@ -26,14 +27,10 @@ async function openAt(test: Test, kind: StoreKind) {
 /** Puts runs into the store that were queued at these moments; returns their ids, the least first. */
 async function runsOf({ store }: Domain, accountId: string, moments: readonly number[], delaySeconds = 0) {
   const rows = moments.map((createdAt) => {
-    const availableAt = delaySeconds > 0 ? createdAt + delaySeconds * 1000 : null
-    const other = { workflowVersion: '1.0.0', priority: 0, variables: '{}', secrets: null, expiresAt: null }
-    const browser = { browserContextId: null, persistContext: null }
-    const run = { id: uuid({ msecs: createdAt }), accountId, apiKeyId: null, workflowId: 'anything', ...other }
-    return { ...run, ...browser, createdAt, availableAt }
+    const delay = delaySeconds > 0 ? { delayed: 1 as const, available_at: createdAt + delaySeconds * 1000 } : {}
+    return newRunRow(accountId, { id: uuid({ msecs: createdAt }), created_at: createdAt, ...delay })
   })
-  const entered = rows.map((row) => ({ ...row, waitsForContext: false, jobId: null }))
-  await store.write((tx) => insertRuns(tx, entered))
+  await store.write((tx) => insertRuns(tx, rows))
   return rows.map(({ id }) => id).sort()
 }
 
@@ -41,7 +38,7 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
   test('count the runs that are ready, delayed and running, and name the oldest that is ready', async (test) => {
     const { domain, statistics, accountId, principal } = await openAt(test, kind)
     const empty = { ready: 0, delayed: 0, running: 0, oldestReady: null }
-    expect(await statistics.of(accountId)).toMatchObject(empty)
+    expect(await statistics.count(accountId)).toMatchObject(empty)
     const theirs = await newAccount(domain)
     await queueRun(domain, principal, { priority: 1 })
     await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
@@ -50,11 +47,11 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
     const oldest = await queueRun(domain, principal)
     await queueRun(domain, principal, { priority: 1 })
     const oldestReady = { id: oldest.id, workflowId: 'anything', createdAt: oldest.createdAt }
-    expect(await statistics.of(accountId)).toMatchObject({ ready: 2, delayed: 1, running: 1, oldestReady })
+    expect(await statistics.count(accountId)).toMatchObject({ ready: 2, delayed: 1, running: 1, oldestReady })
     await domain.runs.cancel(accountId, oldest.id)
     const claims = await domain.queue.claim('worker', domain.workflows.list(), 2, 15)
     expect(claims.map((claim) => claim.accountId)).toContain(theirs.accountId)
-    expect(await statistics.of(accountId)).toMatchObject({ ready: 0, delayed: 1, running: 2, oldestReady: null })
+    expect(await statistics.count(accountId)).toMatchObject({ ready: 0, delayed: 1, running: 2, oldestReady: null })
   })
 
   test('tell for each of the last 24 hours what has become of the runs that were created in it', async (test) => {
@@ -67,7 +64,7 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
     const moments = [first - 1, first, first + hour - 1, first + hour, present - 1, present, halfPast]
     const [, cancelled] = await runsOf(domain, accountId, moments)
     await domain.runs.cancel(accountId, cancelled ?? '')
-    const { hours } = await statistics.of(accountId)
+    const { hours } = await statistics.count(accountId)
     expect(hours.map(({ startsAt }) => startsAt)).toEqual(
       Array.from({ length: 24 }, (_, index) => first + index * hour),
     )
@@ -83,7 +80,7 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
   test('follow the runs of an hour that is long over until the last of them has finished', async (test) => {
     const { domain, statistics, setClock, accountId } = await openAt(test, kind)
     await runsOf(domain, accountId, [halfPast - 5 * hour, halfPast - 5 * hour, halfPast - 5 * hour])
-    const counted = async () => (await statistics.of(accountId)).hours[18]?.counts
+    const counted = async () => (await statistics.count(accountId)).hours[18]?.counts
     const workflows = domain.workflows.list()
     expect(await counted()).toEqual({ ...none, queued: 3 })
     const [claim, lost] = await domain.queue.claim('worker', workflows, 2, 15)
@@ -97,7 +94,7 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
     }
     expect(await counted()).toEqual({ ...none, succeeded: 1, timedOut: 2 })
     setClock(halfPast + hour)
-    const { hours } = await statistics.of(accountId)
+    const { hours } = await statistics.count(accountId)
     expect(hours[17]).toEqual({ startsAt: halfPast - 5.5 * hour, counts: { ...none, succeeded: 1, timedOut: 2 } })
   })
 
@@ -105,18 +102,18 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
     const { domain, statistics, setClock, accountId } = await openAt(test, kind)
     const end = halfPast + hour / 2
     setClock(end + 1)
-    expect((await statistics.of(accountId)).hours[22]?.counts).toEqual(none)
+    expect((await statistics.count(accountId)).hours[22]?.counts).toEqual(none)
     await runsOf(domain, accountId, [end - 1])
-    expect((await statistics.of(accountId)).hours[22]?.counts).toEqual({ ...none, queued: 1 })
+    expect((await statistics.count(accountId)).hours[22]?.counts).toEqual({ ...none, queued: 1 })
   })
 
   test('are counted after the question, also when another has just been answered', async (test) => {
     const { domain, statistics, accountId, principal } = await openAt(test, kind)
     for (let ready = 0; ready < 5; ready += 1) {
-      const before = [statistics.of(accountId), statistics.of(accountId)]
+      const before = [statistics.count(accountId), statistics.count(accountId)]
       await Promise.race(before)
       await queueRun(domain, principal)
-      expect(await statistics.of(accountId)).toMatchObject({ ready: ready + 1 })
+      expect(await statistics.count(accountId)).toMatchObject({ ready: ready + 1 })
       await Promise.all(before)
     }
   })
@@ -126,12 +123,12 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
     const at = (minutes: number) => Array.from({ length: 12_000 }, () => halfPast - 2 * hour + minutes * 60_000)
     await runsOf(domain, accountId, at(0), 3600)
     const [oldest] = await runsOf(domain, accountId, at(1))
-    const statisticsNow = await statistics.of(accountId)
+    const statisticsNow = await statistics.count(accountId)
     expect(statisticsNow).toMatchObject({ ready: 12_000, delayed: 12_000, running: 0, oldestReady: { id: oldest } })
     expect(statisticsNow.hours[21]?.counts).toEqual({ ...none, queued: 24_000 })
     const finish = "UPDATE runs SET status = 'succeeded' WHERE account_id = ? AND delayed = 0"
     await domain.store.write((tx) => tx.all(finish, [accountId]))
-    const later = await statistics.of(accountId)
+    const later = await statistics.count(accountId)
     expect(later).toMatchObject({ ready: 0, delayed: 12_000, oldestReady: null })
     expect(later.hours[21]?.counts).toEqual({ ...none, queued: 12_000, succeeded: 12_000 })
   })

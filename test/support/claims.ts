@@ -1,5 +1,5 @@
 /** What a worker does with the queue, for tests that are one; and a clock that they move. */
-import type { Claim } from '../../src/domain/runs/claim.ts'
+import type { Claim } from '../../src/domain/runs/attempts.ts'
 import type { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import type { Domain } from './domain.ts'

@@ -1,15 +1,7 @@
 /** The rules of artifacts: their names, media types and size, as the document has them. */
 import { readFileSync } from 'node:fs'
 import { expect, expectTypeOf, test } from 'vitest'
-import {
-  ArtifactError,
-  type ArtifactMediaType,
-  artifactBytesMax,
-  artifactMediaTypes,
-  artifactNamePattern,
-  artifactsMax,
-  checkArtifact,
-} from '../../src/domain/runs/artifacts.ts'
+import { ArtifactError, type ArtifactMediaType, artifactBytesMax, artifactMediaTypes, artifactNamePattern, artifactsMax, checkArtifact } from '../../src/domain/runs/artifacts.ts'
 import type { ArtifactMediaType as OfAuthors } from '../../src/domain/workflows/define-workflow.ts'
 
 const { schemas } = JSON.parse(readFileSync('generated/execution.v1/document.json', 'utf8')).components
@@ -30,7 +22,7 @@ test.each(['a', '7', 'Page-1_final.v2.pdf', 'x'.repeat(100), 'no.', 'CON'])('%s 
 test.each(['', '.hidden', '-rf', '_', 'a/b', 'a\\b', '..', 'a b', 'a\n', 'ä', 'a"', 'x'.repeat(101)])(
   '%j is no name, which is said in one sentence',
   (name) => {
-    const sentence = `"${name}" cannot be an artifact's name: use up to 100 letters, digits, dots, underscores and hyphens, a letter or digit first.`
+    const sentence = `"${name}" is not a valid artifact name. Use up to 100 letters, digits, dots, underscores and hyphens, starting with a letter or digit.`
     expect(() => checkArtifact({ ...good, name })).toThrow(new ArtifactError(sentence))
   },
 )

@@ -1,13 +1,6 @@
 /** The states of a run: the same in the code as in the document, and what becomes of a run after an attempt. */
 import { expect, test } from 'vitest'
-import {
-  type AttemptHistory,
-  isFinal,
-  lossesMax,
-  nextAfter,
-  type Outcome,
-  transitions,
-} from '../../src/domain/runs/run-state.ts'
+import { type AttemptHistory, isFinal, lossesMax, nextState, type Outcome, transitions } from '../../src/domain/runs/run-state.ts'
 import { executionContract } from '../../src/openapi/served-documents.ts'
 
 interface Schema {
@@ -69,9 +62,9 @@ test.each<[Outcome, object]>([
   [{ kind: 'workerStopped' }, { status: 'queued', reason: 'workerStopped', delaySeconds: 0 }],
   [{ kind: 'workerLost' }, { status: 'queued', reason: 'workerLost', delaySeconds: 0 }],
 ])('after %o comes %o', (outcome, next) => {
-  expect(nextAfter(outcome, history)).toEqual(next)
+  expect(nextState(outcome, history)).toEqual(next)
   // Whatever it is, the document knows it.
-  const { status, reason } = nextAfter(outcome, history)
+  const { status, reason } = nextState(outcome, history)
   expect(transitions.running).toContain(status)
   if (reason !== null) expect(reasons).toContain(reason)
 })
@@ -86,14 +79,14 @@ test('a cancelled run ends as cancelled whatever its attempt did, were it to suc
   ]
   const retry = { maxAttempts: 9, backoffSeconds: 1, backoffFactor: 2 }
   for (const outcome of outcomes) {
-    const next = nextAfter(outcome, { ...history, retry, cancelRequested: true })
+    const next = nextState(outcome, { ...history, retry, cancelRequested: true })
     expect(next).toEqual({ status: 'cancelled', reason: 'cancelRequested' })
   }
 })
 
 test('a failed attempt is repeated until the policy is exhausted, each time after a longer wait', () => {
   const retry = { maxAttempts: 4, backoffSeconds: 0.5, backoffFactor: 3 }
-  const after = (failures: number) => nextAfter(failed, { ...history, retry, failures })
+  const after = (failures: number) => nextState(failed, { ...history, retry, failures })
   const again = { status: 'queued', reason: 'attemptFailed' }
   expect([0, 1, 2, 3].map(after)).toEqual([
     { ...again, delaySeconds: 0.5 },
@@ -105,12 +98,12 @@ test('a failed attempt is repeated until the policy is exhausted, each time afte
 
 test('lost workers do not use up the attempts of the policy, nor failures those that may be lost', () => {
   const retry = { maxAttempts: 2, backoffSeconds: 1, backoffFactor: 2 }
-  expect(nextAfter(failed, { ...history, retry, losses: lossesMax - 1 })).toMatchObject({ status: 'queued' })
-  expect(nextAfter({ kind: 'workerLost' }, { ...history, retry, failures: 2 })).toMatchObject({ status: 'queued' })
+  expect(nextState(failed, { ...history, retry, losses: lossesMax - 1 })).toMatchObject({ status: 'queued' })
+  expect(nextState({ kind: 'workerLost' }, { ...history, retry, failures: 2 })).toMatchObject({ status: 'queued' })
 })
 
 test('a run whose workers die again and again fails', () => {
-  const after = (losses: number) => nextAfter({ kind: 'workerLost' }, { ...history, losses })
+  const after = (losses: number) => nextState({ kind: 'workerLost' }, { ...history, losses })
   expect(after(lossesMax - 2)).toMatchObject({ status: 'queued' })
   expect(after(lossesMax - 1)).toEqual({ status: 'failed', reason: 'workerLost' })
 })

@@ -3,14 +3,7 @@ import { readFileSync } from 'node:fs'
 import { Registry } from 'prom-client'
 import { expect, type TestContext, test } from 'vitest'
 import { parse } from 'yaml'
-import {
-  type FailureReason,
-  lossesMax,
-  nextAfter,
-  noRetry,
-  type Outcome,
-  type RunStatus,
-} from '../../src/domain/runs/run-state.ts'
+import { type FailureReason, lossesMax, nextState, noRetry, type Outcome, type RunStatus } from '../../src/domain/runs/run-state.ts'
 import { Workers } from '../../src/domain/runs/workers.ts'
 import { build } from '../../src/surfaces/management/build.ts'
 import { Metrics } from '../../src/surfaces/management/metrics.ts'
@@ -165,7 +158,7 @@ test('counters begin at 0, so that Prometheus sees the first that they count', a
   expect(before.filter(({ value }) => value !== 0)).toEqual([])
   const [workflowId = ''] = workflows.map(({ id }) => id)
   for (const outcome of outcomes) {
-    const { status, reason } = nextAfter(outcome, {
+    const { status, reason } = nextState(outcome, {
       cancelRequested: false,
       failures: 0,
       losses: lossesMax - 1,

@@ -4,12 +4,13 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test, vi } from 'vitest'
-import type { Claim } from '../../src/domain/runs/claim.ts'
+import type { Claim } from '../../src/domain/runs/attempts.ts'
 import { Workers } from '../../src/domain/runs/workers.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
 import { queueRun } from '../support/domain.ts'
 import { waitForProcessEnd } from '../support/processes.ts'
+import { sqlText } from '../support/run-rows.ts'
 import { sqlite } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
 import { describeEvents, openInstallation, startWorker, waitForRun, waitForStart } from '../support/worker.ts'
@@ -98,7 +99,7 @@ describe.concurrent('a worker', () => {
       const write: Store['write'] = (work) =>
         domain.store.write((tx) => {
           const all: Transaction['all'] = async (sql, values) => {
-            if (!sql.includes(' workers ') || refusals > 2) return tx.all(sql, values)
+            if (!sqlText(sql).includes(' workers ') || refusals > 2) return tx.all(sql, values)
             refusals += 1
             throw new Error('No more workers fit in.')
           }

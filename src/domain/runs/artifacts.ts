@@ -1,10 +1,9 @@
-/** Files that runs make, such as a PDF or a screenshot: kept in the store for some days. */
-
+/** Artifacts: files that runs produce, such as a PDF or a screenshot, stored until their retention ends. */
 import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
-import type { Store, Transaction } from '../../storage/store.ts'
+import { type Store, statement, type Transaction } from '../../storage/store.ts'
 
-/** As the document's ArtifactMediaType has them. */
+/** The contract's ArtifactMediaType. */
 export const artifactMediaTypes = [
   'application/octet-stream',
   'application/json',
@@ -24,21 +23,21 @@ export interface Artifact {
   mediaType: ArtifactMediaType
   sizeBytes: number
   createdAt: number
-  /** When it is removed. */
+  /** When it is purged. */
   expiresAt: number
 }
 
 export const artifactBytesMax = 10 * 1024 * 1024
-/** Of one run. */
+/** Artifacts of one run. */
 export const artifactsMax = 20
 export const artifactBytesOfRunMax = 50 * 1024 * 1024
-/** How often one attempt may write one: what is replaced counts for no other limit, and each write has to reach the disk. */
+/** Artifacts that one attempt may write, replaced ones included: each write waits for the disk. */
 export const artifactWritesMax = 100
 
-/** As the document's ArtifactName has it: safe as a file's name and in a URL. */
+/** The contract's ArtifactName: safe as a file name and in a URL. */
 export const artifactNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 
-/** An artifact that cannot be kept; the message says why. */
+/** An artifact that cannot be stored; the message says why. */
 export class ArtifactError extends Error {}
 
 export interface NewArtifact {
@@ -56,42 +55,61 @@ interface Row {
 }
 
 const columns = 'run_id, name, media_type, size_bytes, created_at'
-const putSql = `INSERT INTO artifacts (run_id, name, media_type, size_bytes, attempt, created_at, content)
+
+const upsertArtifact = statement<
+  object,
+  [
+    runId: string,
+    name: string,
+    mediaType: string,
+    sizeBytes: number,
+    attempt: number,
+    createdAt: number,
+    content: Uint8Array,
+  ]
+>(`INSERT INTO artifacts (run_id, name, media_type, size_bytes, attempt, created_at, content)
   VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, name) DO UPDATE SET media_type = excluded.media_type,
   size_bytes = excluded.size_bytes, attempt = excluded.attempt, created_at = excluded.created_at,
-  content = excluded.content`
-const othersSql = `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS bytes FROM artifacts
-  WHERE run_id = ? AND name <> ?`
-const readSql = `SELECT ${columns}, content FROM artifacts WHERE run_id = ? AND name = ? AND created_at > ?
-  AND run_id IN (SELECT id FROM runs WHERE account_id = ?)`
-const oldSql = `SELECT run_id, name, size_bytes FROM artifacts WHERE created_at <= ?
-  ORDER BY created_at, run_id, name LIMIT 100`
-const removeSql = 'DELETE FROM artifacts WHERE run_id = ? AND name = ?'
+  content = excluded.content`)
+const sumOthers = statement<{ count: number; bytes: number }, [runId: string, name: string]>(
+  `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS bytes FROM artifacts WHERE run_id = ? AND name <> ?`,
+)
+const findArtifact = statement<
+  Row & { content: Uint8Array },
+  [runId: string, name: string, createdAfter: number, accountId: string]
+>(`SELECT ${columns}, content FROM artifacts WHERE run_id = ? AND name = ? AND created_at > ?
+  AND run_id IN (SELECT id FROM runs WHERE account_id = ?)`)
+const findExpired = statement<Pick<Row, 'run_id' | 'name' | 'size_bytes'>, [createdUpTo: number]>(
+  `SELECT run_id, name, size_bytes FROM artifacts WHERE created_at <= ? ORDER BY created_at, run_id, name LIMIT 100`,
+)
+const deleteArtifact = statement<object, [runId: string, name: string]>(
+  'DELETE FROM artifacts WHERE run_id = ? AND name = ?',
+)
 
 export class RunArtifacts {
   readonly #store: Store
-  readonly #keptMilliseconds: number
+  readonly #retentionMilliseconds: number
   readonly #now: () => number
 
   constructor(store: Store, retentionDays: number, now: () => number = Date.now) {
     this.#store = store
-    this.#keptMilliseconds = retentionDays * dayMilliseconds
+    this.#retentionMilliseconds = retentionDays * dayMilliseconds
     this.#now = now
   }
 
-  /** The artifacts of the runs, oldest first, by run. */
-  async of(runIds: readonly string[]): Promise<Map<string, Artifact[]>> {
+  /** The artifacts of each run, oldest first. */
+  async findByRun(runIds: readonly string[]): Promise<Map<string, Artifact[]>> {
     const found = new Map<string, Artifact[]>()
     if (runIds.length === 0) return found
     const { marks, values } = inList(runIds)
     const sql = `SELECT ${columns} FROM artifacts WHERE run_id IN (${marks}) AND created_at > ? ORDER BY created_at, name`
-    for (const row of await this.#store.read.all<Row>(sql, [...values, this.#oldest()])) {
-      found.set(row.run_id, [...(found.get(row.run_id) ?? []), this.#artifactOf(row)])
+    for (const row of await this.#store.read.all<Row>(sql, [...values, this.#expiredSince()])) {
+      found.set(row.run_id, [...(found.get(row.run_id) ?? []), this.#toArtifact(row)])
     }
     return found
   }
 
-  /** The artifact with its bytes; `undefined` when the account has no such run or artifact. */
+  /** The artifact with its content; `undefined` when the account has no such run or artifact. */
   async read(
     accountId: string,
     runId: string,
@@ -99,59 +117,57 @@ export class RunArtifacts {
   ): Promise<(Artifact & { content: Uint8Array }) | undefined> {
     const id = parseId(runId)
     if (id === undefined) return undefined
-    const values = [id, name, this.#oldest(), accountId]
-    const [row] = await this.#store.read.all<Row & { content: Uint8Array }>(readSql, values)
-    return row && { ...this.#artifactOf(row), content: row.content }
+    const [row] = await this.#store.read.all(findArtifact, [id, name, this.#expiredSince(), accountId])
+    return row && { ...this.#toArtifact(row), content: row.content }
   }
 
-  /** Those whose time is over. */
-  get old(): PurgeTarget {
-    type Old = Pick<Row, 'run_id' | 'name' | 'size_bytes'>
-    const oldest = (tx: Transaction) => tx.all<Old>(oldSql, [this.#oldest()])
+  get expired(): PurgeTarget {
     return {
       next: async (tx) => {
-        const [first] = await oldest(tx)
+        const [first] = await tx.all(findExpired, [this.#expiredSince()])
         return first && `${first.run_id}/${first.name}`
       },
       remove: async (tx) => {
-        for (const { run_id, name } of takeBatch(await oldest(tx))) await tx.all(removeSql, [run_id, name])
+        const batch = takeBatch(await tx.all(findExpired, [this.#expiredSince()]))
+        for (const { run_id, name } of batch) await tx.all(deleteArtifact, [run_id, name])
       },
     }
   }
 
-  #oldest(): number {
-    return this.#now() - this.#keptMilliseconds
+  /** Artifacts created up to this time have expired. */
+  #expiredSince(): number {
+    return this.#now() - this.#retentionMilliseconds
   }
 
-  #artifactOf(row: Row): Artifact {
+  #toArtifact(row: Row): Artifact {
     return {
       name: row.name,
       mediaType: row.media_type,
       sizeBytes: row.size_bytes,
       createdAt: row.created_at,
-      expiresAt: row.created_at + this.#keptMilliseconds,
+      expiresAt: row.created_at + this.#retentionMilliseconds,
     }
   }
 }
 
-/** @throws {ArtifactError} for what no run may keep. */
+/** @throws {ArtifactError} for an artifact that no run may store. */
 export function checkArtifact({ name, mediaType, content }: NewArtifact): void {
   if (!artifactNamePattern.test(name)) {
     throw new ArtifactError(
-      `"${name}" cannot be an artifact's name: use up to 100 letters, digits, dots, underscores and hyphens, a letter or digit first.`,
+      `"${name}" is not a valid artifact name. Use up to 100 letters, digits, dots, underscores and hyphens, starting with a letter or digit.`,
     )
   }
   if (!artifactMediaTypes.includes(mediaType)) {
     throw new ArtifactError(
-      `"${mediaType}" is no media type of artifacts: use one of ${artifactMediaTypes.join(', ')}.`,
+      `"${mediaType}" is not a supported media type. Use one of ${artifactMediaTypes.join(', ')}.`,
     )
   }
   if (content.length > artifactBytesMax) {
-    throw new ArtifactError(`${name} has ${content.length} bytes; an artifact may have ${artifactBytesMax}.`)
+    throw new ArtifactError(`${name} has ${content.length} bytes; an artifact may have at most ${artifactBytesMax}.`)
   }
 }
 
-/** Keeps the artifact, in place of one of the same name. @throws {ArtifactError} */
+/** Stores the artifact; replaces one of the same name. @throws {ArtifactError} */
 export async function putArtifact(
   tx: Transaction,
   { runId, attempt }: { runId: string; attempt: number },
@@ -160,11 +176,11 @@ export async function putArtifact(
 ): Promise<void> {
   checkArtifact(artifact)
   const { name, mediaType, content } = artifact
-  const [others] = await tx.all<{ count: number; bytes: number }>(othersSql, [runId, name])
+  const [others] = await tx.all(sumOthers, [runId, name])
   const { count = 0, bytes = 0 } = others ?? {}
-  if (count >= artifactsMax) throw new ArtifactError(`A run may make ${artifactsMax} artifacts.`)
+  if (count >= artifactsMax) throw new ArtifactError(`A run may have at most ${artifactsMax} artifacts.`)
   if (bytes + content.length > artifactBytesOfRunMax) {
-    throw new ArtifactError(`The artifacts of a run may have ${artifactBytesOfRunMax} bytes together.`)
+    throw new ArtifactError(`The artifacts of a run may have at most ${artifactBytesOfRunMax} bytes in total.`)
   }
-  await tx.all(putSql, [runId, name, mediaType, content.length, attempt, at, content])
+  await tx.all(upsertArtifact, [runId, name, mediaType, content.length, attempt, at, content])
 }

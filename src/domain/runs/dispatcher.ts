@@ -1,158 +1,107 @@
 /**
- * How runs that can be started are handed out. In the embedded store their rows are the queue. In PostgreSQL each has a
- * job of pg-boss, made in the transaction that writes the run: it gives the job to one worker alone, without one
- * waiting for another, gives it to another when it is lost, and keeps what was lost too often as a dead letter.
+ * Dispatches ready runs to workers. In SQLite the rows of runs are the queue, and every method here does nothing. In
+ * PostgreSQL each run has a job of pg-boss, changed in the transaction that changes the run: pg-boss gives a job to one
+ * worker at a time without making others wait, and keeps jobs that were lost too often as dead letters.
  */
+import type { QueueHead, RunJob } from '../../storage/run-statements.ts'
 import type { ActiveJob, Job, Jobs, Store, Transaction } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables.ts'
-import type { QueueHead } from './fair-scheduling.ts'
+import type { NewRun } from './runs.sql.ts'
 
-/** What a run is handed out by. */
+/** A run that a worker may try to claim, and its job, if it has one. */
 export interface Dispatch {
   runId: string
   jobId: string | null
   jobRetryCount: number | null
 }
 
-export type ReadyRun = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'priority' | 'job_id'>
-
-/** For a RETURNING clause. */
-export const readyColumns = 'id, account_id, workflow_id, priority, job_id'
-
-export type AttemptedRun = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'job_id' | 'job_retry_count'>
-
-export const attemptedColumns = 'id, account_id, workflow_id, job_id, job_retry_count'
-
-/** What was taken by the ticket, and is not started. */
-export function attemptedBy(
-  { account_id, workflow_id }: QueueHead,
-  { runId, jobId, jobRetryCount }: Dispatch,
-): AttemptedRun {
-  return { id: runId, account_id, workflow_id, job_id: jobId, job_retry_count: jobRetryCount }
-}
-
-export interface Dispatcher {
-  /** To be called before a transaction in which runs of these accounts and workflows are entered or taken. */
-  open(runs: readonly Pick<ReadyRun, 'account_id' | 'workflow_id'>[]): Promise<void>
-  /** The id of the job of a run that is about to be entered. */
-  jobIdOf(runId: string): string | null
-  /** The runs are new. Those that are parked cannot be started yet. */
-  enter(tx: Transaction, runs: readonly (ReadyRun & { isParked: boolean })[]): Promise<void>
-  /** Takes a run of the head's account and workflow; whether it can be started still has to be seen. */
-  take(tx: Transaction, head: QueueHead): Promise<Dispatch | undefined>
-  /** The attempts are still under way. */
-  touch(tx: Transaction, runs: readonly AttemptedRun[]): Promise<void>
-  /** What was taken cannot be started now, or not again yet, or never. */
-  park(tx: Transaction, run: AttemptedRun): Promise<void>
-  /** What was parked can be started, in its old place. */
-  unpark(tx: Transaction, runs: readonly ReadyRun[]): Promise<void>
-  /** The run has finished. */
-  end(tx: Transaction, run: AttemptedRun): Promise<void>
-  /** The attempt was lost with its worker. @param isLast whether the run has failed by that. */
-  lose(tx: Transaction, run: AttemptedRun & ReadyRun, isLast: boolean): Promise<void>
-  /** The run has ended without having been started; not within a transaction. */
-  withdraw(run: AttemptedRun): Promise<void>
-}
-
-export function dispatcherFor({ jobs }: Store): Dispatcher {
-  return jobs ? new JobDispatcher(jobs) : rowDispatcher
-}
-
-const nothing = async () => {}
-
-const rowTicket = ({ id }: QueueHead): Dispatch => ({ runId: id, jobId: null, jobRetryCount: null })
-
-const rowDispatcher: Dispatcher = {
-  open: nothing,
-  jobIdOf: () => null,
-  enter: nothing,
-  take: async (_, head) => rowTicket(head),
-  touch: nothing,
-  park: nothing,
-  unpark: nothing,
-  end: nothing,
-  lose: nothing,
-  withdraw: nothing,
-}
+type Queued = Pick<RunJob, 'account_id' | 'workflow_id'>
 
 /**
- * A run has one job for all its life, with its own id. One that was written without has none, and is taken by its row.
- * Of runs with the same priority the one that was entered first goes first; those that were entered together are equals.
+ * A run keeps one job, with the run's id, until it finishes, and so its place in the queue. Runs of the same priority
+ * are dispatched in the order of their transactions. A run that was queued while the store was SQLite has no job.
  */
-class JobDispatcher implements Dispatcher {
-  readonly #jobs: Jobs
+export class Dispatcher {
+  readonly #jobs: Jobs | undefined
 
-  constructor(jobs: Jobs) {
+  constructor({ jobs }: Pick<Store, 'jobs'>) {
     this.#jobs = jobs
   }
 
-  async open(runs: readonly Pick<ReadyRun, 'account_id' | 'workflow_id'>[]): Promise<void> {
-    await this.#jobs.open(runs.map(queueOf))
+  /** Call this before a transaction that enqueues or takes runs of these accounts and workflows. */
+  async createQueues(runs: readonly Queued[]): Promise<void> {
+    await this.#jobs?.open(runs.map(queueName))
   }
 
-  jobIdOf(runId: string): string {
-    return runId
+  jobIdFor(runId: string): string | null {
+    return this.#jobs ? runId : null
   }
 
-  async enter(tx: Transaction, runs: readonly (ReadyRun & { isParked: boolean })[]): Promise<void> {
-    for (const [queue, entered] of byQueue(runs)) {
-      await this.#jobs.add(tx, queue, entered.map(jobOf))
-      const parked = entered.filter(({ isParked }) => isParked)
-      if (parked.length > 0) await this.#jobs.suspend(tx, queue, parked.map(jobOf))
+  /** Adds the jobs of new runs. A run that is delayed or waits for its browser context is parked. */
+  async enqueue(tx: Transaction, runs: readonly NewRun[]): Promise<void> {
+    if (!this.#jobs) return
+    for (const [queue, queued] of Map.groupBy(runs, queueName)) {
+      await this.#jobs.add(tx, queue, queued.map(toJob))
+      const parked = queued.filter(({ delayed, waits_for_context }) => delayed === 1 || waits_for_context === 1)
+      if (parked.length > 0) await this.#jobs.suspend(tx, queue, parked.map(toJob))
     }
   }
 
+  /** Takes a run of the head's account and workflow. Whether the run can be claimed is not known yet. */
   async take(tx: Transaction, head: QueueHead): Promise<Dispatch | undefined> {
-    if (head.job_id === null) return rowTicket(head)
-    const [job] = await this.#jobs.fetch(tx, queueOf(head), 1)
+    if (!this.#jobs || head.job_id === null) return { runId: head.id, jobId: null, jobRetryCount: null }
+    const [job] = await this.#jobs.fetch(tx, queueName(head), 1)
     return job && { runId: job.id, jobId: job.id, jobRetryCount: job.retryCount }
   }
 
-  async touch(tx: Transaction, runs: readonly AttemptedRun[]): Promise<void> {
-    for (const [queue, attempted] of byQueue(runs)) {
-      const jobs = attempted.flatMap(takenJobOf)
-      if (jobs.length > 0) await this.#jobs.touch(tx, queue, jobs)
+  /** Sends the heartbeats of running attempts. */
+  async touch(tx: Transaction, runs: readonly RunJob[]): Promise<void> {
+    for (const [queue, running] of Map.groupBy(runs, queueName)) {
+      const jobs = running.flatMap(activeJob)
+      if (jobs.length > 0) await this.#jobs?.touch(tx, queue, jobs)
     }
   }
 
-  async park(tx: Transaction, run: AttemptedRun): Promise<void> {
-    const jobs = takenJobOf(run)
-    if (jobs.length > 0) await this.#jobs.suspend(tx, queueOf(run), jobs)
+  /** Dispatches the run no more until it is unparked. */
+  async park(tx: Transaction, run: RunJob): Promise<void> {
+    const jobs = activeJob(run)
+    if (jobs.length > 0) await this.#jobs?.suspend(tx, queueName(run), jobs)
   }
 
-  async unpark(tx: Transaction, runs: readonly ReadyRun[]): Promise<void> {
+  /** Makes parked runs ready, in their former places. */
+  async unpark(tx: Transaction, runs: readonly RunJob[]): Promise<void> {
     const withJobs = runs.filter(({ job_id }) => job_id !== null)
-    for (const [queue, ready] of byQueue(withJobs)) await this.#jobs.resume(tx, queue, ready.map(jobOf))
+    for (const [queue, ready] of Map.groupBy(withJobs, queueName)) {
+      await this.#jobs?.resume(tx, queue, ready.map(toJob))
+    }
   }
 
-  async end(tx: Transaction, run: AttemptedRun): Promise<void> {
-    const jobs = takenJobOf(run)
-    if (jobs.length > 0) await this.#jobs.complete(tx, queueOf(run), jobs)
+  /** Completes the job of a finished run. */
+  async complete(tx: Transaction, run: RunJob): Promise<void> {
+    const jobs = activeJob(run)
+    if (jobs.length > 0) await this.#jobs?.complete(tx, queueName(run), jobs)
   }
 
-  async lose(tx: Transaction, run: AttemptedRun & ReadyRun, isLast: boolean): Promise<void> {
-    const [job] = takenJobOf(run)
-    if (job) await this.#jobs.fail(tx, queueOf(run), { ...job, priority: run.priority }, isLast)
+  /** Fails the job of an attempt whose worker was lost. @param isLast whether the run has failed. */
+  async fail(tx: Transaction, run: RunJob, isLast: boolean): Promise<void> {
+    const [job] = activeJob(run)
+    if (job) await this.#jobs?.fail(tx, queueName(run), { ...job, priority: run.priority }, isLast)
   }
 
-  async withdraw(run: AttemptedRun): Promise<void> {
-    if (run.job_id !== null) await this.#jobs.remove(queueOf(run), [run.job_id])
+  /** Removes the job of a run that ended without starting. Not within a transaction. */
+  async remove(run: RunJob): Promise<void> {
+    if (run.job_id !== null) await this.#jobs?.remove(queueName(run), [run.job_id])
   }
 }
 
-/** Of each account and workflow, so that accounts can take turns and no worker is given what it does not have. */
-function queueOf({ account_id, workflow_id }: Pick<ReadyRun, 'account_id' | 'workflow_id'>): string {
+/** One queue for each account and workflow: for fair scheduling, and since a worker may lack a workflow. */
+function queueName({ account_id, workflow_id }: Queued): string {
   return `${account_id}/${workflow_id}`
 }
 
-function byQueue<Run extends Pick<ReadyRun, 'account_id' | 'workflow_id'>>(runs: readonly Run[]): Map<string, Run[]> {
-  return Map.groupBy(runs, queueOf)
-}
-
-function jobOf({ id, priority }: ReadyRun): Job {
+function toJob({ id, priority }: Job): Job {
   return { id, priority }
 }
 
-function takenJobOf({ job_id, job_retry_count }: AttemptedRun): ActiveJob[] {
+function activeJob({ job_id, job_retry_count }: RunJob): ActiveJob[] {
   return job_id === null || job_retry_count === null ? [] : [{ id: job_id, retryCount: job_retry_count }]
 }

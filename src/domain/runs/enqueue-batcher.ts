@@ -1,161 +1,215 @@
 /**
- * Writes runs into the queue: all that arrive together in one transaction and a few statements. Nobody is answered
- * before the commit that holds their run.
+ * Enqueues runs: all that arrive together in one transaction of a few statements. Here are also the idempotency keys
+ * and the limit of queued runs, which are decided in that transaction.
  */
-
 import { context, ROOT_CONTEXT } from '@opentelemetry/api'
 import { type Store, StoreUnavailable, type Transaction } from '../../storage/store.ts'
 import { findContext } from '../browser-contexts/browser-contexts.sql.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import { claimIdempotencyKey, type IdempotencyKey, releaseIdempotencyKey } from './idempotency-keys.ts'
-import type { QueuedCap } from './queued-cap.ts'
-import type { Queued } from './queueing.ts'
-import { type EnqueuedRun, insertRuns, type NewRun } from './runs.sql.ts'
+import { insertRuns, type NewRun } from './runs.sql.ts'
 
 export interface EnqueueRequest {
   run: NewRun
   idempotencyKey: IdempotencyKey | undefined
 }
 
-export type EnqueueResult =
-  | { kind: 'entered'; waitsForContext: boolean }
-  | Refusal
-  /** The key was used before, for this run. */
-  | { kind: 'usedBefore'; runId: string; fingerprint: Uint8Array }
-
-type Refusal = Extract<Queued, { kind: 'noSuchBrowserContext' | 'tooManyQueuedRuns' }>
-
-/** For how many runs of an account there is room. */
-interface Room {
-  runs: number
+export interface IdempotencyKey {
+  key: string
+  /** A keyed hash of the request. */
+  fingerprint: Uint8Array
+  expiresAt: number
 }
 
+export type EnqueueResult =
+  | { kind: 'enqueued'; run: NewRun }
+  | { kind: 'noSuchBrowserContext' }
+  | { kind: 'tooManyQueuedRuns'; queuedMax: number }
+  /** The idempotency key belongs to this earlier run. */
+  | { kind: 'keyInUse'; runId: string; fingerprint: Uint8Array }
+
 interface Waiting {
-  entry: EnqueueRequest
-  resolve(entered: EnqueueResult): void
+  request: EnqueueRequest
+  resolve(result: EnqueueResult): void
   reject(error: unknown): void
 }
 
-/** Bounds how long the first of them waits for the last. */
+/** Bounds how long the first request of a batch waits for the last. */
 const batchMax = 256
 
 export class EnqueueBatcher {
   readonly #store: Store
-  readonly #handout: Dispatcher
-  readonly #queuedCap: QueuedCap
+  readonly #dispatcher: Dispatcher
+  readonly #limit: QueuedRunsLimit
   readonly #now: () => number
   #waiting: Waiting[] = []
   #draining: Promise<void> | undefined
 
-  constructor(store: Store, handout: Dispatcher, queuedCap: QueuedCap, now: () => number) {
+  constructor(store: Store, dispatcher: Dispatcher, limit: QueuedRunsLimit, now: () => number) {
     this.#store = store
-    this.#handout = handout
-    this.#queuedCap = queuedCap
+    this.#dispatcher = dispatcher
+    this.#limit = limit
     this.#now = now
   }
 
   /** Once this resolves, the run survives a power cut. */
-  enqueue(entry: EnqueueRequest): Promise<EnqueueResult> {
+  enqueue(request: EnqueueRequest): Promise<EnqueueResult> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ entry, resolve, reject })
-      // Outside the trace of the request that starts the drain: the batch serves other requests too.
+      this.#waiting.push({ request, resolve, reject })
+      // A batch serves several requests, so it belongs to the trace of none.
       this.#draining ??= context.with(ROOT_CONTEXT, () => this.#drain())
     })
   }
 
-  /** While one batch is on its way to the disk, the next one gathers. */
+  /** While one batch is written, the next one gathers. */
   async #drain(): Promise<void> {
-    // What has arrived on other connections has yet to be read and authenticated.
+    // Lets requests that have arrived on other connections be parsed and authenticated.
     await new Promise((resolve) => setImmediate(resolve))
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, batchMax)
-      await this.#write(batch)
-    }
+    while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, batchMax))
     this.#draining = undefined
   }
 
   async #write(batch: readonly Waiting[]): Promise<void> {
     try {
-      const entries = batch.map(({ entry }) => entry)
-      await this.#handout.open(entries.map(({ run }) => ({ account_id: run.accountId, workflow_id: run.workflowId })))
-      const entered = await this.#store.write((tx) => this.#enterAll(tx, entries), {
-        concurrent: true,
-        batchSize: entries.length,
-      })
-      for (const [index, { resolve }] of batch.entries()) resolve(entered[index] as EnqueueResult)
+      const requests = batch.map(({ request }) => request)
+      await this.#dispatcher.createQueues(requests.map(({ run }) => run))
+      const options = { concurrent: true, batchSize: requests.length }
+      const results = await this.#store.write((tx) => this.#enqueueAll(tx, requests), options)
+      for (const { request, resolve } of batch) resolve(results.get(request) as EnqueueResult)
     } catch (error) {
-      // A commit whose answer was lost with its connection may have happened: the same runs are not written again.
+      // When the connection is lost during the commit, the runs may be stored. Do not write them a second time.
       if (batch.length === 1 || error instanceof StoreUnavailable) {
         for (const { reject } of batch) reject(error)
         return
       }
-      // One of them cannot be written; the others are not to suffer for it.
+      // One request makes the transaction fail; write each alone.
       for (const each of batch) await this.#write([each])
     }
   }
 
-  async #enterAll(tx: Transaction, entries: readonly EnqueueRequest[]): Promise<EnqueueResult[]> {
-    const rooms = await this.#rooms(tx, entries)
-    const runs: EnqueuedRun[] = []
-    const entered = new Map<EnqueueRequest, EnqueueResult>()
-    for (const entry of inOneOrder(entries)) {
-      const found = await this.#found(tx, entry, rooms.get(entry.run.accountId) as Room)
-      entered.set(entry, found)
-      if (found.kind !== 'entered') continue
-      const { run } = entry
-      runs.push({ ...run, waitsForContext: found.waitsForContext, jobId: this.#handout.jobIdOf(run.id) })
+  async #enqueueAll(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<Map<EnqueueRequest, EnqueueResult>> {
+    const capacities = await this.#capacities(tx, requests)
+    const results = new Map<EnqueueRequest, EnqueueResult>()
+    // Keys are written in one order, so that no two transactions wait for each other.
+    for (const request of requests.toSorted((a, b) => compare(keyOrder(a), keyOrder(b)))) {
+      results.set(request, await this.#check(tx, request, capacities))
     }
-    // In the order in which they were made, which is that of their ids.
-    runs.sort((a, b) => (a.id < b.id ? -1 : 1))
+    const runs = [...results.values()].flatMap((result) => (result.kind === 'enqueued' ? result.run : []))
+    runs.sort((a, b) => compare(a.id, b.id))
     await insertRuns(tx, runs)
-    await this.#handout.enter(tx, runs.map(readyRunOf))
-    return entries.map((entry) => entered.get(entry) as EnqueueResult)
+    await this.#dispatcher.enqueue(tx, runs)
+    return results
   }
 
-  /** Before anything is written, and in one order, as the cap wants it. */
-  async #rooms(tx: Transaction, entries: readonly EnqueueRequest[]): Promise<Map<string, Room>> {
-    const rooms = new Map<string, Room>()
-    const byAccount = Map.groupBy(entries, ({ run }) => run.accountId)
-    for (const accountId of [...byAccount.keys()].sort()) {
-      const wanted = byAccount.get(accountId)?.length ?? 0
-      rooms.set(accountId, { runs: await this.#queuedCap.room(tx, accountId, wanted) })
+  /** How many runs each account may still enqueue. */
+  async #capacities(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<Map<string, number>> {
+    const capacities = new Map<string, number>()
+    const byAccount = Map.groupBy(requests, ({ run }) => run.account_id)
+    // In the order of accounts, since this may lock them.
+    for (const [accountId, { length }] of [...byAccount].sort(([a], [b]) => compare(a, b))) {
+      capacities.set(accountId, await this.#limit.reserve(tx, accountId, length))
     }
-    return rooms
+    return capacities
   }
 
-  async #found(tx: Transaction, { run, idempotencyKey }: EnqueueRequest, room: Room): Promise<EnqueueResult> {
-    if (idempotencyKey) {
-      const earlier = await claimIdempotencyKey(tx, idempotencyKey, this.#now())
-      if (earlier) return { kind: 'usedBefore', runId: earlier.run_id, fingerprint: earlier.fingerprint }
-    }
-    const admitted = await this.#admitted(tx, run, room)
-    if (admitted.kind === 'entered') room.runs -= 1
-    else if (idempotencyKey) await releaseIdempotencyKey(tx, idempotencyKey)
-    return admitted
-  }
-
-  async #admitted(
+  async #check(
     tx: Transaction,
-    run: NewRun,
-    room: Room,
-  ): Promise<Extract<EnqueueResult, { kind: 'entered' }> | Refusal> {
-    if (room.runs === 0) return { kind: 'tooManyQueuedRuns', queuedMax: this.#queuedCap.max }
-    if (run.browserContextId === null) return { kind: 'entered', waitsForContext: false }
-    const context = await findContext(tx, run.accountId, run.browserContextId)
-    if (!context) return { kind: 'noSuchBrowserContext' }
-    // One that is delayed is looked at again when its time has come.
-    const isHeld = context.held_by_run_id !== null
-    return { kind: 'entered', waitsForContext: isHeld && run.persistContext !== 'never' && run.availableAt === null }
+    { run, idempotencyKey }: EnqueueRequest,
+    capacities: Map<string, number>,
+  ): Promise<EnqueueResult> {
+    const earlier = idempotencyKey && (await claimIdempotencyKey(tx, run, idempotencyKey, this.#now()))
+    if (earlier) return { kind: 'keyInUse', runId: earlier.run_id, fingerprint: earlier.fingerprint }
+    const capacity = capacities.get(run.account_id) ?? 0
+    const result =
+      capacity === 0
+        ? ({ kind: 'tooManyQueuedRuns', queuedMax: this.#limit.max } as const)
+        : await this.#prepare(tx, run)
+    if (result.kind === 'enqueued') capacities.set(run.account_id, capacity - 1)
+    // The caller may send the request again with the same key.
+    else if (idempotencyKey)
+      await tx.all(tx.statements.releaseIdempotencyKey, [run.account_id, idempotencyKey.key, run.id])
+    return result
+  }
+
+  async #prepare(tx: Transaction, run: NewRun): Promise<EnqueueResult> {
+    const job_id = this.#dispatcher.jobIdFor(run.id)
+    if (run.browser_context_id === null) return { kind: 'enqueued', run: { ...run, job_id } }
+    const browserContext = await findContext(tx, run.account_id, run.browser_context_id)
+    if (!browserContext) return { kind: 'noSuchBrowserContext' }
+    // For a delayed run this is decided when it is claimed.
+    const waits = browserContext.held_by_run_id !== null && run.persist_context !== 'never' && run.delayed === 0
+    return { kind: 'enqueued', run: { ...run, job_id, waits_for_context: waits ? 1 : 0 } }
   }
 }
 
-function readyRunOf({ id, accountId, workflowId, priority, jobId, availableAt, waitsForContext }: EnqueuedRun) {
-  const isParked = availableAt !== null || waitsForContext
-  return { id, account_id: accountId, workflow_id: workflowId, priority, job_id: jobId, isParked }
+/** Returns the unexpired earlier use of the key, or stores this one. */
+async function claimIdempotencyKey(
+  tx: Transaction,
+  { account_id, id }: NewRun,
+  { key, fingerprint, expiresAt }: IdempotencyKey,
+  now: number,
+): Promise<{ fingerprint: Uint8Array; run_id: string } | undefined> {
+  const values = [account_id, key, fingerprint, id, expiresAt, now] as const
+  const claimed = await tx.all(tx.statements.claimIdempotencyKey, [...values])
+  if (claimed.length > 0) return undefined
+  const [earlier] = await tx.all(tx.statements.findIdempotencyKey, [account_id, key])
+  return earlier
 }
 
-/** Of keys that others write at the same time, so that no two processes wait for one another. */
-function inOneOrder(entries: readonly EnqueueRequest[]): EnqueueRequest[] {
-  const orderOf = ({ idempotencyKey: key }: EnqueueRequest) => (key ? `${key.accountId} ${key.key}` : '')
-  return entries.toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : orderOf(a) > orderOf(b) ? 1 : 0))
+function keyOrder({ run, idempotencyKey }: EnqueueRequest): string {
+  return idempotencyKey ? `${run.account_id} ${idempotencyKey.key}` : ''
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** Every enqueue counts when the account is closer than this to its limit. Farther away, a recent count is enough. */
+const distanceMin = 5000
+
+/** More than all processes together enqueue: 15 were measured. A recent count cannot miss enough runs to matter. */
+const runsPerMillisecond = 50
+
+/** How many queued runs an account may have: exact near the limit, without a count for each run far from it. */
+export class QueuedRunsLimit {
+  readonly max: number
+  readonly #distance: number
+  /** The last count of each account, and the runs that this process has added since. */
+  readonly #counts = new Map<string, { queued: number; countedAt: number }>()
+
+  /** @param max runs of an account; 0 for no limit. */
+  constructor(max: number) {
+    this.max = max
+    this.#distance = Math.max(distanceMin, max / 2)
+  }
+
+  /**
+   * Returns how many of `wanted` runs the account may enqueue. Call it before anything is written in the transaction,
+   * once for each account, in the order of their ids: near the limit it locks the account.
+   */
+  async reserve(tx: Transaction, accountId: string, wanted: number): Promise<number> {
+    if (this.max === 0) return wanted
+    const near = this.max - this.#distance - wanted
+    const known = this.#counts.get(accountId)
+    if (near >= 0 && (known?.queued ?? 0) <= near) {
+      const isRecent = known && performance.now() - known.countedAt < this.#distance / runsPerMillisecond
+      const count = isRecent ? known : await this.#count(tx, accountId)
+      if (count.queued <= near) {
+        count.queued += wanted
+        return wanted
+      }
+    }
+    await tx.all(tx.statements.lockAccount, [accountId])
+    const count = await this.#count(tx, accountId)
+    const reserved = Math.min(wanted, Math.max(0, this.max - count.queued))
+    count.queued += reserved
+    return reserved
+  }
+
+  async #count(tx: Transaction, accountId: string) {
+    const countedAt = performance.now()
+    const [row] = await tx.all(tx.statements.countQueuedRuns, [accountId, this.max])
+    const count = { queued: row?.count ?? 0, countedAt }
+    this.#counts.set(accountId, count)
+    return count
+  }
 }

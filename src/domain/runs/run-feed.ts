@@ -1,27 +1,38 @@
-/** Tells who follows a run, or all of an account, when something has happened to it, in whichever process it happened. */
+/** Notifies those who follow a run, or all runs of an account, of events that any process has written. */
 import { inList } from '../../storage/statement-values.ts'
-import type { Store, Transaction } from '../../storage/store.ts'
-import { Changes } from './changes.ts'
+import { type Store, statement, type Transaction } from '../../storage/store.ts'
+import { Follower } from './follower.ts'
 import type { Run, RunEvent } from './run.ts'
 import { isFinal, type RunStatus } from './run-state.ts'
 import { eventsAfter } from './runs.sql.ts'
 import type { Runs } from './runs.ts'
 
-const latestSql = 'SELECT COALESCE(MAX(id), 0) AS latest FROM run_events'
-const changedSql = 'SELECT id, run_id FROM run_events WHERE id > ? ORDER BY id LIMIT ?'
+interface EventId {
+  id: number
+  run_id: string
+}
 
-const existsSql = 'SELECT 1 AS one FROM runs WHERE id = ?'
+const findLatestEvent = statement<{ latest: number }, []>('SELECT COALESCE(MAX(id), 0) AS latest FROM run_events')
+const findNewEvents = statement<EventId, [afterId: number, limit: number]>(
+  'SELECT id, run_id FROM run_events WHERE id > ? ORDER BY id LIMIT ?',
+)
+const findRunId = statement<{ id: string }, [id: string]>('SELECT id FROM runs WHERE id = ?')
 
 const eventsPerRead = 500
 const changesPerRead = 1000
 
+/** No transaction of the service takes this long, so an event id still missing then was rolled back. */
+const missingMillisecondsMax = 30_000
+/** Bounds the query for missing ids. */
+const missingMax = 1000
+
 export class RunFeed {
   readonly #store: Store
-  /** By the id of what they follow. */
-  readonly #followers = { run: new Map<string, Set<() => void>>(), account: new Map<string, Set<() => void>>() }
-  /** The last event that followers know of. */
-  #seen = 0
-  /** Ids below that of which no event has been seen, and since when. */
+  /** By the id of the followed run or account. */
+  readonly #followers = { run: new Map<string, Set<Follower>>(), account: new Map<string, Set<Follower>>() }
+  /** The id of the last event that followers were notified of. */
+  #lastId = 0
+  /** Lower event ids that have not been seen, and since when. */
   readonly #missing = new Map<number, number>()
   #isReading = false
   #again = false
@@ -31,36 +42,36 @@ export class RunFeed {
   constructor(store: Store) {
     this.#store = store
     this.#stopListening = [
-      store.listen('runs', () => this.#read()),
-      // All that queueing a run rings; it is news to those alone who do not know the run yet.
+      store.listen('runs', () => this.#notify()),
+      // Queueing a run notifies this topic only. Those who follow a run know it already.
       store.listen('queue', () => {
-        if (this.#followers.account.size > 0) this.#read()
+        if (this.#followers.account.size > 0) this.#notify()
       }),
     ]
   }
 
-  /** Lets go of everyone who follows anything. */
+  /** Ends all streams. */
   close(): void {
     this.#closed = true
     for (const stop of this.#stopListening) stop()
     for (const followed of Object.values(this.#followers)) {
-      for (const followers of followed.values()) for (const tell of followers) tell()
+      for (const followers of followed.values()) for (const follower of followers) follower.notify()
     }
   }
 
-  /** Waits until the run has finished, for `seconds` at most; returns it as it is then. */
+  /** Waits until the run has finished, `seconds` at most; returns its latest state. */
   async waitUntilFinished(runs: Runs, run: Run, seconds: number, signal: AbortSignal): Promise<Run> {
     const deadline = performance.now() + seconds * 1000
-    const changes = await this.#follow('run', run.id)
+    const follower = await this.#follow('run', run.id)
     try {
       for (;;) {
-        const now = (await runs.get(run.accountId, run.id)) ?? run
-        const left = deadline - performance.now()
-        if (isFinal(now.status) || left <= 0 || signal.aborted || this.#closed) return now
-        await changes.next(left, signal)
+        const current = (await runs.get(run.accountId, run.id)) ?? run
+        const milliseconds = deadline - performance.now()
+        if (isFinal(current.status) || milliseconds <= 0 || this.#isOver(signal)) return current
+        await follower.wait(milliseconds, signal)
       }
     } finally {
-      changes.end()
+      this.#unfollow('run', run.id, follower)
     }
   }
 
@@ -69,8 +80,8 @@ export class RunFeed {
   }
 
   /**
-   * The run's events after `sequence`, old ones first, then each as it happens; ends after the final one, or when the run
-   * is removed. Yields `null` each time `quietSeconds` pass without an event.
+   * The run's events after `sequence`, then new ones as they are written. Ends after the final one, or when the run is
+   * purged. Yields `null` each time `quietSeconds` pass without an event.
    */
   async *events(
     runId: string,
@@ -78,10 +89,10 @@ export class RunFeed {
     quietSeconds: number,
     signal: AbortSignal,
   ): AsyncGenerator<RunEvent | null> {
-    const changes = await this.#follow('run', runId)
+    const follower = await this.#follow('run', runId)
     let last = sequence
     try {
-      while (!signal.aborted && !this.#closed) {
+      while (!this.#isOver(signal)) {
         const events = await eventsAfter(this.#store.read, runId, last, eventsPerRead)
         for (const event of events) {
           yield event
@@ -89,121 +100,122 @@ export class RunFeed {
           if (event.type === 'status' && isFinal(event.data.status as RunStatus)) return
         }
         if (events.length > 0) continue
-        const changed = await changes.next(quietSeconds * 1000, signal)
+        const changed = await follower.wait(quietSeconds * 1000, signal)
         if (changed || signal.aborted) continue
-        if ((await this.#store.read.all(existsSql, [runId])).length === 0) return
+        if ((await this.#store.read.all(findRunId, [runId])).length === 0) return
         yield null
       }
     } finally {
-      changes.end()
+      this.#unfollow('run', runId, follower)
     }
   }
 
   /**
-   * Yields `true` when it follows, so that nothing happens unseen to whoever reads then; again soon after something has
-   * happened to any run of the account, many things at once being one; and `null` each time `quietSeconds` pass without
-   * it. That a delay has ended is not told: it is no event.
+   * Yields `true` at the start, so that what the caller reads then is not outdated unnoticed, and soon after runs of the
+   * account get events; several changes may be one. Yields `null` each time `quietSeconds` pass without a change. The end
+   * of a delay is no event.
    */
   async *changes(accountId: string, quietSeconds: number, signal: AbortSignal): AsyncGenerator<true | null> {
-    const changes = await this.#follow('account', accountId)
+    const follower = await this.#follow('account', accountId)
     try {
-      if (!signal.aborted && !this.#closed) yield true
-      while (!signal.aborted && !this.#closed) {
-        const changed = await changes.next(quietSeconds * 1000, signal)
-        if (!signal.aborted && !this.#closed) yield changed || null
+      if (!this.#isOver(signal)) yield true
+      while (!this.#isOver(signal)) {
+        const changed = await follower.wait(quietSeconds * 1000, signal)
+        if (!this.#isOver(signal)) yield changed || null
       }
     } finally {
-      changes.end()
+      this.#unfollow('account', accountId, follower)
     }
   }
 
-  /** How many follow a run, and all runs of an account. */
+  /** How many streams follow one run, and how many all runs of an account. */
   get followers(): { run: number; account: number } {
     const count = (followers: Map<string, Set<unknown>>) =>
       [...followers.values()].reduce((sum, { size }) => sum + size, 0)
     return { run: count(this.#followers.run), account: count(this.#followers.account) }
   }
 
-  get #followed(): boolean {
+  get #hasFollowers(): boolean {
     return this.#followers.run.size > 0 || this.#followers.account.size > 0
   }
 
-  async #follow(what: 'run' | 'account', id: string): Promise<Changes> {
-    if (!this.#followed) {
-      const [row] = await this.#store.read.all<{ latest: number }>(latestSql, [])
-      // Another follower may have begun meanwhile, and must not miss what it waits for.
-      if (!this.#followed) await this.#begin(row?.latest ?? 0)
+  #isOver(signal: AbortSignal): boolean {
+    return signal.aborted || this.#closed
+  }
+
+  async #follow(kind: 'run' | 'account', id: string): Promise<Follower> {
+    if (!this.#hasFollowers) {
+      const [row] = await this.#store.read.all(findLatestEvent, [])
+      // Unless another follower has started meanwhile, whose position must not move.
+      if (!this.#hasFollowers) await this.#start(row?.latest ?? 0)
     }
-    const changes = new Changes(() => this.#unfollow(what, id, changes.tell))
-    const followers = this.#followers[what].get(id) ?? new Set()
-    this.#followers[what].set(id, followers.add(changes.tell))
-    return changes
+    const follower = new Follower()
+    const followers = this.#followers[kind].get(id) ?? new Set()
+    this.#followers[kind].set(id, followers.add(follower))
+    return follower
   }
 
-  /** Nothing up to now is news, but what was written and is not committed yet. */
-  async #begin(latest: number): Promise<void> {
+  /** Skips past events, except ids whose transactions may not have committed yet. */
+  async #start(latestId: number): Promise<void> {
     this.#missing.clear()
-    this.#seen = Math.max(0, latest - changesPerRead)
-    await this.#changedRuns()
+    this.#lastId = Math.max(0, latestId - changesPerRead)
+    await this.#findChangedRuns()
   }
 
-  #unfollow(what: 'run' | 'account', id: string, tell: () => void): void {
-    const followers = this.#followers[what].get(id)
-    followers?.delete(tell)
-    if (followers?.size === 0) this.#followers[what].delete(id)
+  #unfollow(kind: 'run' | 'account', id: string, follower: Follower): void {
+    const followers = this.#followers[kind].get(id)
+    followers?.delete(follower)
+    if (followers?.size === 0) this.#followers[kind].delete(id)
   }
 
-  /** One query for all followers, however many there are. */
-  #read(): void {
-    if (!this.#followed) return
+  /** One query serves all followers. */
+  #notify(): void {
+    if (!this.#hasFollowers) return
     this.#again = true
-    if (!this.#isReading) void this.#readAll()
+    if (!this.#isReading) void this.#notifyFollowers()
   }
 
-  async #readAll(): Promise<void> {
+  async #notifyFollowers(): Promise<void> {
     this.#isReading = true
     while (this.#again) {
       this.#again = false
       try {
-        const changed = await this.#changedRuns()
-        for (const runId of changed) for (const tell of this.#followers.run.get(runId) ?? []) tell()
+        const changed = await this.#findChangedRuns()
+        for (const runId of changed) notifyAll(this.#followers.run.get(runId))
         if (this.#followers.account.size === 0) continue
-        for (const accountId of await accountsOf(this.#store.read, changed)) {
-          for (const tell of this.#followers.account.get(accountId) ?? []) tell()
-        }
+        for (const id of await findAccounts(this.#store.read, changed)) notifyAll(this.#followers.account.get(id))
       } catch {
-        // The store is unavailable; the next ring tries again, and readers learn of it by their own reads.
+        // The store is unavailable. The next notification reads again, and followers get the error from their own reads.
       }
     }
-    // In the turn of the last look at `#again`: a ring between the two would not be heard.
+    // Without an await since `#again` was checked, so that no notification is missed in between.
     this.#isReading = false
   }
 
   /**
-   * The runs with events since the last look. Ids are given out before the commit, in PostgreSQL: one that is missing
-   * between others may come still, and is looked for until it has to be one that was undone.
+   * Runs with new events. PostgreSQL assigns ids before the commit, so a missing id may still appear: it is looked for
+   * until its transaction must have been rolled back.
    */
-  async #changedRuns(): Promise<Set<string>> {
+  async #findChangedRuns(): Promise<Set<string>> {
     const runs = new Set<string>()
     const { read } = this.#store
     const now = performance.now()
-    for (const [id, since] of this.#missing) if (now - since > missingMilliseconds) this.#missing.delete(id)
+    for (const [id, since] of this.#missing) if (now - since > missingMillisecondsMax) this.#missing.delete(id)
     if (this.#missing.size > 0) {
       const { marks, values } = inList([...this.#missing.keys()])
-      const sql = `SELECT id, run_id FROM run_events WHERE id IN (${marks})`
-      for (const { id, run_id } of await read.all<Changed>(sql, values)) {
-        this.#missing.delete(id)
-        runs.add(run_id)
+      for (const row of await read.all<EventId>(`SELECT id, run_id FROM run_events WHERE id IN (${marks})`, values)) {
+        this.#missing.delete(row.id)
+        runs.add(row.run_id)
       }
     }
     for (let count = changesPerRead; count === changesPerRead; ) {
-      const changed = await read.all<Changed>(changedSql, [this.#seen, changesPerRead])
-      count = changed.length
-      for (const { id, run_id } of changed) {
-        for (let skipped = this.#seen + 1; skipped < id && this.#missing.size < missingMax; skipped += 1) {
+      const events = await read.all(findNewEvents, [this.#lastId, changesPerRead])
+      count = events.length
+      for (const { id, run_id } of events) {
+        for (let skipped = this.#lastId + 1; skipped < id && this.#missing.size < missingMax; skipped += 1) {
           this.#missing.set(skipped, now)
         }
-        this.#seen = id
+        this.#lastId = id
         runs.add(run_id)
       }
     }
@@ -211,26 +223,17 @@ export class RunFeed {
   }
 }
 
-interface Changed {
-  id: number
-  run_id: string
+function notifyAll(followers: ReadonlySet<Follower> = new Set()): void {
+  for (const follower of followers) follower.notify()
 }
 
-/** No transaction of the service takes so long. */
-const missingMilliseconds = 30_000
-/** Bounds what one look asks for. */
-const missingMax = 1000
-
-async function accountsOf(tx: Transaction, runs: ReadonlySet<string>): Promise<Set<string>> {
+async function findAccounts(tx: Transaction, runs: ReadonlySet<string>): Promise<Set<string>> {
   const accounts = new Set<string>()
-  for (const ids of portionsOf([...runs], changesPerRead)) {
-    const { marks, values } = inList(ids)
-    const sql = `SELECT account_id FROM runs WHERE id IN (${marks})`
-    for (const { account_id } of await tx.all<{ account_id: string }>(sql, values)) accounts.add(account_id)
+  const ids = [...runs]
+  for (let start = 0; start < ids.length; start += changesPerRead) {
+    const { marks, values } = inList(ids.slice(start, start + changesPerRead))
+    const rows = await tx.all<{ account_id: string }>(`SELECT account_id FROM runs WHERE id IN (${marks})`, values)
+    for (const { account_id } of rows) accounts.add(account_id)
   }
   return accounts
-}
-
-function* portionsOf<Item>(items: readonly Item[], size: number): Generator<Item[]> {
-  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size)
 }

@@ -1,62 +1,67 @@
-/** What has happened to a run, bounded for a page: a run may have said a hundred thousand things. */
-import { setImmediate as turn } from 'node:timers/promises'
-import type { Transaction } from '../../storage/store.ts'
+/** A run's events, bounded for a page: a run may have logged 100,000 lines. */
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { type Statement, statement, type Transaction } from '../../storage/store.ts'
 import type { RunEvent } from './run.ts'
+import { toEvent } from './runs.sql.ts'
 
 export interface History {
-  /** In their order: statuses, steps, the last progress, the last lines of the log. Each names its attempt. */
+  /** In order: statuses, steps, artifacts, the last progress and the last log lines. */
   events: RunEvent[]
-  /** How many lines of the log are not among them, being older. */
+  /** Older log lines that are left out. */
   logsOmitted: number
-  /** How many statuses and steps are not among them, being older. */
+  /** Older events of other types that are left out. */
   othersOmitted: number
 }
 
-/** How many statuses and steps are told at most. */
+/** How many statuses, steps and artifacts a history has at most. */
 const othersMax = 1000
 
 /**
- * So many events are looked at before others get a turn; 2,000 take 0.4 ms. An index by type would spare looking at
- * every line of the log (100,000 took 35 ms in all), but each event of every run would have to be written to it.
+ * Events read before the event loop continues: 2,000 take 0.4 ms. An index by type would save reading every log line
+ * (35 ms for 100,000), but cost a write for each event of every run.
  */
-const eventsPerTurn = 2000
+const eventsPerRead = 2000
 
-const latestSql = 'SELECT COALESCE(MAX(sequence), 0) AS latest FROM run_events WHERE run_id = ?'
-
-const columns = 'SELECT sequence, at, type, data FROM run_events WHERE run_id = ? AND sequence > ? AND sequence <= ?'
-const othersSql = `${columns} AND type <> 'log' ORDER BY sequence DESC`
-const logsSql = `${columns} AND type = 'log' ORDER BY sequence DESC LIMIT ?`
+const findLast = statement<{ latest: number }, [runId: string]>(
+  'SELECT COALESCE(MAX(sequence), 0) AS latest FROM run_events WHERE run_id = ?',
+)
 
 interface Row {
   sequence: number
   at: number
-  type: RunEvent['type']
+  type: string
   data: string
 }
+type Range = [runId: string, above: number, upTo: number]
 
-/** Reads from the end, so that what comes last is had without what is omitted. */
-export async function historyOf(tx: Transaction, runId: string, logsMax: number): Promise<History> {
-  const [last] = await tx.all<{ latest: number }>(latestSql, [runId])
+const inRange = 'SELECT sequence, at, type, data FROM run_events WHERE run_id = ? AND sequence > ? AND sequence <= ?'
+const findOthers: Statement<Row, Range> = statement(`${inRange} AND type <> 'log' ORDER BY sequence DESC`)
+const findLogs: Statement<Row, [...Range, limit: number]> = statement(
+  `${inRange} AND type = 'log' ORDER BY sequence DESC LIMIT ?`,
+)
+
+/** Reads backwards from the last event. */
+export async function readHistory(tx: Transaction, runId: string, logsMax: number): Promise<History> {
+  const [last] = await tx.all(findLast, [runId])
   const latest = last?.latest ?? 0
   const logs: Row[] = []
   const others: Row[] = []
   let progress: Row | undefined
   let othersOmitted = 0
-  // Sequence numbers have no gaps: what is no other event is a line of the log.
-  let logsOmitted = latest
-  for (let end = latest; end > 0; end -= eventsPerTurn) {
-    if (end < latest) await turn()
-    const begin = Math.max(0, end - eventsPerTurn)
-    for (const row of await tx.all<Row>(othersSql, [runId, begin, end])) {
-      logsOmitted -= 1
+  // Sequence numbers have no gaps, so every event that is not of another type is a log line.
+  let logCount = latest
+  for (let end = latest; end > 0; end -= eventsPerRead) {
+    if (end < latest) await yieldToEventLoop()
+    const above = Math.max(0, end - eventsPerRead)
+    for (const row of await tx.all(findOthers, [runId, above, end])) {
+      logCount -= 1
       if (row.type === 'progress') progress ??= row
       else if (others.length < othersMax) others.push(row)
       else othersOmitted += 1
     }
-    const wanted = logsMax - logs.length
-    if (wanted > 0) logs.push(...(await tx.all<Row>(logsSql, [runId, begin, end, wanted])))
+    const missing = logsMax - logs.length
+    if (missing > 0) logs.push(...(await tx.all(findLogs, [runId, above, end, missing])))
   }
-  const told = [...logs, ...others, ...(progress ? [progress] : [])].sort((a, b) => a.sequence - b.sequence)
-  const events = told.map((row) => ({ ...row, data: JSON.parse(row.data) }))
-  return { events, logsOmitted: logsOmitted - logs.length, othersOmitted }
+  const rows = [...logs, ...others, ...(progress ? [progress] : [])].sort((a, b) => a.sequence - b.sequence)
+  return { events: rows.map(toEvent), logsOmitted: logCount - logs.length, othersOmitted }
 }

@@ -1,4 +1,4 @@
-/** The Execution API's operations on runs, in the document's words. */
+/** The Execution API's operations on runs: requests to domain calls, results to responses. */
 import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
 import type { components } from '../../../generated/execution.v1/types.ts'
 import type { ServerSentEvent } from '../../contract/handler.ts'
@@ -11,13 +11,13 @@ import type { RunFeed } from './run-feed.ts'
 import { isFinal } from './run-state.ts'
 import type { Runs } from './runs.ts'
 
-type Wire = components['schemas']['Run']
+type RunResponse = components['schemas']['Run']
 type Operations = Pick<
   ExecutionV1Handlers<Principal>,
   'queueRemoteRun' | 'listRuns' | 'getRun' | 'cancelRun' | 'streamRunEvents' | 'getRunArtifact'
 >
 
-/** Quiet seconds after which a comment is sent, so that no proxy takes the connection for dead. */
+/** A comment after this many quiet seconds keeps proxies from closing the connection. */
 const heartbeatSeconds = 15
 
 export interface RunDependencies {
@@ -53,7 +53,7 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
         return invalidRequest(queued.errors.map(({ pointer, detail }) => ({ pointer: below(pointer), detail })))
       }
       const wait = preferredWait(header.Prefer)
-      // The run is stored by now; if it cannot be waited for, the 202 is true all the same.
+      // The run is stored: if waiting fails, 202 is still correct.
       const waited = wait !== undefined && feed.waitUntilFinished(runs, queued.run, wait, request.signal)
       const run = waited ? await waited.catch(() => queued.run) : queued.run
       const headers = {
@@ -62,26 +62,27 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
         ...(queued.replayed && { 'Idempotent-Replayed': 'true' as const }),
       }
       const finished = wait !== undefined && isFinal(run.status)
-      return finished ? { status: 200, headers, body: wireOf(run) } : { status: 202, headers, body: wireOf(run) }
+      return finished
+        ? { status: 200, headers, body: toResponse(run) }
+        : { status: 202, headers, body: toResponse(run) }
     },
 
     async listRuns({ principal, query }) {
-      const moment = (text: string | undefined) => (text === undefined ? undefined : Date.parse(text))
-      const { createdAfter, createdBefore, ...same } = query
-      const filters = { createdAfter: moment(createdAfter), createdBefore: moment(createdBefore) }
-      const page = await runs.list(principal.accountId, { ...same, ...filters })
+      const parseTime = (text: string | undefined) => (text === undefined ? undefined : Date.parse(text))
+      const times = { createdAfter: parseTime(query.createdAfter), createdBefore: parseTime(query.createdBefore) }
+      const page = await runs.list(principal.accountId, { ...query, ...times })
       if (!page) return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
-      return { status: 200, body: { data: page.runs.map(wireOf), nextCursor: page.nextCursor } }
+      return { status: 200, body: { data: page.runs.map(toResponse), nextCursor: page.nextCursor } }
     },
 
     async getRun({ principal, path }) {
       const run = await runs.get(principal.accountId, path.runId)
-      return run ? { status: 200, body: wireOf(run) } : notFound('run')
+      return run ? { status: 200, body: toResponse(run) } : notFound('run')
     },
 
     async cancelRun({ principal, path }) {
       const run = await runs.cancel(principal.accountId, path.runId)
-      return run ? { status: 200, body: wireOf(run) } : notFound('run')
+      return run ? { status: 200, body: toResponse(run) } : notFound('run')
     },
 
     async streamRunEvents({ principal, path, header, signal, stillAuthenticated }) {
@@ -110,7 +111,7 @@ const noSuchBrowserContext = notFound('browser context', [
 ])
 
 const usesNoBrowser = invalidRequest([
-  { parameter: 'browserContextId', detail: 'is for workflows that use a browser, and this one uses none' },
+  { parameter: 'browserContextId', detail: 'requires a workflow that uses a browser; this one does not' },
 ])
 
 const idempotencyConflict = {
@@ -122,11 +123,11 @@ const idempotencyConflict = {
   },
 } as const
 
-/** Seconds after which some of the runs may have started; nobody knows. */
+/** Seconds. An estimate: runs start when workers are free. */
 const retryAfterSeconds = '5'
 
 function tooManyQueuedRuns({ queuedMax }: { queuedMax: number }) {
-  const detail = `This account has ${queuedMax} queued runs, and may have no more. Try again when some of them have started, or cancel some.`
+  const detail = `This account has reached its limit of ${queuedMax} queued runs. Try again when some have started, or cancel some.`
   return {
     status: 429 as const,
     headers: { 'Retry-After': retryAfterSeconds },
@@ -134,7 +135,7 @@ function tooManyQueuedRuns({ queuedMax }: { queuedMax: number }) {
   }
 }
 
-/** Ends the stream when its API key is deleted or expires: before the next event, and within a second of silence. */
+/** Ends the stream when its API key is deleted or expires: before the next event, or within a second without events. */
 async function* whileAuthenticated(
   events: AsyncIterable<RunEvent | null>,
   stillAuthenticated: () => Promise<boolean>,
@@ -143,20 +144,20 @@ async function* whileAuthenticated(
   for await (const event of events) {
     if (!(await stillAuthenticated())) return
     quietSeconds = event ? 0 : quietSeconds + 1
-    if (event) yield { id: String(event.sequence), event: event.type, data: wireEventOf(event) }
+    if (event) yield { id: String(event.sequence), event: event.type, data: toEventData(event) }
     else if (quietSeconds % heartbeatSeconds === 0) yield null
   }
 }
 
-function wireEventOf({ type, sequence, at, data }: RunEvent) {
+function toEventData({ type, sequence, at, data }: RunEvent) {
   return { type, sequence, at: new Date(at).toISOString(), ...data }
 }
 
-function wireOf(run: Run): Wire {
-  const moment = (at: number | null) => (at === null ? null : new Date(at).toISOString())
-  const { accountId: _, apiKeyId: __, userId: ___, variables, artifacts, ...same } = run
+function toResponse(run: Run): RunResponse {
+  const toTime = (at: number | null) => (at === null ? null : new Date(at).toISOString())
+  const { accountId: _, apiKeyId: __, userId: ___, variables, artifacts, ...members } = run
   return {
-    ...same,
+    ...members,
     variableData: variables,
     artifacts: artifacts.map(({ createdAt, expiresAt, ...artifact }) => ({
       ...artifact,
@@ -164,9 +165,9 @@ function wireOf(run: Run): Wire {
       expiresAt: new Date(expiresAt).toISOString(),
     })),
     createdAt: new Date(run.createdAt).toISOString(),
-    availableAt: moment(run.availableAt),
-    expiresAt: moment(run.expiresAt),
-    startedAt: moment(run.startedAt),
-    finishedAt: moment(run.finishedAt),
+    availableAt: toTime(run.availableAt),
+    expiresAt: toTime(run.expiresAt),
+    startedAt: toTime(run.startedAt),
+    finishedAt: toTime(run.finishedAt),
   }
 }

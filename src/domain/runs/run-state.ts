@@ -1,5 +1,6 @@
-/** The states of a run and the moves between them, as the document's RunStatus has them. */
+/** The state machine of runs: statuses, transitions, and the decision what follows an attempt. */
 
+/** The transitions that the contract's RunStatus describes. */
 export const transitions = {
   queued: ['running', 'cancelled', 'expired'],
   running: ['succeeded', 'failed', 'timedOut', 'cancelled', 'queued'],
@@ -34,12 +35,12 @@ export type Outcome =
   | { kind: 'failed'; reason: FailureReason; error: RunError }
   | { kind: 'timedOut' }
   | { kind: 'cancelled' }
-  /** The worker stops and hands the run back. */
+  /** The worker is stopping and returns the run to the queue. */
   | { kind: 'workerStopped' }
-  /** The worker let its lease run out. */
+  /** The lease expired. */
   | { kind: 'workerLost' }
 
-/** Why an attempt counts as failed. */
+/** Why an attempt failed. */
 export type FailureReason = 'workflowFailed' | 'workflowExited' | 'outputInvalid' | 'contextNotSaved'
 
 export interface RunError {
@@ -47,29 +48,34 @@ export interface RunError {
   message: string
 }
 
-/** What the decision after an attempt depends on. */
+export interface RetryPolicy {
+  maxAttempts: number
+  backoffSeconds: number
+  backoffFactor: number
+}
+
 export interface AttemptHistory {
   cancelRequested: boolean
   /** Failed attempts before this one. */
   failures: number
   /** Lost workers before this one. */
   losses: number
-  retry: { maxAttempts: number; backoffSeconds: number; backoffFactor: number }
+  retry: RetryPolicy
 }
 
-/** What becomes of a run after an attempt. */
-export type Next =
+/** The state of a run after an attempt. */
+export type NextState =
   | { status: 'queued'; reason: RunReason; delaySeconds: number }
   | { status: 'succeeded' | 'failed' | 'timedOut' | 'cancelled'; reason: RunReason | null }
 
-/** For outcomes that no retry policy has a say in: a run that was lost or handed back is queued again, whatever it is. */
-export const noRetry = { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 }
+/** For outcomes that the retry policy does not apply to, such as a lost worker. */
+export const noRetry: RetryPolicy = { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 }
 
-/** A run whose workers die this often is likely what kills them. */
+/** A run that loses this many workers probably crashes them, and fails. */
 export const lossesMax = 5
 
-/** Decides what becomes of a run after an attempt. A cancelled run ends as cancelled, whatever its attempt did. */
-export function nextAfter(outcome: Outcome, { cancelRequested, failures, losses, retry }: AttemptHistory): Next {
+/** A cancelled run ends as cancelled, whatever the outcome of its attempt. */
+export function nextState(outcome: Outcome, { cancelRequested, failures, losses, retry }: AttemptHistory): NextState {
   if (cancelRequested || outcome.kind === 'cancelled') return { status: 'cancelled', reason: 'cancelRequested' }
   switch (outcome.kind) {
     case 'succeeded':
@@ -87,4 +93,27 @@ export function nextAfter(outcome: Outcome, { cancelRequested, failures, losses,
       return { status: 'queued', reason: 'attemptFailed', delaySeconds }
     }
   }
+}
+
+export interface FinishedRun {
+  workflowId: string
+  status: RunStatus
+  reason: RunReason | null
+  /** Since its first attempt started; `undefined` for a run without one. */
+  seconds: number | undefined
+}
+
+/** Called after the commit, for changes made by this process. Must not throw. */
+export interface RunObserver {
+  finished(run: FinishedRun): void
+  leasesExpired(count: number): void
+}
+
+export function toFinishedRun(
+  row: { workflow_id: string; started_at: number | null },
+  { status, reason }: { status: RunStatus; reason: RunReason | null },
+  at: number,
+): FinishedRun {
+  const seconds = row.started_at === null ? undefined : Math.max(0, at - row.started_at) / 1000
+  return { workflowId: row.workflow_id, status, reason, seconds }
 }

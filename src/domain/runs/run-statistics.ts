@@ -1,135 +1,163 @@
-/** What an overview of an account's runs says: how many wait and run now, and what became of those of the last day. */
-import { setTimeout as delay } from 'node:timers/promises'
-import type { Store } from '../../storage/store.ts'
-import { countRuns, countUnfinished, countWaiting, everyId, type Range, type WaitingRun } from './run-counts.ts'
-import { firstIdAt } from './run-id.ts'
+/** Statistics of an account's runs for the dashboard: how many wait and run now, and what the last 24 hours came to. */
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { countedRowsMax } from '../../storage/run-count-statements.ts'
+import type { Store, Transaction } from '../../storage/store.ts'
+import { firstIdAt } from './run.ts'
 import { isFinal, type RunStatus, transitions } from './run-state.ts'
 
 export type RunCounts = Record<RunStatus, number>
 
 export interface AccountStatistics {
-  /** Queued runs that wait for nothing but a worker, or for their workflow's concurrency limit. */
+  /** Queued runs that are not delayed. */
   ready: number
   delayed: number
   running: number
-  /** The oldest of the ready ones. */
-  oldestReady: WaitingRun | null
-  /** The last 24 hours, the present one last. */
+  oldestReady: OldestRun | null
+  /** The last 24 hours, the current one last. */
   hours: HourOfRuns[]
 }
 
-/** The runs that were created in an hour, by the status that they have now. */
+export interface OldestRun {
+  id: string
+  workflowId: string
+  createdAt: number
+}
+
+/** The runs created within an hour, by their current status. */
 export interface HourOfRuns {
-  /** The whole hour, in UTC. */
+  /** A whole hour in UTC. */
   startsAt: number
   counts: RunCounts
 }
 
+/** Ids above the first and up to the second. */
+type Range = readonly [above: string, upTo: string]
+
+const everyId: Range = [firstIdAt(0), firstIdAt(Number.POSITIVE_INFINITY)]
+
 const hourMilliseconds = 60 * 60 * 1000
-const hoursTold = 24
+const hoursShown = 24
 
-/** A run's id is made a moment before its row can be read; how long the commit may take is bounded far below this. */
-const closingMilliseconds = 60_000
+/** A run can be read a moment after its id was made. Commits take far less than this. */
+const commitMillisecondsMax = 60_000
 
-/** An account rests for so many times what counting it took, that many pages which look at it do not keep it counting. */
-const restFactor = 9
-const restMillisecondsMax = 1000
-
-/** Of so many accounts the closed hours are kept: 24 hours of one take about 5 KB. */
-const accountsMax = 500
+/** Counts of 24 hours take about 5 KB for each account. */
+const cachedAccountsMax = 500
 
 const statuses = Object.keys(transitions) as RunStatus[]
 const finalStatuses = statuses.filter(isFinal)
 const none = Object.fromEntries(statuses.map((status) => [status, 0])) as RunCounts
 
 /**
- * Every answer is counted after its question, so that whoever asks because something has changed sees the change: a
- * page that was told an answer of a second ago would stay wrong until the next change. What makes this quick all the
- * same: a closed hour gets no new run, and a finished run stays as it is, so that what was counted holds until fewer of
- * its runs are unfinished. A million runs of one day took 160 ms at first, in pieces of a millisecond, and then 1 ms.
+ * Counts on request, so that a page which reloads after a change sees the change. Past hours are cached: they get no new
+ * runs, and finished runs do not change, so their counts hold until fewer of their runs are unfinished. A million runs of
+ * one day took 160 ms the first time, in reads of at most 1 ms, and 1 ms from then on.
  */
 export class RunStatistics {
   readonly #store: Store
   readonly #now: () => number
-  /** The counting that has not begun yet, which whoever asks meanwhile shares. */
-  readonly #next = new Map<string, Promise<AccountStatistics>>()
-  /** The counting that goes on, and the rest after it. */
-  readonly #present = new Map<string, Promise<void>>()
-  /** Counts of closed hours by the hour's start; accounts that were asked for last come last. */
-  readonly #closed = new Map<string, Map<number, RunCounts>>()
+  /** Counts of past hours by the hour's start, for each account; the account requested last is the last one. */
+  readonly #pastHours = new Map<string, Map<number, RunCounts>>()
 
   constructor(store: Store, now: () => number = Date.now) {
     this.#store = store
     this.#now = now
   }
 
-  of(accountId: string): Promise<AccountStatistics> {
-    const next = this.#next.get(accountId) ?? this.#afterPresent(accountId)
-    this.#next.set(accountId, next)
-    return next
-  }
-
-  async #afterPresent(accountId: string): Promise<AccountStatistics> {
-    await this.#present.get(accountId)
-    this.#next.delete(accountId)
-    const begun = performance.now()
-    const counting = this.#count(accountId)
-    const rest = () => {
-      const milliseconds = Math.min(restMillisecondsMax, restFactor * (performance.now() - begun))
-      return delay(milliseconds, undefined, { ref: false })
-    }
-    const present = counting.then(rest, rest).finally(() => this.#present.delete(accountId))
-    this.#present.set(accountId, present)
-    return counting
-  }
-
-  /** Runs go on meanwhile: one that changes its status between two counts may be in both or in none. */
-  async #count(accountId: string): Promise<AccountStatistics> {
+  /** Runs change meanwhile: one that changes its status between two counts may be in both or in neither. */
+  async count(accountId: string): Promise<AccountStatistics> {
     const now = this.#now()
-    const { ready, delayed, oldest } = await countWaiting(this.#store.read, accountId)
+    const queued = await countQueued(this.#store.read, accountId)
     const running = await countRuns(this.#store.read, accountId, 'running', everyId)
-    const presentHour = now - (now % hourMilliseconds)
-    const firstHour = presentHour - (hoursTold - 1) * hourMilliseconds
-    const closed = this.#closedHours(accountId, firstHour)
+    const currentHour = now - (now % hourMilliseconds)
+    const firstHour = currentHour - (hoursShown - 1) * hourMilliseconds
+    const past = this.#cachedHours(accountId, firstHour)
     const hours: HourOfRuns[] = []
-    for (let startsAt = firstHour; startsAt <= presentHour; startsAt += hourMilliseconds) {
-      hours.push({ startsAt, counts: await this.#countHour(accountId, startsAt, closed, now) })
+    for (let startsAt = firstHour; startsAt <= currentHour; startsAt += hourMilliseconds) {
+      hours.push({ startsAt, counts: await this.#countHour(accountId, startsAt, past, now) })
     }
-    return { ready, delayed, running, oldestReady: oldest, hours }
+    return { ...queued, running, hours }
   }
 
-  async #countHour(
-    accountId: string,
-    startsAt: number,
-    closed: Map<number, RunCounts>,
-    now: number,
-  ): Promise<RunCounts> {
+  async #countHour(accountId: string, startsAt: number, past: Map<number, RunCounts>, now: number): Promise<RunCounts> {
     const endsAt = startsAt + hourMilliseconds
     const range: Range = [firstIdAt(startsAt), firstIdAt(endsAt)]
-    const known = closed.get(startsAt)
-    if (known && unfinishedOf(known) === 0) return { ...known }
+    const cached = past.get(startsAt)
+    if (cached && unfinishedIn(cached) === 0) return { ...cached }
     const unfinished = await countUnfinished(this.#store.read, accountId, range)
-    if (known && unfinished && unfinishedOf(unfinished) === unfinishedOf(known)) return { ...known, ...unfinished }
+    if (cached && unfinished && unfinishedIn(unfinished) === unfinishedIn(cached)) return { ...cached, ...unfinished }
     const counts = { ...none, ...unfinished }
     for (const status of unfinished ? finalStatuses : statuses) {
       counts[status] = await countRuns(this.#store.read, accountId, status, range)
     }
-    // Only with those unfinished that there were before the others were counted: a run may have finished since.
-    if (unfinished && now >= endsAt + closingMilliseconds) closed.set(startsAt, counts)
+    // With the unfinished runs from before the others were counted: one that finished meanwhile then leads to a new count.
+    if (unfinished && now >= endsAt + commitMillisecondsMax) past.set(startsAt, counts)
     return { ...counts }
   }
 
-  #closedHours(accountId: string, firstHour: number): Map<number, RunCounts> {
-    const hours = this.#closed.get(accountId) ?? new Map<number, RunCounts>()
+  #cachedHours(accountId: string, firstHour: number): Map<number, RunCounts> {
+    const hours = this.#pastHours.get(accountId) ?? new Map<number, RunCounts>()
     for (const startsAt of hours.keys()) if (startsAt < firstHour) hours.delete(startsAt)
-    this.#closed.delete(accountId)
-    this.#closed.set(accountId, hours)
-    const [longestUnasked] = this.#closed.keys()
-    if (this.#closed.size > accountsMax && longestUnasked !== undefined) this.#closed.delete(longestUnasked)
+    this.#pastHours.delete(accountId)
+    this.#pastHours.set(accountId, hours)
+    const [leastRecent] = this.#pastHours.keys()
+    if (this.#pastHours.size > cachedAccountsMax && leastRecent !== undefined) this.#pastHours.delete(leastRecent)
     return hours
   }
 }
 
-function unfinishedOf({ queued, running }: Pick<RunCounts, 'queued' | 'running'>): number {
+function unfinishedIn({ queued, running }: Pick<RunCounts, 'queued' | 'running'>): number {
   return queued + running
+}
+
+/** The event loop continues between reads of at most this many rows, but not for fewer. */
+const rowsWorthYielding = 500
+
+/** The runs of a status, oldest first, in ranges of at most `countedRowsMax` runs. */
+async function* countRanges(tx: Transaction, accountId: string, status: RunStatus, [above, upTo]: Range) {
+  for (let start = above; ; ) {
+    const [last] = await tx.all(tx.statements.lastCounted, [accountId, status, start, upTo])
+    if (!last) {
+      const [row] = await tx.all(tx.statements.countInRange, [accountId, status, start, upTo])
+      const count = row?.count ?? 0
+      if (count >= rowsWorthYielding) await yieldToEventLoop()
+      yield { count, range: [start, upTo] as const }
+      return
+    }
+    await yieldToEventLoop()
+    yield { count: countedRowsMax, range: [start, last.id] as const }
+    start = last.id
+  }
+}
+
+async function countRuns(tx: Transaction, accountId: string, status: RunStatus, range: Range): Promise<number> {
+  let sum = 0
+  for await (const { count } of countRanges(tx, accountId, status, range)) sum += count
+  return sum
+}
+
+/** Exact at one moment; `undefined` for more runs than one read counts. */
+async function countUnfinished(tx: Transaction, accountId: string, range: Range) {
+  const [row] = await tx.all(tx.statements.countUnfinishedInRange, [accountId, ...range])
+  const { unfinished = 0, queued = 0 } = row ?? {}
+  return unfinished < countedRowsMax ? { queued, running: unfinished - queued } : undefined
+}
+
+async function countQueued(tx: Transaction, accountId: string) {
+  const queued = { ready: 0, delayed: 0 }
+  let oldestReady: OldestRun | null = null
+  for await (const { count, range } of countRanges(tx, accountId, 'queued', everyId)) {
+    const [row] = await tx.all(tx.statements.countDelayedInRange, [accountId, ...range])
+    // A delayed run that was queued between the two counts belongs to neither.
+    const delayed = Math.min(count, row?.count ?? 0)
+    queued.delayed += delayed
+    queued.ready += count - delayed
+    if (!oldestReady && delayed < count) oldestReady = await findOldestReady(tx, accountId, range)
+  }
+  return { ...queued, oldestReady }
+}
+
+async function findOldestReady(tx: Transaction, accountId: string, range: Range): Promise<OldestRun | null> {
+  const [row] = await tx.all(tx.statements.firstReadyInRange, [accountId, 'queued', ...range, accountId, ...range])
+  return row ? { id: row.id, workflowId: row.workflow_id, createdAt: row.created_at } : null
 }

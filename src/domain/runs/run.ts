@@ -1,12 +1,14 @@
-/** A run as the domain has it, and how a row becomes one. */
+/** A run: its type, its row as that type, what its id says, and the associated data of its encrypted columns. */
+import { encryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import type { Artifact } from './artifacts.ts'
 import type { RunError, RunReason, RunStatus } from './run-state.ts'
 
+/** Times are milliseconds since 1970. */
 export interface Run {
   id: string
   accountId: string
-  /** The API key that queued it, or the user who did so in the dashboard; neither is told on the wire. */
+  /** The API key that queued the run, or the user who did so in the dashboard. The API returns neither. */
   apiKeyId: string | null
   userId: string | null
   workflowId: string
@@ -42,18 +44,22 @@ export interface RunProgress {
   message: string | null
 }
 
-/** Something that happened to a run; `data` holds what its type adds. */
+/** An event of a run; `data` holds the members that its type adds. */
 export interface RunEvent {
+  /** Counts from 1 within the run, without gaps. */
   sequence: number
   at: number
   type: 'status' | 'log' | 'progress' | 'step' | 'artifact'
   data: Record<string, unknown>
 }
 
-type AtLimit = (run: { accountId: string; workflowId: string }) => boolean
+/** An event that an attempt reports. */
+export type Report = Omit<RunEvent, 'sequence'>
 
-/** @param atLimit whether the run's workflow, or its account, runs as often as its concurrency limit allows. */
-export function runOf(row: RunsTable, atLimit: AtLimit, artifacts: Artifact[]): Run {
+type IsAtLimit = (run: RunsTable) => boolean
+
+/** @param isAtLimit whether the run's workflow or account has reached its concurrency limit. */
+export function toRun(row: RunsTable, isAtLimit: IsAtLimit, artifacts: Artifact[]): Run {
   return {
     id: row.id,
     accountId: row.account_id,
@@ -63,14 +69,14 @@ export function runOf(row: RunsTable, atLimit: AtLimit, artifacts: Artifact[]): 
     workflowVersion: row.workflow_version,
     status: row.status as RunStatus,
     reason: row.reason as RunReason | null,
-    waitingFor: waitingFor(row, atLimit),
+    waitingFor: waitingFor(row, isAtLimit),
     cancelRequested: row.cancel_requested === 1,
     priority: row.priority,
     attempts: row.attempts,
     variables: JSON.parse(row.variables),
-    output: parsed(row.output),
-    error: parsed(row.error),
-    progress: parsed(row.progress),
+    output: parseJson(row.output),
+    error: parseJson(row.error),
+    progress: parseJson(row.progress),
     browserContextId: row.browser_context_id,
     persistContext: row.persist_context as PersistContext | null,
     artifacts,
@@ -82,13 +88,69 @@ export function runOf(row: RunsTable, atLimit: AtLimit, artifacts: Artifact[]): 
   }
 }
 
-function waitingFor(row: RunsTable, atLimit: AtLimit): WaitingFor | null {
+function waitingFor(row: RunsTable, isAtLimit: IsAtLimit): WaitingFor | null {
   if (row.status !== 'queued') return null
   if (row.delayed === 1) return 'delay'
   if (row.waits_for_context === 1) return 'browserContext'
-  return atLimit({ accountId: row.account_id, workflowId: row.workflow_id }) ? 'concurrencyLimit' : 'worker'
+  return isAtLimit(row) ? 'concurrencyLimit' : 'worker'
 }
 
-function parsed<Value>(json: string | null): Value | null {
+function parseJson<Value>(json: string | null): Value | null {
   return json === null ? null : JSON.parse(json)
+}
+
+/**
+ * The least UUID of version 7 of a moment: its first 48 bits are milliseconds (RFC 9562, section 5.7). No run has it,
+ * since its version is 0.
+ */
+export function firstIdAt(milliseconds: number): string {
+  const time = Math.min(Math.max(0, milliseconds), 2 ** 48 - 1)
+    .toString(16)
+    .padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`
+}
+
+/** The milliseconds in a run's id, so that `createdAt` agrees with filters by id to the millisecond. */
+export function createdAtOf(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+}
+
+/** Associated data (AAD) of a run's secrets: they decrypt in this row only. */
+export function secretsAad(accountId: string, runId: string): string {
+  return `${accountId}/runs/${runId}/secrets`
+}
+
+export function stepAad(runId: string, name: string): string {
+  return `runs/${runId}/steps/${name}`
+}
+
+export const encryptedInRuns = [
+  encryptedColumn({
+    table: 'runs',
+    key: ['id'],
+    column: 'secrets',
+    aadColumns: { accountId: 'account_id', runId: 'id' },
+    aad: ({ accountId, runId }) => secretsAad(accountId, runId),
+  }),
+  encryptedColumn({
+    table: 'run_steps',
+    key: ['run_id', 'name'],
+    column: 'value',
+    aadColumns: { runId: 'run_id', name: 'name' },
+    aad: ({ runId, name }) => stepAad(runId, name),
+  }),
+]
+
+/**
+ * Span attributes by OpenTelemetry's messaging conventions: queueing a run sends a message, an attempt processes it.
+ * Written as text, so that OpenTelemetry is loaded only when tracing is on.
+ */
+export function messageAttributes(operation: 'send' | 'process', workflowId: string, runId: string) {
+  return {
+    'messaging.system': 'execution_service',
+    'messaging.operation.name': operation,
+    'messaging.operation.type': operation,
+    'messaging.destination.name': workflowId,
+    'messaging.message.id': runId,
+  }
 }

@@ -1,27 +1,31 @@
-/** The workers that live now, as they say it themselves. */
-import type { Store, Transaction } from '../../storage/store.ts'
+/** Workers and their heartbeats. */
+import { type Store, statement, type Transaction } from '../../storage/store.ts'
 
 export interface LiveWorker {
   id: string
-  /** The machine's name. */
+  /** The machine's host name. */
   host: string
   /** How many attempts it executes at the same time. */
   slots: number
   startedAt: number
 }
 
-const announceSql = `INSERT INTO workers (id, host, slots, started_at, alive_until) VALUES (?, ?, ?, ?, ?)
-  ON CONFLICT (id) DO UPDATE SET alive_until = excluded.alive_until`
+const upsertWorker = statement<
+  object,
+  [id: string, host: string, slots: number, startedAt: number, aliveUntil: number]
+>(`INSERT INTO workers (id, host, slots, started_at, alive_until) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT (id) DO UPDATE SET alive_until = excluded.alive_until`)
+const deleteWorker = statement<object, [id: string]>('DELETE FROM workers WHERE id = ?')
+const findLiveWorkers = statement<{ id: string; host: string; slots: number; started_at: number }, [now: number]>(
+  'SELECT id, host, slots, started_at FROM workers WHERE alive_until > ? ORDER BY started_at, id',
+)
+const findDeadWorker = statement<{ id: string }, [deadSince: number]>(
+  'SELECT id FROM workers WHERE alive_until <= ? LIMIT 1',
+)
+const deleteDeadWorkers = statement<object, [deadSince: number]>('DELETE FROM workers WHERE alive_until <= ?')
 
-const leaveSql = 'DELETE FROM workers WHERE id = ?'
-
-const aliveSql = 'SELECT id, host, slots, started_at FROM workers WHERE alive_until > ? ORDER BY started_at, id'
-
-const anyLongDeadSql = 'SELECT 1 AS one FROM workers WHERE alive_until <= ? LIMIT 1'
-const forgetSql = 'DELETE FROM workers WHERE alive_until <= ?'
-
-/** How long a dead one is kept: whoever reads its id in the log may want to know its machine. */
-const rememberedMilliseconds = 24 * 60 * 60 * 1000
+/** A dead worker is kept for a day, so that an operator who finds its id in the log can look up its host. */
+const deadWorkerMilliseconds = 24 * 60 * 60 * 1000
 
 export class Workers {
   readonly #store: Store
@@ -32,31 +36,29 @@ export class Workers {
     this.#now = now
   }
 
-  /** Says that the worker lives; it is taken for dead when it has not said so again within `aliveSeconds`. */
+  /** Registers the worker or renews its heartbeat, which expires after `aliveSeconds`. */
   async announce({ id, host, slots, startedAt }: LiveWorker, aliveSeconds: number): Promise<void> {
-    const until = this.#now() + aliveSeconds * 1000
-    await this.#store.write((tx) => tx.all(announceSql, [id, host, slots, startedAt, until]), {
-      concurrent: true,
-    })
+    const aliveUntil = this.#now() + aliveSeconds * 1000
+    const announce = (tx: Transaction) => tx.all(upsertWorker, [id, host, slots, startedAt, aliveUntil])
+    await this.#store.write(announce, { concurrent: true })
   }
 
-  /** Says that the worker has stopped. */
+  /** Removes a worker that has stopped. */
   async leave(id: string): Promise<void> {
-    await this.#store.write((tx) => tx.all(leaveSql, [id]))
+    await this.#store.write((tx) => tx.all(deleteWorker, [id]))
   }
 
-  /** Those that live now, in the order in which they started. */
+  /** Live workers in the order in which they started. */
   async alive(): Promise<LiveWorker[]> {
-    type Row = { id: string; host: string; slots: number; started_at: number }
-    const rows = await this.#store.read.all<Row>(aliveSql, [this.#now()])
-    return rows.map(({ started_at, ...same }) => ({ ...same, startedAt: started_at }))
+    const rows = await this.#store.read.all(findLiveWorkers, [this.#now()])
+    return rows.map(({ started_at, ...worker }) => ({ ...worker, startedAt: started_at }))
   }
 }
 
-export async function anyLongDeadWorkers(tx: Transaction, now: number): Promise<boolean> {
-  return (await tx.all(anyLongDeadSql, [now - rememberedMilliseconds])).length > 0
+export async function hasDeadWorkers(tx: Transaction, now: number): Promise<boolean> {
+  return (await tx.all(findDeadWorker, [now - deadWorkerMilliseconds])).length > 0
 }
 
-export async function forgetLongDeadWorkers(tx: Transaction, now: number): Promise<void> {
-  await tx.all(forgetSql, [now - rememberedMilliseconds])
+export async function removeDeadWorkers(tx: Transaction, now: number): Promise<void> {
+  await tx.all(deleteDeadWorkers, [now - deadWorkerMilliseconds])
 }

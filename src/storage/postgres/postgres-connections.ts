@@ -5,6 +5,7 @@ import type { ColumnTypes } from '../migrations/migrations.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
 import type { Tables } from '../tables.ts'
 import { isConnectionUnusable, isStalePlan, toStoreError } from './postgres-errors.ts'
+import { postgresRunStatements } from './postgres-run-statements.ts'
 
 /** The schema of the service's tables. Nothing else in the database is touched. */
 export const schema = 'execution_service'
@@ -143,8 +144,9 @@ async function discardOldPlans(client: PoolClient): Promise<void> {
 export function createTransaction(runner: Runner): Transaction {
   return {
     query: createKysely(runner),
-    forUpdate: 'FOR UPDATE',
-    all: async <Row extends object>(text: string, values: readonly Value[]): Promise<Row[]> => {
+    statements: postgresRunStatements,
+    all: async <Row extends object>(statement: { sql: string } | string, values: readonly Value[]): Promise<Row[]> => {
+      const text = typeof statement === 'string' ? statement : statement.sql
       try {
         return (await runner.query<Row>({ ...prepared(numberPlaceholders(text)), values: [...values] })).rows
       } catch (error) {

@@ -5,6 +5,7 @@ import { Kysely, SqliteDialect, sql } from 'kysely'
 import type { ColumnTypes } from '../migrations/migrations.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
 import type { Tables } from '../tables.ts'
+import { sqliteRunStatements } from './sqlite-run-statements.ts'
 
 export interface Connection {
   tx: Transaction
@@ -54,9 +55,9 @@ export function connect(path: string, { readOnly }: { readOnly: boolean }): Conn
     }
     return statement
   }
-  const all = async <Row>(text: string, values: readonly Value[]): Promise<Row[]> =>
-    wrapStoreErrors(() => prepare(text).all(...values) as Row[])
-  return { tx: { query: createKysely(database), all, forUpdate: '' }, database }
+  const all: Transaction['all'] = async <Row>(statement: { sql: string } | string, values: readonly Value[]) =>
+    wrapStoreErrors(() => prepare(typeof statement === 'string' ? statement : statement.sql).all(...values) as Row[])
+  return { tx: { query: createKysely(database), all, statements: sqliteRunStatements }, database }
 }
 
 /** Adapts node:sqlite to the interface of better-sqlite3, which Kysely's SQLite dialect expects. */

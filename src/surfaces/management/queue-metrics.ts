@@ -1,7 +1,8 @@
 /** What the store knows of all runs and workers, whichever process asks: for gauges of which one is enough. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Gauge, type Registry } from 'prom-client'
-import { type ConcurrencyLimits, type QueueDepth, queueDepth } from '../../domain/runs/queue-depth.ts'
+import type { ConcurrencyLimits } from '../../domain/runs/concurrency-limits.ts'
+import { type QueueDepth, queueDepth } from '../../domain/runs/queue-depth.ts'
 import type { WaitingFor } from '../../domain/runs/run.ts'
 import type { LiveWorker, Workers } from '../../domain/runs/workers.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'

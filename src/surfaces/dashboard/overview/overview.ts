@@ -8,7 +8,7 @@ const failuresShown = 5
 export function show({ statistics, workers, runs, apiKeys, workflows }: Parts): Handler {
   return async ({ account }) => {
     const [counted, alive, failed, timedOut, keys] = await Promise.all([
-      statistics.of(account.id),
+      statistics.count(account.id),
       workers.alive(),
       runs.list(account.id, { status: 'failed', limit: failuresShown }),
       runs.list(account.id, { status: 'timedOut', limit: failuresShown }),

@@ -1,7 +1,7 @@
 /** Which runs a reader wants to see, as the address of the list has it. */
 
+import type { ListRequest } from '../../../domain/runs/run-reader.ts'
 import type { RunStatus } from '../../../domain/runs/run-state.ts'
-import type { ListRequest } from '../../../domain/runs/runs.ts'
 import { runStatuses, statusWord } from './run-labels.ts'
 
 export interface RunListFilter {

@@ -1,7 +1,7 @@
 /** The form that queues a run by hand: what stands in it at first, and what becomes of it when it is sent. */
 import { v4 as uuid, validate } from 'uuid'
-import type { QueueRequest } from '../../../domain/runs/queueing.ts'
 import type { Run } from '../../../domain/runs/run.ts'
+import type { QueueRequest } from '../../../domain/runs/runs.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import type { VariableError } from '../../../domain/workflows/workflows.ts'
 import { type BrowserChoice, choiceOf, newChoice } from './browser-choice.ts'

@@ -1,0 +1,207 @@
+/**
+ * Attempts of runs: starts and completes them, and takes and releases their browser contexts, always in the caller's
+ * transaction. A run that needs a context which another run leases leaves the queue until the context is released, so
+ * that workers do not consider it at each claim.
+ */
+import type { Transaction } from '../../storage/store.ts'
+import type { RunsTable } from '../../storage/tables.ts'
+import {
+  acquireContextLease,
+  type ContextLease,
+  isContextLeased,
+  recordContextUse,
+  releaseContextLease,
+} from '../browser-contexts/context-lease.ts'
+import type { Dispatch, Dispatcher } from './dispatcher.ts'
+import type { PersistContext, Report } from './run.ts'
+import {
+  type FinishedRun,
+  type NextState,
+  nextState,
+  type Outcome,
+  type RetryPolicy,
+  toFinishedRun,
+} from './run-state.ts'
+import { appendEvent, appendStatus } from './runs.sql.ts'
+
+/** A workflow of a worker, which claims runs of its workflows only. */
+export interface Claimable {
+  id: string
+  version: string
+  concurrencyLimit: number | null
+  retry: RetryPolicy
+}
+
+/** A worker's lease on one attempt of a run. */
+export interface Lease {
+  runId: string
+  workerId: string
+  /** The attempt's number, which is the fencing token. */
+  attempt: number
+}
+
+/** A started attempt, with what its worker needs. */
+export interface Claim extends Lease {
+  accountId: string
+  workflowId: string
+  variables: Record<string, unknown>
+  /** Encrypted. */
+  secrets: Uint8Array | null
+  /** Results of the steps that earlier attempts finished, encrypted. */
+  steps: { name: string; value: Uint8Array }[]
+  browserContextId: string | null
+  persistContext: PersistContext
+  /** Allows the run to store a new version of its browser context; `null` when it only reads it or has none. */
+  contextLease: ContextLease | null
+  /** When the run could first start. */
+  availableAt: number
+  /** The W3C `traceparent` of the request that queued the run. */
+  traceContext: string | null
+}
+
+export interface AttemptStart {
+  dispatch: Dispatch
+  workflow: Claimable
+  workerId: string
+  at: number
+  leaseExpiresAt: number
+}
+
+/** Starts the attempt if the run is ready and has no browser context: one statement for most runs. */
+export async function startWithoutContext(tx: Transaction, start: AttemptStart): Promise<Claim | undefined> {
+  const [row] = await tx.all(tx.statements.claimRunWithoutContext, claimValues(start))
+  return row && toClaim(tx, start, row, null)
+}
+
+/** Locks and returns the run if it is ready: it may have been cancelled or have expired since it was dispatched. */
+export async function findClaimable(tx: Transaction, { dispatch: { runId, jobId }, at }: AttemptStart) {
+  const [run] = await tx.all(tx.statements.findClaimable, [at, jobId, runId])
+  return run?.claimable ? run : undefined
+}
+
+/**
+ * Leases the run's browser context if the run may change it; otherwise returns `null`. Returns `wait` when another run
+ * has the lease; the run has then left the queue.
+ */
+export async function leaseContext(
+  tx: Transaction,
+  run: Pick<RunsTable, 'id' | 'browser_context_id' | 'persist_context'>,
+  at: number,
+): Promise<ContextLease | null | 'wait'> {
+  if (run.browser_context_id === null) return null
+  if (run.persist_context === 'never') {
+    await recordContextUse(tx, run.browser_context_id, at)
+    return null
+  }
+  const lease = await acquireContextLease(tx, run.browser_context_id, run.id, at)
+  if (lease) return lease
+  // Nothing to wait for when the context was deleted; the run fails when it asks for its browser.
+  if (!(await isContextLeased(tx, run.browser_context_id))) return null
+  await tx.all(tx.statements.waitForContext, [run.id])
+  return 'wait'
+}
+
+/** Starts the attempt of a run that `findClaimable` has locked. */
+export async function startAttempt(tx: Transaction, start: AttemptStart, lease: ContextLease | null): Promise<Claim> {
+  const [row] = await tx.all(tx.statements.claimRun, claimValues(start))
+  if (!row) throw new Error(`Run ${start.dispatch.runId} could not be claimed although it was locked.`)
+  return toClaim(tx, start, row, lease)
+}
+
+type ClaimValues = [string, number, string, number, string | null, number | null, string, number, string | null]
+
+function claimValues({ dispatch, workflow, workerId, at, leaseExpiresAt }: AttemptStart): ClaimValues {
+  const { runId, jobId, jobRetryCount } = dispatch
+  return [workflow.version, at, workerId, leaseExpiresAt, jobId, jobRetryCount, runId, at, jobId]
+}
+
+async function toClaim(
+  tx: Transaction,
+  { workerId, at }: AttemptStart,
+  row: RunsTable,
+  contextLease: ContextLease | null,
+): Promise<Claim> {
+  await appendStatus(tx, row, 'running', null, at)
+  const steps = tx.query.selectFrom('run_steps').select(['name', 'value']).where('run_id', '=', row.id)
+  return {
+    runId: row.id,
+    workerId,
+    attempt: row.attempts,
+    accountId: row.account_id,
+    workflowId: row.workflow_id,
+    variables: JSON.parse(row.variables),
+    secrets: row.secrets,
+    steps: row.attempts === 1 ? [] : await steps.execute(),
+    browserContextId: row.browser_context_id,
+    persistContext: (row.persist_context as PersistContext | null) ?? 'never',
+    contextLease,
+    availableAt: row.available_at ?? row.created_at,
+    traceContext: row.trace_context,
+  }
+}
+
+/** Appends reported events. The last progress among them becomes the run's. */
+export async function recordReports(tx: Transaction, { runId }: Lease, reports: readonly Report[]): Promise<void> {
+  for (const report of reports) await appendEvent(tx, runId, report)
+  const progress = reports.findLast(({ type }) => type === 'progress')
+  if (!progress) return
+  const { percent, message } = progress.data
+  const update = tx.query.updateTable('runs').set({ progress: JSON.stringify({ percent, message }) })
+  await update.where('id', '=', runId).execute()
+}
+
+export function nextStateOf(
+  { cancel_requested, failures, losses }: RunsTable,
+  outcome: Outcome,
+  retry: RetryPolicy,
+): NextState {
+  return nextState(outcome, { cancelRequested: cancel_requested === 1, failures, losses, retry })
+}
+
+/** Ends the attempt of a locked run: the run finishes or is queued again. Returns it when it has finished. */
+export async function completeAttempt(
+  tx: Transaction,
+  dispatcher: Dispatcher,
+  row: RunsTable,
+  outcome: Outcome,
+  retry: RetryPolicy,
+  at: number,
+): Promise<FinishedRun | undefined> {
+  const next = nextStateOf(row, outcome, retry)
+  const isRetried = next.status === 'queued'
+  const isDelayed = isRetried && next.delaySeconds > 0
+  const hasOutput = next.status === 'succeeded' && outcome.kind === 'succeeded'
+  await tx.all(tx.statements.completeAttempt, [
+    next.status,
+    next.reason,
+    row.failures + (outcome.kind === 'failed' ? 1 : 0),
+    row.losses + (outcome.kind === 'workerLost' ? 1 : 0),
+    isDelayed ? 1 : 0,
+    isRetried ? null : at,
+    isDelayed ? at + Math.round(next.delaySeconds * 1000) : row.available_at,
+    hasOutput ? JSON.stringify(outcome.output) : row.output,
+    outcome.kind === 'failed' ? JSON.stringify(outcome.error) : hasOutput ? null : row.error,
+    row.id,
+  ])
+  await appendStatus(tx, row, next.status, next.reason, at)
+  // Later attempts would read the steps; there are none.
+  if (!isRetried) await tx.all(tx.statements.deleteSteps, [row.id])
+  if (outcome.kind === 'workerLost' && next.reason === 'workerLost') await dispatcher.fail(tx, row, !isRetried)
+  else if (!isRetried) await dispatcher.complete(tx, row)
+  else {
+    await dispatcher.park(tx, row)
+    if (!isDelayed) await dispatcher.unpark(tx, [row])
+  }
+  if (row.browser_context_id !== null && (await releaseContextLease(tx, row.browser_context_id, row.id))) {
+    await dispatcher.unpark(tx, await tx.all(tx.statements.resumeNextForContext, [row.browser_context_id]))
+  }
+  return isRetried ? undefined : toFinishedRun(row, next, at)
+}
+
+/** Resumes the next run of each context that is free, and every run that waits for a deleted context. */
+export async function resumeForFreeContexts(tx: Transaction, dispatcher: Dispatcher): Promise<void> {
+  const { freeContexts, resumeAllForContext, resumeNextForContext } = tx.statements
+  for (const { id, deleted } of await tx.all(freeContexts, [])) {
+    await dispatcher.unpark(tx, await tx.all(deleted ? resumeAllForContext : resumeNextForContext, [id]))
+  }
+}
