@@ -1,27 +1,60 @@
-/** The README's table of environment variables is what src/config.ts says. */
-import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+/** The README and the documents of docs/ agree with the code: settings, commands, paths, and the workflow shown first. */
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { settings } from '../../src/config.ts'
 
-test('the README lists every environment variable with its default, and no other', () => {
-  const rows = Object.entries(settings).map(([name, { default: fallback, description: meaning }]) => {
-    return `| \`${name}\` | ${fallback === undefined ? '' : `\`${fallback}\``} | ${meaning} |`
+const documents = ['README.md', 'examples/README.md', ...globSync('docs/*.md'), ...globSync('docs/guides/*.md')]
+const read = (path: string) => readFileSync(path, 'utf8')
+
+test('docs/configuration.md lists every setting with its default', () => {
+  const rows = Object.entries(settings).map(([name, { default: value, description }]) => {
+    return `| \`${name}\` | ${value === undefined ? '' : `\`${value}\``} | ${description} |`
   })
   const table = ['| variable | default | meaning |', '| --- | --- | --- |', ...rows].join('\n')
-  const readme = readFileSync('README.md', 'utf8')
-  const shown = readme.split('<!-- settings -->')[1]?.split('<!-- /settings -->')[0]?.trim()
+  const shown = read('docs/configuration.md').split('<!-- settings -->')[1]?.split('<!-- /settings -->')[0]?.trim()
   expect(shown).toBe(table)
 })
 
-test('the guide to operating names settings and commands that exist', () => {
-  const text = readFileSync('docs/operating.md', 'utf8')
-  const named = new Set([...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name))
-  expect(named).toContain('DRAIN_SECONDS')
-  expect([...named].filter((name) => !(name in settings))).toEqual([])
-  const scripts = [...text.matchAll(/npm (?:run )?(\w[\w:]*)/g)].map(([, name = '']) => name)
+test('the README begins with an example workflow, and has fewer than 150 lines', () => {
+  const readme = read('README.md')
+  expect(readme).toContain(`\`\`\`ts\n${read('examples/workflows/page-title.ts')}\`\`\``)
+  expect(readme.split('\n').length).toBeLessThan(150)
+  for (const command of ['npm ci && npm run demo', 'npm ci && npm test']) expect(readme).toContain(`\n${command}\n`)
+})
+
+test.each(documents)('%s names settings, commands and files that exist', (document) => {
+  const text = read(document)
+  const variables = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name)
+  const others = /^(NODE_|OTEL_|MOCK_|TEST_|API_KEY|POSTGRES_|TEST_POSTGRES_BIN|RUN_ID|BROWSER_CONTEXT_ID)/
+  expect(variables.filter((name) => !(name in settings) && !others.test(name))).toEqual([])
+
+  const scripts = [...text.matchAll(/npm run (?:--silent )?(\w[\w:-]*)/g)].map(([, name = '']) => name)
   expect(scripts.filter((name) => !(name in packageJson.scripts))).toEqual([])
-  const links = [...text.matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)].map(([, path = '']) => path)
-  expect(links.filter((path) => !existsSync(join('docs', path)))).toEqual([])
+
+  // Guides link to pages of the docs, which test/docs checks.
+  const links = document.startsWith('docs/guides/') ? [] : [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)]
+  expect(links.map(([, path = '']) => join(dirname(document), path)).filter((path) => !existsSync(path))).toEqual([])
+  // A guide may create files that do not exist yet.
+  if (document.endsWith('adding-an-operation.md')) return
+  const paths = [...text.matchAll(/`((?:src|test|docs|bench|deploy|examples|openapi|generated)\/[\w./*-]+)`/g)]
+  expect(paths.map(([, path = '']) => path).filter((path) => globSync(path).length === 0)).toEqual([])
+})
+
+const architecture = read('docs/architecture.md')
+
+test.each([
+  ['a request', 'The path of a request', 7],
+  ['an attempt', 'The path of an attempt', 9],
+])('the path of %s names at most its number of files', (_, title, max) => {
+  const section = architecture.split(`### ${title}\n`)[1]?.split(/^#/m)[0] ?? ''
+  const files = [...section.matchAll(/^\d+\. `(src\/[^`]+\.ts)`/gm)].map(([, file]) => file)
+  expect(files.length).toBeGreaterThan(3)
+  expect(files.length).toBeLessThanOrEqual(max)
+})
+
+test('the diagram of modules has every entry of src/', () => {
+  const diagram = architecture.split('```mermaid\n')[2]?.split('```')[0] ?? ''
+  for (const entry of globSync('src/*')) expect(diagram).toContain(entry.slice('src/'.length))
 })

@@ -1,0 +1,15 @@
+import { defineWorkflow } from 'execution-service/workflow'
+import Type from 'typebox'
+
+export default defineWorkflow({
+  id: 'page-title',
+  version: '1.0.0',
+  title: 'Read the title of a page',
+  variables: Type.Object({ url: Type.String({ format: 'uri' }) }),
+  output: Type.Object({ title: Type.String() }),
+  retry: { maxAttempts: 3 },
+  async run({ variables, step, signal }) {
+    const html = await step('fetch', async () => (await fetch(variables.url, { signal })).text())
+    return { title: /<title>(.*?)<\/title>/.exec(html)?.[1] ?? '' }
+  },
+})
