@@ -1,21 +1,21 @@
-/** Prism, which has read the documents by itself, stands between the client and the service, and finds no fault with either. */
+/** `prism proxy` between the client and the service finds no violations of the documents in any operation. */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowserContextClient, createExecutionClient } from '../../src/client/index.ts'
 import { operations, type Surface } from '../operations/document.ts'
+import { type PrismProxy, startPrismProxy } from '../support/prism-proxy.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { startValidationProxy, type ValidationProxy } from '../support/validation-proxy.ts'
 
 let service: TestService
-let proxies: Record<Surface, ValidationProxy>
+let proxies: Record<Surface, PrismProxy>
 
 beforeAll(async () => {
   service = await startTestService()
   const [execution, browserContext] = await Promise.all([
-    startValidationProxy('execution.v1', service.executionUrl),
-    startValidationProxy('browser-context.alpha', service.browserContextUrl),
+    startPrismProxy('execution.v1', service.executionUrl),
+    startPrismProxy('browser-context.alpha', service.browserContextUrl),
   ])
   proxies = { execution, browserContext }
 })
@@ -24,19 +24,19 @@ afterAll(async () => {
   await service.stop()
 })
 
-/** What the service answered, and what Prism has found in these exchanges. */
-function recorder(surface: Surface) {
+/** Records the statuses of responses. */
+function record(surface: Surface) {
   const statuses: number[] = []
   const recordingFetch = async (request: Request) => {
     const response = await fetch(request)
     statuses.push(response.status)
     return response
   }
-  return { statuses, violations: () => proxies[surface].violations(), fetch: recordingFetch }
+  return { statuses, takeViolations: () => proxies[surface].takeViolations(), fetch: recordingFetch }
 }
 
-/** The client, and which of its operations have been called. */
-function noting<Client extends object>(client: Client): { client: Client; called: Set<string> } {
+/** Records which operations of the client are called. */
+function recordCalls<Client extends object>(client: Client): { client: Client; called: Set<string> } {
   const called = new Set<string>()
   const get = (target: Client, name: string | symbol) => {
     called.add(String(name))
@@ -49,14 +49,14 @@ function operationIds(surface: Surface): string[] {
   return operations.filter((operation) => operation.surface === surface).map(({ id }) => id)
 }
 
-/** As Playwright has written it. */
+/** Written by Playwright. */
 const state = JSON.parse(readFileSync('test/operations/storage-state.json', 'utf8'))
 
-describe('Prism finds no fault', () => {
-  test('with a journey over every operation of the Execution API', async () => {
+describe('Prism reports', () => {
+  test('no violations in calls of every operation of the Execution API', async () => {
     const { key: apiKey } = await service.createAccount()
-    const { statuses, violations, fetch } = recorder('execution')
-    const { client, called } = noting(createExecutionClient({ apiKey, baseUrl: proxies.execution.url, fetch }))
+    const { statuses, takeViolations, fetch } = record('execution')
+    const { client, called } = recordCalls(createExecutionClient({ apiKey, baseUrl: proxies.execution.url, fetch }))
 
     const workflows = await client.listWorkflows()
     const workflowId = workflows.data?.data.find(({ id }) => id === 'greet')?.id ?? ''
@@ -82,17 +82,17 @@ describe('Prism finds no fault', () => {
     const cursor = page.data?.nextCursor ?? ''
     await client.listRuns({ params: { query: { limit: 1, workflowId, createdAfter: '2020-01-01T00:00:00Z', cursor } } })
 
-    expect(await violations()).toEqual([])
+    expect(takeViolations()).toEqual([])
     expect(Buffer.from(downloaded.data ?? new ArrayBuffer()).toString()).toBe('Hello')
     expect(statuses).toEqual([200, 200, 200, 200, 202, 200, 200, 200, 200, 200, 200, 204, 200, 200])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
   })
 
-  test('with a journey over every operation of the Browser Context API', async () => {
+  test('no violations in calls of every operation of the Browser Context API', async () => {
     const { key: apiKey } = await service.createAccount()
-    const { statuses, violations, fetch } = recorder('browserContext')
+    const { statuses, takeViolations, fetch } = record('browserContext')
     const baseUrl = proxies.browserContext.url
-    const { client, called } = noting(createBrowserContextClient({ apiKey, baseUrl, fetch }))
+    const { client, called } = recordCalls(createBrowserContextClient({ apiKey, baseUrl, fetch }))
 
     const made = await client.createBrowserContext({ body: { name: 'Shop, signed in' } })
     await client.createBrowserContext()
@@ -105,23 +105,23 @@ describe('Prism finds no fault', () => {
     await client.listBrowserContexts({ params: { query: { limit: 1, cursor: page.data?.nextCursor ?? '' } } })
     await client.deleteBrowserContext({ params })
 
-    expect(await violations()).toEqual([])
+    expect(takeViolations()).toEqual([])
     expect(statuses).toEqual([201, 201, 200, 204, 200, 200, 200, 200, 204])
     expect([...called].sort()).toEqual(operationIds('browserContext').sort())
   })
 
-  test('with the answers to requests that are at fault', async () => {
+  test('no violations in the responses to invalid requests', async () => {
     const { key } = await service.createAccount()
-    const { statuses, violations, fetch } = recorder('execution')
+    const { statuses, takeViolations, fetch } = record('execution')
     const baseUrl = proxies.execution.url
     const client = createExecutionClient({ apiKey: key, baseUrl, fetch })
-    const stranger = createExecutionClient({ apiKey: crypto.randomUUID(), baseUrl, fetch })
+    const withUnknownKey = createExecutionClient({ apiKey: crypto.randomUUID(), baseUrl, fetch })
     const runId = crypto.randomUUID()
     const path = { workflowId: 'greet' }
     const header = { 'Idempotency-Key': 'once' }
     const query = { delaySeconds: 3600 }
 
-    await stranger.listRuns()
+    await withUnknownKey.listRuns()
     await client.getRun({ params: { path: { runId } } })
     await client.listRuns({ headers: { Accept: 'image/png' } })
     await client.queueRemoteRun({ params: { path }, body: { variableData: {} } })
@@ -129,27 +129,27 @@ describe('Prism finds no fault', () => {
     await client.queueRemoteRun({ params: { path, header, query }, body: { variableData: { name: 'Grace' } } })
 
     expect(statuses).toEqual([401, 404, 406, 400, 202, 409])
-    expect((await violations()).filter(({ location }) => location[0] !== 'request')).toEqual([])
+    expect(takeViolations().filter(({ location }) => location[0] !== 'request')).toEqual([])
   })
 
-  test('only where there is none: a request that does not fit the document is noticed', async () => {
+  test('a request that violates the document', async () => {
     const { key: apiKey } = await service.createAccount()
-    const { statuses, violations, fetch } = recorder('execution')
+    const { statuses, takeViolations, fetch } = record('execution')
     const client = createExecutionClient({ apiKey, baseUrl: proxies.execution.url, fetch })
     await client.listRuns({ params: { query: { limit: 1000 } } })
     expect(statuses).toEqual([400])
-    expect(await violations()).toMatchObject([{ location: ['request', 'query', 'limit'] }])
+    expect(takeViolations()).toMatchObject([{ location: ['request', 'query', 'limit'] }])
   })
 
-  test('only where there is none: an answer that does not fit the document is noticed', async () => {
-    const answer = { 'Content-Type': 'application/json', 'X-Request-Id': crypto.randomUUID() }
-    const broken = createServer((_request, response) => response.writeHead(200, answer).end('{"data":{}}'))
+  test('a response that violates the document', async () => {
+    const headers = { 'Content-Type': 'application/json', 'X-Request-Id': crypto.randomUUID() }
+    const broken = createServer((_request, response) => response.writeHead(200, headers).end('{"data":{}}'))
     await new Promise<void>((resolve) => broken.listen(0, '127.0.0.1', resolve))
     const address = `http://127.0.0.1:${(broken.address() as AddressInfo).port}`
-    const proxy = await startValidationProxy('execution.v1', address)
+    const proxy = await startPrismProxy('execution.v1', address)
     const client = createExecutionClient({ apiKey: crypto.randomUUID(), baseUrl: proxy.url })
     await client.listWorkflows()
-    const violations = await proxy.violations()
+    const violations = proxy.takeViolations()
     proxy.stop()
     broken.close()
     expect(violations.map(({ location }) => location.join('/'))).toContain('response/body/data')

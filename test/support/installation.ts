@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { readConfig } from '../../src/config.ts'
+import { withPrismProxies } from './prism-proxy.ts'
 import {
   type Addresses,
   type CreateAccount,
@@ -13,7 +14,6 @@ import {
   until,
 } from './service.ts'
 import { newStorage, type Storage } from './service-storage.ts'
-import { addressesForTests } from './through-prism.ts'
 
 /** A data directory of its own, and the services and commands that are started on it. */
 export interface Installation {
@@ -126,7 +126,7 @@ async function spawnService(
     return ended
   }
   return {
-    ...(only ? addresses : await addressesForTests(addresses)),
+    ...(only ? addresses : await withPrismProxies(addresses)),
     pid,
     output: written,
     log,
