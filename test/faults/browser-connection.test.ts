@@ -101,12 +101,12 @@ test.for([
 
 test('nothing is open in the process when the browser is closed, and nothing is left in the browser', async (test) => {
   const contexts = await contextCount(endpoint.url)
-  const { word } = await startReportingProcess(
+  const { message } = await startReportingProcess(
     test,
     new URL('../browser/closing-process.ts', import.meta.url),
     endpoint.url,
   )
-  const [before, ...after] = JSON.parse(word)
+  const [before, ...after] = JSON.parse(message)
   expect(after).toEqual([before, before])
   expect(await contextCount(endpoint.url)).toBe(contexts)
 })

@@ -108,7 +108,7 @@ test('what looks like a directory of a browser and leads elsewhere is not follow
 async function startWorker(test: TestContext) {
   const temporary = await ownTemporaryDirectory(test)
   const module = new URL('../browser/worker-process.ts', import.meta.url)
-  const { child, pid, word: url } = await startReportingProcess(test, module, await browserProgram(test))
+  const { child, pid, message: url } = await startReportingProcess(test, module, await browserProgram(test))
   const host = findHostProcess(pid)
   const files = () => readdirSync(temporary).filter((name) => name.startsWith('execution-service-browser-'))
   expect(files()).toHaveLength(1)

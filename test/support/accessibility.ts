@@ -1,4 +1,4 @@
-/** What keeps people from using a page, as far as axe-core sees it. */
+/** Checks pages for accessibility with axe-core. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { AxeResults, RunOptions } from 'axe-core'
@@ -13,15 +13,15 @@ const options: RunOptions = {
 }
 
 /**
- * A line for each element that breaks a rule: the rule, where the element is, what it is, and what is wrong.
+ * Returns one line for each element that violates a rule: the rule, the selector, the element, and the explanation.
  *
- * @param rules those to look at, by axe's names; all of the levels and practices above unless given.
+ * @param rules ids of axe's rules; defaults to all rules of the levels above.
  */
 export async function violations(page: Page, rules?: readonly string[]): Promise<string[]> {
   if (await page.evaluate(() => matchMedia('(scripting: none)').matches)) {
-    throw new Error('axe-core waits with timers, which a page without JavaScript does not have.')
+    throw new Error('axe-core needs timers, so the page must run JavaScript.')
   }
-  // Evaluated by the debugger, which no Content-Security-Policy concerns; once, since it takes as long as a look.
+  // Injected through the debugger, which bypasses the Content-Security-Policy; once, since it takes as long as a check.
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe)
   const found: AxeResults['violations'] = await page.evaluate(
     async (options) => (await (globalThis as unknown as AxeGlobal).axe.run(document, options)).violations,
@@ -34,49 +34,49 @@ export async function violations(page: Page, rules?: readonly string[]): Promise
   )
 }
 
-/** Rules that depend on more than the document: on what is shown, where, and in which colors. */
-const ofLook = ['color-contrast', 'target-size', 'scrollable-region-focusable', 'link-name', 'button-name', 'label']
+/** Rules that depend on the layout and the colors, not only on the document. */
+const visualRules = ['color-contrast', 'target-size', 'scrollable-region-focusable', 'link-name', 'button-name', 'label']
 
-/** The second look is at all that may differ from the first. */
-const looks: { look: string; colorScheme: 'light' | 'dark'; width: number; rules?: string[] }[] = [
-  { look: 'light and wide', colorScheme: 'light', width: 1280 },
-  // WCAG 2.2, 1.4.10: what 1280 pixels at 400 % leave; a phone has more.
-  { look: 'dark, at the least width', colorScheme: 'dark', width: 320, rules: ofLook },
+/** Ways to show a page. The second one checks only what may differ from the first. */
+const appearances: { appearance: string; colorScheme: 'light' | 'dark'; width: number; rules?: string[] }[] = [
+  { appearance: 'light and wide', colorScheme: 'light', width: 1280 },
+  // WCAG 2.2, 1.4.10: 1280 pixels at 400 % zoom, narrower than any phone.
+  { appearance: 'dark, minimum width', colorScheme: 'dark', width: 320, rules: visualRules },
 ]
 
-/** Runs in the page. What a page does about other colors begins with the next frame, and may be a transition. */
-async function untilColorsStand(): Promise<void> {
+/** Runs in the page. A change of the color scheme takes effect with the next frame, and may start transitions. */
+async function waitForTransitions(): Promise<void> {
   for (;;) {
     await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
     const animations = document.getAnimations()
     if (animations.length === 0) return
-    // One whose element goes away is cancelled, which is an end, too.
+    // Animations of removed elements are cancelled, which rejects.
     await Promise.allSettled(animations.map((animation) => animation.finished))
   }
 }
 
-/** What is wrong with the page, in any look. */
-async function faults(page: Page, { name, open }: ShownPage): Promise<string[]> {
+/** Returns the violations of a page in every appearance. */
+async function findViolations(page: Page, { name, open }: ShownPage): Promise<string[]> {
   const found: string[] = []
-  for (const [index, { look, colorScheme, width, rules }] of looks.entries()) {
+  for (const [index, { appearance, colorScheme, width, rules }] of appearances.entries()) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
     await page.setViewportSize({ width, height: 800 })
-    // In the first look: a page that is opened in the colors of the one before would still be changing them.
+    // After the color scheme is set: a page opened in another one would still be changing its colors.
     if (index === 0) await open(page)
-    // A click does not wait for the whole page that it leads to.
+    // `open` may end with a click, which does not wait for the next page to load.
     await page.waitForLoadState()
-    await page.evaluate(untilColorsStand)
-    found.push(...(await violations(page, rules)).map((line) => `${name}, ${look}: ${line}`))
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
-    if (wide > 0) found.push(`${name}, ${look}: is ${wide} px wider than the window`)
+    await page.evaluate(waitForTransitions)
+    found.push(...(await violations(page, rules)).map((line) => `${name}, ${appearance}: ${line}`))
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+    if (overflow > 0) found.push(`${name}, ${appearance}: ${overflow} px wider than the window`)
   }
   return found
 }
 
-/** What is wrong with the pages: a line for each fault, with the page and the look that show it. */
+/** Returns one line for each violation, with the page and its appearance. */
 export async function findAccessibilityViolations(page: Page, pages: ShownPage[]): Promise<string[]> {
   const found: string[] = []
-  for (const shown of pages) found.push(...(await faults(page, shown)))
+  for (const shown of pages) found.push(...(await findViolations(page, shown)))
   return found
 }
 

@@ -1,17 +1,17 @@
-/** Browser contexts for tests of the domain: one in an account, runs that want it, and states to put into it. */
+/** Browser contexts for tests of the domain. */
 import type { PersistContext, Run } from '../../src/domain/runs/run.ts'
 import { type DomainOptions, newAccount, openDomain, queueRun, type Test, workflow } from './domain.ts'
 
 export const browserWorkflow = workflow({ id: 'browse', usesBrowser: true })
 
-/** A domain with an account that has an empty browser context, and what queues runs with it. */
+/** Opens a domain with an account and an empty browser context, and a function that queues runs with it. */
 export async function openWithContext(test: Test, options: DomainOptions = {}) {
   const domain = await openDomain(test, { workflows: [browserWorkflow, workflow()], ...options })
   const account = await newAccount(domain)
   const { accountId, principal } = account
   const createContext = async (name?: string) => {
     const context = await domain.browserContexts.create(accountId, name)
-    if (!context) throw new Error('The browser context was not made.')
+    if (!context) throw new Error('No browser context was created.')
     return context.id
   }
   const contextId = await createContext()
@@ -32,7 +32,7 @@ export async function openWithContext(test: Test, options: DomainOptions = {}) {
   }
 }
 
-/** A storage state as JSON, with one cookie of that value. */
+/** Returns a storage state as JSON, with a cookie and an item of local storage of this value. */
 export function createState(value: string, domain = 'shop.example.com'): string {
   const rest = { path: '/', expires: -1, httpOnly: true, secure: true, sameSite: 'Lax' }
   const localStorage = [{ name: 'token', value: `stored ${value}` }]
@@ -40,7 +40,7 @@ export function createState(value: string, domain = 'shop.example.com'): string 
   return JSON.stringify({ cookies: [{ name: 'session', value, domain, ...rest }], origins })
 }
 
-/** What browser contexts hold, with what writes versions as a caller and reads them, as they are stored too. */
+/** Like `openWithContext`, with functions that write and read versions, including their rows. */
 export async function openWithVersions(test: Test, options: DomainOptions = {}) {
   const opened = await openWithContext(test, options)
   const { domain, accountId, contextId } = opened

@@ -1,4 +1,4 @@
-/** Browsers for tests of src/worker/browser: run as a worker runs them, looked into from outside, and gone with their test. */
+/** Browsers for tests of src/worker/browser: run like a worker's, inspected from outside, and closed with the test. */
 import { fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -13,9 +13,9 @@ import { newPlace, type Test } from './domain.ts'
 import { waitLimits } from './timeouts.ts'
 
 /**
- * A program that runs the tests' browser, which BROWSER_PATH can name.
+ * Writes a script that runs the tests' browser, to be used as BROWSER_PATH.
  *
- * @param before lines of shell that come before the browser.
+ * @param before shell commands that run before the browser.
  */
 export async function browserProgram(test: Test, before = ''): Promise<string> {
   const { executable, environment } = await testBrowser()
@@ -26,7 +26,7 @@ export async function browserProgram(test: Test, before = ''): Promise<string> {
   return path
 }
 
-/** A host that is closed when the test ends, and what it has logged. */
+/** Opens a host that is closed with the test. Returns it with its log. */
 export async function openBrowserHost(test: Test, options: Partial<BrowserOptions> = {}) {
   const log: { level: number; msg: string; milliseconds?: number; error?: string; err?: { message: string } }[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
@@ -36,8 +36,8 @@ export async function openBrowserHost(test: Test, options: Partial<BrowserOption
   return { host, log }
 }
 
-/** Asks the browser behind an address of Playwright's. */
-export async function inspect<Answer>(url: string, ask: (session: CDPSession) => Promise<Answer>): Promise<Answer> {
+/** Connects to the browser at a Playwright address and calls `ask` with a DevTools session. */
+export async function inspect<Result>(url: string, ask: (session: CDPSession) => Promise<Result>): Promise<Result> {
   const browser = await chromium.connect(url)
   try {
     return await ask(await browser.newBrowserCDPSession())
@@ -50,22 +50,22 @@ export function contextCount(url: string): Promise<number> {
   return inspect(url, async (session) => (await session.send('Target.getBrowserContexts')).browserContextIds.length)
 }
 
-/** The browser's processes; the first one is the browser itself. */
+/** Returns the ids of the browser's processes, the main process first. */
 export async function findBrowserProcesses(url: string): Promise<number[]> {
   const { processInfo } = await inspect(url, (session) => session.send('SystemInfo.getProcessInfo'))
   const first = processInfo.filter(({ type }) => type === 'browser')
   return [...first, ...processInfo.filter((each) => !first.includes(each))].map(({ id }) => id)
 }
 
-/** A process that runs the module, and its first word. */
+/** Starts a process that runs the module, and waits for its first message. */
 export async function startReportingProcess(test: Test, module: URL, argument: string) {
   const child = fork(fileURLToPath(module), [argument], { execArgv: [] })
   test.onTestFinished(() => void child.kill('SIGKILL'))
-  const [word] = await once(child, 'message')
-  return { child, pid: child.pid ?? 0, word: String(word) }
+  const [message] = await once(child, 'message')
+  return { child, pid: child.pid ?? 0, message: String(message) }
 }
 
-/** The processes that run a browser for `pid`. */
+/** Returns the processes that host a browser for `pid`. */
 export function findHostProcesses(pid: number): number[] {
   const found = readdirSync('/proc').filter((each) => {
     return /^\d+$/.test(each) && parentOf(each) === pid && read(each, 'cmdline').includes('host-process.ts')
@@ -73,10 +73,10 @@ export function findHostProcesses(pid: number): number[] {
   return found.map(Number)
 }
 
-/** The one process that runs a browser for `pid`, this process unless given. */
+/** Returns the only process that hosts a browser for `pid`, which defaults to this process. */
 export function findHostProcess(pid = process.pid): number {
   const [found, ...others] = findHostProcesses(pid)
-  if (!found || others.length > 0) throw new Error(`Process ${pid} does not run one browser.`)
+  if (!found || others.length > 0) throw new Error(`Process ${pid} does not host exactly one browser.`)
   return found
 }
 
@@ -88,12 +88,12 @@ function read(pid: string, file: string): string {
   try {
     return readFileSync(join('/proc', pid, file), 'utf8')
   } catch {
-    // It has just ended.
+    // The process has ended.
     return ''
   }
 }
 
-/** A browser that somebody else has started, for whoever speaks the DevTools protocol. */
+/** Starts a browser with a DevTools port, as a remote browser would be. */
 export async function startRemoteBrowser(test: Test) {
   const { executable, environment } = await testBrowser()
   const profile = await newPlace(test)
@@ -101,10 +101,10 @@ export async function startRemoteBrowser(test: Test) {
   const env = { ...process.env, ...environment }
   const child = spawn(executable, [...flags, 'about:blank'], { env, stdio: ['ignore', 'ignore', 'pipe'] })
   test.onTestFinished(() => void child.kill('SIGKILL'))
-  let said = ''
+  let stderr = ''
   child.stderr.on('data', (data) => {
-    said += data
+    stderr += data
   })
-  const [webSocketUrl] = await vi.waitUntil(() => /ws:\S+(?=\s)/.exec(said), waitLimits)
+  const [webSocketUrl] = await vi.waitUntil(() => /ws:\S+(?=\s)/.exec(stderr), waitLimits)
   return { child, webSocketUrl, httpUrl: new URL(webSocketUrl.replace('ws:', 'http:')).origin }
 }

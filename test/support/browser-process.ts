@@ -1,4 +1,4 @@
-/** A process that a test ends: it has a browser, with a page that is busy for good, and says which processes those are. */
+/** A process for tests to kill: it starts a browser with a page in an endless loop, and sends the browser's process ids. */
 import { startBrowser } from './browser.ts'
 
 const browser = await startBrowser()

@@ -1,4 +1,4 @@
-/** Runs that browse: a site that knows its visitors, a worker with a browser, and what its runs are queued with. */
+/** Tests of runs with a browser: a site that sets cookies, an installation, and runs that visit the site. */
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
@@ -9,12 +9,12 @@ import { openInstallation, waitForRun } from './worker.ts'
 
 export interface Site {
   url: string
-  /** Resolves when a page that holds a connection to the site has one, with what resolves when that is closed. */
+  /** Resolves when a page has requested `/hold`, whose response stays open. `closed` resolves with the connection. */
   held(): Promise<{ closed: Promise<unknown> }>
   close(): void
 }
 
-/** Shows the cookies that it is sent, and sets one when it is asked to. */
+/** Starts a site that shows the cookies of a request, and sets one if the query asks for it. */
 export async function startSite(): Promise<Site> {
   let onHeld: (held: { closed: Promise<unknown> }) => void = () => {}
   const server: Server = createServer((request, response) => {
@@ -45,20 +45,20 @@ export interface Visit {
   value?: string
   started?: string
   until?: string
-  /** Without one the run has no browser context. */
+  /** The run's browser context; none by default. */
   contextId?: string | undefined
   persist?: PersistContext
   workflowId?: string
 }
 
-/** What the workflow `browse` returns; `before` and `after` are what the page had kept. */
+/** The output of the workflow `browse`; `before` and `after` are the page's stored data. */
 export interface Visited {
   pid: number
   before: Record<'cookies' | 'local' | 'database' | 'session', string>
   after: Visited['before']
 }
 
-/** An installation with a site, and runs that visit it. */
+/** Opens an installation with a site, and functions that queue runs which visit it. */
 export async function openBrowsing(test: Test) {
   const installation = await openInstallation(test)
   const { domain, principal } = installation
@@ -86,10 +86,10 @@ export async function openBrowsing(test: Test) {
 
 async function succeeded(run: Run): Promise<Run> {
   if (run.status === 'succeeded') return run
-  throw new Error(`The run has ${run.status} (${run.reason}): ${run.error?.message}`)
+  throw new Error(`The run is ${run.status} (${run.reason}): ${run.error?.message}`)
 }
 
-/** The processes below the process, with their command lines (Linux only). */
+/** Returns all descendants of the process with their command lines (Linux only). */
 export function findDescendants(pid: number): { pid: number; command: string }[] {
   const read = (path: string) => {
     try {

@@ -1,9 +1,9 @@
-/** Looks for values that must stand nowhere, in every form in which they could. */
+/** Searches stored data for values that must not be in it, in every likely encoding. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The forms in which a canary could stand somewhere. */
-function formsOf(canary: string): Buffer[] {
+/** Returns a value in every likely encoding. */
+function encodeCanary(canary: string): Buffer[] {
   const quoted = (text: string) => JSON.stringify(text).slice(1, -1)
   const texts = [canary, canary.toUpperCase(), quoted(canary), quoted(quoted(canary)), encodeURIComponent(canary)]
   const binary = Buffer.from(canary.replaceAll('-', ''), 'hex')
@@ -12,7 +12,7 @@ function formsOf(canary: string): Buffer[] {
   return [...[...texts, ...encoded].map((text) => Buffer.from(text)), wide, ...(binary.length === 16 ? [binary] : [])]
 }
 
-/** Every file below the directory. */
+/** Reads every file below the directory. */
 export function readFiles(directory: string): [path: string, bytes: Buffer][] {
   const entries = readdirSync(directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
   return entries.flatMap((entry): [string, Buffer][] => {
@@ -20,15 +20,15 @@ export function readFiles(directory: string): [path: string, bytes: Buffer][] {
     try {
       return [[path, readFileSync(path)]]
     } catch (error) {
-      // A database's own, which was removed meanwhile.
+      // A temporary file of the database, deleted in the meantime.
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
       throw error
     }
   })
 }
 
-/** Where one of the canaries stands. */
+/** Returns the names of the places that contain one of the canaries. */
 export function findCanaries(places: [name: string, content: Buffer | string][], canaries: string[]): string[] {
-  const forms = canaries.flatMap(formsOf)
+  const forms = canaries.flatMap(encodeCanary)
   return places.filter(([, content]) => forms.some((form) => Buffer.from(content).includes(form))).map(([name]) => name)
 }

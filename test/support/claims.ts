@@ -1,4 +1,4 @@
-/** What a worker does with the queue, for tests that are one; and a clock that they move. */
+/** Lets tests act as a worker on the queue, with a clock that they control. */
 import type { Claim } from '../../src/domain/runs/attempts.ts'
 import type { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
@@ -7,14 +7,14 @@ import type { Domain } from './domain.ts'
 export const leaseSeconds = 15
 export const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
 
-/** How an attempt failed. */
+/** The result of a failed attempt. */
 export const failedAttempt = {
   kind: 'failed',
   reason: 'workflowFailed',
-  error: { name: 'Error', message: 'The far side did not answer.' },
+  error: { name: 'Error', message: 'The server did not respond.' },
 } as const
 
-/** A clock that stands still until it is told to go on. Runs do not ask it when they were created. */
+/** Creates a clock that advances only on request. It does not determine when runs are created. */
 export function createManualClock() {
   let at = Date.now()
   return {
@@ -22,9 +22,9 @@ export function createManualClock() {
     advance: (seconds: number) => {
       at += seconds * 1000
     },
-    /** @param moment as in a run: what is due then, however long it took to get there. */
-    set: (moment: number | null) => {
-      at = moment ?? Number.NaN
+    /** @param time a timestamp of a run: what is due then is due now. */
+    set: (time: number | null) => {
+      at = time ?? Number.NaN
     },
   }
 }
@@ -35,7 +35,7 @@ export async function claimAll(queue: RunQueue, { workflows }: Domain, slots = 1
 
 export async function claimOne(domain: Domain, workerId = 'worker'): Promise<Claim> {
   const [claim] = await domain.queue.claim(workerId, domain.workflows.list(), 1, leaseSeconds)
-  if (!claim) throw new Error('There was no run to claim.')
+  if (!claim) throw new Error('No run was claimed.')
   return claim
 }
 

@@ -1,4 +1,4 @@
-/** A collector of traces, as OpenTelemetry's own takes them: OTLP over HTTP, in JSON. */
+/** A collector of traces for tests: OTLP over HTTP, in JSON. */
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'vitest'
@@ -8,13 +8,13 @@ export interface CollectedSpan {
   spanId: string
   parentSpanId: string | undefined
   name: string
-  /** By OTLP's numbers: 1 internal, 2 server, 4 producer, 5 consumer. */
+  /** OTLP's number: 1 internal, 2 server, 4 producer, 5 consumer. */
   kind: number
   attributes: Record<string, unknown>
   links: { traceId: string; spanId: string }[]
   status: { code?: number; message?: string }
   events: { name: string; attributes: Record<string, unknown> }[]
-  /** Of the process that made it. */
+  /** Resource attributes of the process that created the span. */
   resource: Record<string, unknown>
   startMilliseconds: number
   endMilliseconds: number
@@ -23,23 +23,23 @@ export interface CollectedSpan {
 export interface Collector {
   url: string
   spans: CollectedSpan[]
-  /** As they came. */
+  /** Request bodies as received. */
   bodies: string[]
-  /** How often something was sent, taken or not. */
+  /** Number of requests, accepted or not. */
   requests(): number
 }
 
-/** @param status what it answers; with any but 200 it takes nothing. */
+/** @param status of every response; with a status other than 200, the collector rejects all spans. */
 export async function startCollector(test: Pick<TestContext, 'onTestFinished'>, status = 200): Promise<Collector> {
   const spans: CollectedSpan[] = []
   const bodies: string[] = []
   let requests = 0
   const server = createServer(async (request, response) => {
-    const body = await textOf(request)
+    const body = await readBody(request)
     requests += 1
     if (status === 200 && request.method === 'POST' && request.url === '/v1/traces') {
       bodies.push(body)
-      spans.push(...spansIn(JSON.parse(body)))
+      spans.push(...parseSpans(JSON.parse(body)))
     }
     response.writeHead(status, { 'Content-Type': 'application/json' }).end('{}')
   })
@@ -48,7 +48,7 @@ export async function startCollector(test: Pick<TestContext, 'onTestFinished'>, 
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, spans, bodies, requests: () => requests }
 }
 
-async function textOf(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<string> {
   let text = ''
   for await (const piece of request.setEncoding('utf8')) text += piece
   return text
@@ -71,15 +71,15 @@ interface SentSpan extends Pick<CollectedSpan, 'traceId' | 'spanId' | 'parentSpa
   endTimeUnixNano: string
 }
 
-function spansIn({ resourceSpans }: Sent): CollectedSpan[] {
+function parseSpans({ resourceSpans }: Sent): CollectedSpan[] {
   return resourceSpans.flatMap(({ resource, scopeSpans }) =>
     scopeSpans.flatMap(({ spans }) =>
       spans.map(({ startTimeUnixNano, endTimeUnixNano, ...span }) => ({
         ...span,
-        attributes: valuesOf(span.attributes),
+        attributes: toRecord(span.attributes),
         links: span.links ?? [],
-        events: (span.events ?? []).map(({ name, attributes }) => ({ name, attributes: valuesOf(attributes) })),
-        resource: valuesOf(resource.attributes),
+        events: (span.events ?? []).map(({ name, attributes }) => ({ name, attributes: toRecord(attributes) })),
+        resource: toRecord(resource.attributes),
         startMilliseconds: Number(startTimeUnixNano) / 1e6,
         endMilliseconds: Number(endTimeUnixNano) / 1e6,
       })),
@@ -87,6 +87,6 @@ function spansIn({ resourceSpans }: Sent): CollectedSpan[] {
   )
 }
 
-function valuesOf(attributes: Attribute[]): Record<string, unknown> {
+function toRecord(attributes: Attribute[]): Record<string, unknown> {
   return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
 }

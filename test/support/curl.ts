@@ -1,4 +1,4 @@
-/** A stand-in for curl, for tests on machines that have none: it knows the options below, and refuses others by name. */
+/** A replacement for curl on machines without it. It supports the options below and rejects all others. */
 import { accessSync, constants, createWriteStream, readFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
 import { delimiter, dirname, join } from 'node:path'
@@ -8,14 +8,14 @@ import { parseArgs } from 'node:util'
 
 const standIn = fileURLToPath(new URL('stand-in', import.meta.url))
 
-/** A PATH on which `curl` is the stand-in. */
+/** A PATH on which `curl` is the replacement. */
 export const standInPath = [standIn, dirname(process.execPath), process.env.PATH].join(delimiter)
 
 export const hasCurl = (process.env.PATH ?? '')
   .split(delimiter)
   .some((directory) => isExecutable(join(directory, 'curl')))
 
-/** A PATH on which there is a `curl`: the machine's own, or else the stand-in. */
+/** A PATH with a `curl`: the machine's, or else the replacement. */
 export const pathWithCurl = hasCurl ? (process.env.PATH ?? '') : standInPath
 
 function isExecutable(file: string): boolean {
@@ -46,28 +46,28 @@ const exitCodes = { usage: 2, noConnection: 7, refused: 22 }
 async function curl(args: string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
   const [url, ...others] = positionals
-  if (!url || others.length > 0) throw new Error('The stand-in takes exactly one URL.')
+  if (!url || others.length > 0) throw new Error('Exactly one URL is required.')
   const upload = values['upload-file']
   const body = upload === undefined ? values.data : readFileSync(upload)
-  if (typeof body === 'string' && body.startsWith('@')) throw new Error('The stand-in knows no file for -d: use -T.')
+  if (typeof body === 'string' && body.startsWith('@')) throw new Error('-d does not support files: use -T.')
   const method = values.request ?? (upload !== undefined ? 'PUT' : body !== undefined ? 'POST' : 'GET')
-  const headers = headersOf(values.header ?? [], values.data !== undefined)
-  const answer = await send(url, method, headers, body)
-  if (values.include) process.stdout.write(headOf(answer))
-  if (values.output === undefined) for await (const part of answer) process.stdout.write(part)
-  else await pipeline(answer, createWriteStream(values.output))
-  const status = answer.statusCode ?? 0
+  const headers = toHeaders(values.header ?? [], values.data !== undefined)
+  const response = await send(url, method, headers, body)
+  if (values.include) process.stdout.write(formatHead(response))
+  if (values.output === undefined) for await (const part of response) process.stdout.write(part)
+  else await pipeline(response, createWriteStream(values.output))
+  const status = response.statusCode ?? 0
   if (!values['fail-with-body'] || status < 400) return 0
   process.stderr.write(`curl: (${exitCodes.refused}) The requested URL returned error: ${status}\n`)
   return exitCodes.refused
 }
 
-function headersOf(lines: string[], isForm: boolean): Headers {
+function toHeaders(lines: string[], isForm: boolean): Headers {
   const headers = new Headers({ Accept: '*/*', 'User-Agent': 'curl' })
   if (isForm) headers.set('Content-Type', 'application/x-www-form-urlencoded')
   for (const line of lines) {
     const [, name, value] = /^([^:]+):\s*(.+)$/.exec(line) ?? []
-    if (!name || !value) throw new Error(`The stand-in knows no header without a value: ${line}`)
+    if (!name || !value) throw new Error(`Headers without a value are not supported: ${line}`)
     headers.set(name, value)
   }
   return headers
@@ -77,13 +77,13 @@ function send(url: string, method: string, headers: Headers, body?: string | Buf
   return new Promise((resolve, reject) => {
     const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) }
     const sent = request(url, { method, headers: { ...Object.fromEntries(headers), ...length } }, resolve)
-    // Node would say for some methods that the body has no bytes, where curl says nothing of one.
+    // For some methods Node sends `Content-Length: 0` without a body; curl sends neither header.
     if (body === undefined) for (const name of ['Content-Length', 'Transfer-Encoding']) sent.removeHeader(name)
     sent.once('error', reject).end(body)
   })
 }
 
-function headOf({ httpVersion, statusCode, statusMessage, rawHeaders }: IncomingMessage): string {
+function formatHead({ httpVersion, statusCode, statusMessage, rawHeaders }: IncomingMessage): string {
   const names = rawHeaders.filter((_, index) => index % 2 === 0)
   const lines = names.map((name, index) => `${name}: ${rawHeaders[2 * index + 1]}`)
   return [`HTTP/${httpVersion} ${statusCode} ${statusMessage}`, ...lines, '', ''].join('\r\n')

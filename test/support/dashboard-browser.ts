@@ -1,4 +1,4 @@
-/** A service with a dashboard, and a browser in which somebody does what a person would do with it. */
+/** Starts a service and a browser, for tests that use the dashboard like a person. */
 import type { Page } from 'playwright-core'
 import { type Browser, type PageOptions, startBrowser } from './browser.ts'
 import type { Test } from './domain.ts'
@@ -10,18 +10,18 @@ export interface Dashboard {
   installation: Installation
   service: ServiceProcess
   browser: Browser
-  /** A window of somebody who is not signed in. */
+  /** Opens a window that is not signed in. */
   open(test: Test, options?: PageOptions): Promise<Page>
-  /** Opens the welcome link in a window of its own, and becomes the owner. */
+  /** Accepts the welcome link in a new window. */
   createOwner(): Promise<void>
-  /** The link that the first start has printed. */
+  /** The link that the first start printed. */
   welcomeUrl: string
-  /** Calls the Execution API with a key; returns the status and, where there is one, the body. */
+  /** Calls the Execution API. Returns the status, and the body parsed if it is JSON. */
   call(key: string, method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }>
   stop(): Promise<void>
 }
 
-/** Starts a service as `npm start` does, on a data directory of its own, and a browser. */
+/** Starts a service like `npm start`, with a new data directory, and a browser. */
 export async function startDashboard(environment: Record<string, string> = {}): Promise<Dashboard> {
   const installation = await newInstallation(environment)
   const [service, browser] = await Promise.all([installation.start(), startBrowser()])
@@ -43,7 +43,7 @@ export async function startDashboard(environment: Record<string, string> = {}): 
   }
 }
 
-/** Does something in a window that is closed then. */
+/** Calls `act` with a new window, and closes the window. */
 export async function inNewWindow(
   open: Dashboard['open'],
   act: (page: Page) => Promise<void>,
@@ -60,12 +60,12 @@ export async function inNewWindow(
 
 async function call(url: string, key: string, method: string, body: unknown) {
   const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
-  const answer = await fetch(url, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
-  const text = await answer.text()
-  return { status: answer.status, body: text.startsWith('{') ? JSON.parse(text) : text }
+  const response = await fetch(url, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
+  const text = await response.text()
+  return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
 }
 
-/** Opens the welcome link and becomes the owner. */
+/** Opens the welcome link and creates the owner. */
 export async function acceptWelcomeLink(page: Page, welcomeUrl: string): Promise<void> {
   await page.goto(welcomeUrl)
   await page.getByLabel('Name').fill(owner.name)
@@ -83,7 +83,7 @@ export async function signIn(page: Page, user: { email: string; password: string
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
 }
 
-/** Creates a key in the tab "API Keys", and returns the value that is shown this once. */
+/** Creates an API key on its page, and returns the value, which is shown once. */
 export async function createKey(page: Page, name: string): Promise<string> {
   await page.goto('/')
   await page.getByRole('link', { name: 'API Keys' }).click()

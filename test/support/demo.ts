@@ -1,4 +1,4 @@
-/** Runs `npm run demo` for tests, with ports and a place of its own, and sees what it leaves behind. */
+/** Runs `npm run demo` with its own ports and directory, and checks what it leaves behind. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -12,39 +12,39 @@ const demoModule = fileURLToPath(new URL('../../src/tools/demo/demo.ts', import.
 
 export interface Demo {
   child: ChildProcess
-  /** What it has printed so far on both streams. */
+  /** Everything printed so far on stdout and stderr. */
   output(): string
-  /** Resolves when the output holds `text`. */
+  /** Resolves when the output contains `text`. */
   waitForOutput(text: string): Promise<void>
   exitCode: Promise<number | null>
-  /** Where it makes its own data directory. */
+  /** Directory in which the demo creates its data directory. */
   temporary: string
-  /** In the environment of each of its processes, and of no other. */
+  /** A value in the environment of all processes of this demo. */
   mark: string
 }
 
-export async function startDemo(words: string[], environment: Record<string, string> = {}): Promise<Demo> {
+export async function startDemo(args: string[], environment: Record<string, string> = {}): Promise<Demo> {
   const temporary = await temporaryDirectory()
   const mark = randomUUID()
   const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
   const { NODE_COMPILE_CACHE = tmpdir() } = process.env
   const own = { PATH: process.env.PATH ?? '', TMPDIR: temporary, NODE_COMPILE_CACHE, DEMO_MARK: mark }
   const env = { ...own, ...ports, ...environment }
-  // Not in the project's directory: it works from everywhere.
-  const child = spawn(process.execPath, [demoModule, ...words], { env, cwd: tmpdir() })
+  // Outside the project: the demo must not depend on the current directory.
+  const child = spawn(process.execPath, [demoModule, ...args], { env, cwd: tmpdir() })
   child.stdin.end()
   onTestFinished(() => void child.kill('SIGKILL'))
   const closed = once(child, 'close')
   let text = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (chunk) => (text += chunk))
-  const says = async (awaited: string) => {
+  const waitForOutput = async (awaited: string) => {
     const ended = closed.then(() =>
-      Promise.reject(new Error(`The demo has ended without saying "${awaited}": ${text}`)),
+      Promise.reject(new Error(`The demo ended without printing "${awaited}": ${text}`)),
     )
     ended.catch(() => {})
     while (!text.includes(awaited)) await Promise.race([once(child.stdout, 'data'), ended])
   }
-  return { child, output: () => text, waitForOutput: says, exitCode: closed.then(([code]) => code), temporary, mark }
+  return { child, output: () => text, waitForOutput, exitCode: closed.then(([code]) => code), temporary, mark }
 }
 
 export async function temporaryDirectory(): Promise<string> {
@@ -53,13 +53,13 @@ export async function temporaryDirectory(): Promise<string> {
   return directory
 }
 
-/** Every process that the demo has started, at whatever remove, and that is still there. */
+/** Returns the command lines of all running processes of the demo, including indirect children. */
 export async function findDemoProcesses({ mark }: Demo): Promise<string[]> {
   const found = []
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
     const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
     if (!environment.includes(mark)) continue
-    // It may be gone by now.
+    // The process may have ended.
     const command = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '')
     if (command !== '') found.push(command.replaceAll('\0', ' '))
   }
@@ -67,7 +67,7 @@ export async function findDemoProcesses({ mark }: Demo): Promise<string[]> {
 }
 
 export async function expectNothingLeft(demo: Demo): Promise<void> {
-  // What was killed takes a moment to be gone.
+  // Killed processes take a moment to end.
   await expect.poll(() => findDemoProcesses(demo)).toEqual([])
   expect(await readdir(demo.temporary)).toEqual([])
 }

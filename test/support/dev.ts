@@ -1,4 +1,4 @@
-/** `npm run dev` in a copy of this checkout, which a test or a measurement may change. */
+/** Runs `npm run dev` in a copy of this checkout, which tests and benchmarks may change. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -7,29 +7,29 @@ import { type Checkout, copyCheckout } from './checkout.ts'
 import { until } from './service.ts'
 import { waitLimits } from './timeouts.ts'
 
-/** A version that hangs is ended after half a minute, and another may start then. */
-const saidMilliseconds = 2 * waitLimits.timeout
+/** Longer than the half minute after which a version that hangs is replaced. */
+const outputMillisecondsMax = 2 * waitLimits.timeout
 
 export interface Dev extends Checkout {
   child: ChildProcess
-  /** Of the latest start that has told its addresses. */
+  /** The address printed by the latest start. */
   executionUrl(): string
-  /** What it has told people, line by line. */
+  /** Lines printed so far. */
   lines: string[]
-  /** Resolves with the first line that fits after `act` has begun; gives up with all that was said. */
+  /** Calls `act`, and resolves with the first matching line printed since. The error after a timeout has all lines. */
   waitForLine(act: () => void, pattern: RegExp): Promise<string>
-  /** Whether any of its processes exists. */
+  /** Whether any process of its group is running. */
   anyAlive(): boolean
   end(): Promise<void>
 }
 
-/** @param args what Node runs, in the copy. */
+/** @param args of Node, run in the copy. */
 export async function startDev(args = ['src/tools/dev/main.ts']): Promise<Dev> {
   const checkout = copyCheckout()
   const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
   const { PATH, HOME, NODE_COMPILE_CACHE = 'node_modules/.cache/node' } = process.env
   const env = { PATH, HOME, NODE_COMPILE_CACHE, ...ports, DATA_DIR: join(checkout.directory, 'data') }
-  // A group of its own, as a terminal makes one.
+  // In a process group of its own, as in a terminal.
   const child = spawn(process.execPath, args, {
     cwd: checkout.directory,
     env,
@@ -42,15 +42,15 @@ export async function startDev(args = ['src/tools/dev/main.ts']): Promise<Dev> {
   const saidAfter = async (act: () => void, pattern: RegExp) => {
     const from = said.length
     act()
-    const over = AbortSignal.timeout(saidMilliseconds)
+    const deadline = AbortSignal.timeout(outputMillisecondsMax)
     for (;;) {
       const found = said.slice(from).find((line) => pattern.test(line))
       if (found !== undefined) return found
-      if (over.aborted || child.exitCode !== null) {
-        const what = over.aborted ? `It has not said ${pattern} in time` : `It ended without saying ${pattern}`
-        throw new Error(`${what}, but:\n${said.join('\n')}`)
+      if (deadline.aborted || child.exitCode !== null) {
+        const problem = deadline.aborted ? `No line matched ${pattern} in time` : `It ended before a line matched ${pattern}`
+        throw new Error(`${problem}:\n${said.join('\n')}`)
       }
-      await Promise.race([once(lines, 'line', { signal: over }).catch(() => {}), ended])
+      await Promise.race([once(lines, 'line', { signal: deadline }).catch(() => {}), ended])
     }
   }
   const ended = once(child, 'exit')
@@ -63,7 +63,7 @@ export async function startDev(args = ['src/tools/dev/main.ts']): Promise<Dev> {
   }
   const end = async () => {
     if (anyAlive()) process.kill(-(child.pid as number), 'SIGKILL')
-    await until('its processes are gone', () => !anyAlive())
+    await until('its processes have ended', () => !anyAlive())
     checkout.remove()
   }
   await saidAfter(() => {}, /^Execution API/).catch(async (error) => {

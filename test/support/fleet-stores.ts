@@ -1,4 +1,4 @@
-/** The stores that fleets run on, each in a place of its own that a test may break. */
+/** Stores for fleets of processes, in directories and servers that tests may break. */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,28 +8,28 @@ import { waitForProcessEnd } from './processes.ts'
 import { type Environment, removeDirectory, temporaryDirectory } from './service.ts'
 
 export interface FleetPlace {
-  /** Has every file of the store and of the service. */
+  /** Contains all files of the store and the service. */
   directory: string
   dataDirectory: string
-  /** What every process of the fleet needs to find the store. */
+  /** Environment that selects the store. */
   settings: Environment
-  /** The server that the store is in. */
+  /** The database server. */
   server?: PostgresServer
-  /** Kills every process of that server at the same moment. */
+  /** Kills all processes of the server at once. */
   halt?(): Promise<void>
-  /** Starts the server where it has ended, as whatever looks after it would do. */
+  /** Starts the server if it has ended, as a supervisor would. */
   resume?(): Promise<void>
 }
 
 export interface FleetStore {
   name: string
-  /** The files that a commit is written to first. */
+  /** Matches the files of the write-ahead log. */
   logFiles: RegExp
-  /** How large a file system it needs, in megabytes. */
+  /** Minimum size of the file system, in megabytes. */
   megabytesMin: number
-  /** The processes whose fsync makes durable what the service's process `pid` writes. */
+  /** Returns the processes that call fsync for writes of the service's process `pid`. */
   syncing(place: FleetPlace, pid: number): number[]
-  /** Makes an empty store in the directory, which is a new one unless given; it is gone when the test ends. */
+  /** Creates an empty store in the directory, by default a new one. It is removed with the test. */
   prepare(test: Test, directory?: string, settings?: Record<string, string>): Promise<FleetPlace>
 }
 
@@ -49,31 +49,31 @@ export const embeddedFleetStore: FleetStore = {
   prepare: async (test, given) => ({ ...placeIn(test, given), settings: {} }),
 }
 
-/** As PostgreSQL is when nobody has changed its settings: the tests' own server waits for no disk. */
+/** PostgreSQL's defaults, which the other tests' server turns off for speed. */
 const durable = { fsync: 'on', synchronous_commit: 'on', full_page_writes: 'on', autovacuum: 'on' }
 
 export const postgresFleetStore: FleetStore = {
   name: 'PostgreSQL',
   logFiles: /pg_wal\/[0-9A-F]{24}$/,
   megabytesMin: 160,
-  syncing: ({ server }) => (server ? processesOf(server) : []),
+  syncing: ({ server }) => (server ? findServerProcesses(server) : []),
   async prepare(test, given, settings = {}) {
     const place = placeIn(test, given)
-    // The server's user is another, who may pass through.
+    // The server runs as another user, who must be able to enter the directory.
     chmodSync(place.directory, 0o711)
     const serverDirectory = join(place.directory, 'postgres')
     mkdirSync(serverDirectory)
     const server = await startPostgres({ dataDirectory: serverDirectory, settings: { ...durable, ...settings } })
     test.onTestFinished(() => server.remove())
-    // It was made without waiting for the disk.
+    // initdb ran without fsync.
     execFileSync('sync', ['--file-system', serverDirectory])
-    const isRunning = () => processesOf(server).length > 0
+    const isRunning = () => findServerProcesses(server).length > 0
     return {
       ...place,
       settings: { DATABASE_URL: server.url() },
       server,
       async halt() {
-        const pids = processesOf(server)
+        const pids = findServerProcesses(server)
         for (const pid of pids) kill(pid, 'SIGKILL')
         await Promise.all(pids.map(waitForProcessEnd))
         await server.end()
@@ -87,17 +87,17 @@ export const postgresFleetStore: FleetStore = {
   },
 }
 
-/** The server's first process and all that it has started, as far as they live. */
-function processesOf(server: PostgresServer): number[] {
-  const first = server.pid()
+/** Returns the running processes of the server. */
+function findServerProcesses(server: PostgresServer): number[] {
+  const postmaster = server.pid()
   const stats = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
   return stats.map(Number).filter((pid) => {
-    const [, state, parent] = /\) (\w) (\d+) /.exec(statOf(pid)) ?? []
-    return state !== undefined && state !== 'Z' && (pid === first || Number(parent) === first)
+    const [, state, parent] = /\) (\w) (\d+) /.exec(readStat(pid)) ?? []
+    return state !== undefined && state !== 'Z' && (pid === postmaster || Number(parent) === postmaster)
   })
 }
 
-function statOf(pid: number): string {
+function readStat(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'utf8')
   } catch {

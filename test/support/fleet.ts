@@ -1,4 +1,4 @@
-/** Several processes of the service on one store, as an operator runs them, for tests that kill, freeze and starve them. */
+/** Runs several processes of the service on one store, for tests that kill, pause and starve them. */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
@@ -20,17 +20,17 @@ import { waitLimits } from './timeouts.ts'
 
 const workflows = fileURLToPath(new URL('../faults/promises/workflows', import.meta.url))
 
-/** A process of the service and those that it has started, in a process group of their own. */
+/** A process of the service with its children, in a process group of their own. */
 export interface Member {
   pid: number
   output(): string
-  /** The messages that it has logged. */
+  /** Counts log lines with this message. */
   logged(msg: string): number
   ended: Promise<Exit>
   hasEnded(): boolean
-  /** Sends a signal to it alone. */
+  /** Sends a signal to the process only, not to its children. */
   signal(signal: NodeJS.Signals): void
-  /** Ends the whole group at the same moment, and waits until it has ended. */
+  /** Kills the whole group, and waits until it has ended. */
   kill(): Promise<void>
 }
 
@@ -38,33 +38,33 @@ export interface ApiMember extends Member, Addresses {}
 
 export interface MemberOptions {
   settings?: Environment
-  /** A program and its arguments that start the process, such as strace's. */
+  /** A command that runs the process, such as strace with its arguments. */
   through?: string[]
 }
 
 export interface Fleet {
   place: FleetPlace
   settings: Environment
-  /** A process that serves the APIs and the dashboard; `worker` gives it a worker beside it. */
+  /** Starts a process that serves the APIs and the dashboard; with `worker`, also a worker. */
   api(options?: MemberOptions & { worker?: boolean }): Promise<ApiMember>
   worker(options?: MemberOptions): Promise<Member>
   createAccount(): Promise<TestAccount>
-  /** Opens the store for as long as `act` takes. */
+  /** Calls `act` with the store, and closes the store. */
   withStore<Result>(act: (store: Store) => Promise<Result>): Promise<Result>
-  /** Ends every process of the service at the same moment. */
+  /** Kills every process of the service. */
   kill(): Promise<void>
 }
 
 export interface FleetOptions {
-  /** Of every process of the fleet. */
+  /** Environment of every process. */
   settings?: Environment
-  /** Where everything of it is; a new directory unless given. */
+  /** Directory of all files; default a new one. */
   directory?: string
-  /** Of the database server. */
+  /** Settings of the database server. */
   server?: Record<string, string>
 }
 
-/** Nothing runs in it yet. It is ended and removed when the test ends. */
+/** Creates a fleet without processes. It is killed and removed with the test. */
 export async function newFleet(
   test: Test,
   kind: FleetStore,
@@ -87,7 +87,7 @@ export async function newFleet(
     const member = spawnMember([...through, process.execPath, main, ...args], { ...settings, ...own })
     members.push(member)
     await vi.waitUntil(() => member.hasEnded() || member.logged(ready) > 0, waitLimits)
-    if (member.hasEnded()) throw new Error(`A process ended at its start:\n${member.output()}`)
+    if (member.hasEnded()) throw new Error(`A process ended during startup:\n${member.output()}`)
     return member
   }
   return {
@@ -97,7 +97,7 @@ export async function newFleet(
       const roles = worker ? [] : ['--only', 'execution,browser-context,dashboard']
       const member = await start(['start', ...roles], options, worker ? 'worker ready' : 'service ready')
       const addresses = parseAddresses(member.output())
-      if (!addresses) throw new Error(`The service has not told its addresses:\n${member.output()}`)
+      if (!addresses) throw new Error(`The service printed no addresses:\n${member.output()}`)
       return { ...member, ...addresses }
     },
     worker: (options = {}) => start(['worker'], options, 'worker ready'),
@@ -124,23 +124,23 @@ function spawnMember([program = '', ...args]: string[], environment: Environment
     const { msg } = JSON.parse(line) as { msg: string }
     counts.set(msg, (counts.get(msg) ?? 0) + 1)
   })
-  let ending = false
+  let hasEnded = false
   const ended = waitForExit(child)
   void ended.then(() => {
-    ending = true
+    hasEnded = true
   })
   return {
     pid,
     output,
     logged: (msg) => counts.get(msg) ?? 0,
     ended,
-    hasEnded: () => ending,
+    hasEnded: () => hasEnded,
     signal: (signal) => void child.kill(signal),
     async kill() {
       try {
         process.kill(-pid, 'SIGKILL')
       } catch {
-        // Nothing of the group is left.
+        // The group has no process left.
       }
       await ended
     },

@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
 /**
- * A port that is free, for a server that has to know it beforehand. It is below those that Linux gives to whoever wants
- * any: it stays free until the server starts, and while it is restarted.
+ * Returns a free port, for servers that must know their port in advance. It is below Linux's ephemeral range, so it stays
+ * free until the server starts, and during restarts.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -1,4 +1,4 @@
-/** Runs the real service for tests in processes of its own, on a data directory of its own: starts it, calls commands, ends it. */
+/** Runs the service and its commands in separate processes on a new data directory. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { readConfig } from '../../src/config.ts'
@@ -15,20 +15,20 @@ import {
 } from './service.ts'
 import { newStorage, type Storage } from './service-storage.ts'
 
-/** A data directory of its own, and the services and commands that are started on it. */
+/** A data directory, and the services and commands that run on it. */
 export interface Installation {
   dataDirectory: string
   settings: Environment
-  /** Every byte that is kept, by the file or store that keeps it. */
+  /** Returns all stored bytes, by file or store. */
   contents: Storage['contents']
   createAccount: CreateAccount
-  /** Resolves when the service serves and its worker is ready, or as soon as it has logged something else. */
+  /** Starts a service. Resolves when its worker is ready, or once it has logged the given message. */
   start(untilLogged?: string): Promise<ServiceProcess>
-  /** The same for a process that does only some of the work; it has no addresses but those that it serves. */
+  /** Starts a process with some roles only. Addresses of other roles are empty. */
   startOnly(roles: string, changes?: Environment): Promise<ServiceProcess>
-  /** Calls the command line, and waits until it has ended. */
+  /** Runs a command, and waits until it has ended. */
   runCommand(...args: string[]): ReturnType<typeof runCommand>
-  /** Ends everything, and removes the directory. */
+  /** Kills all processes, and removes the directory. */
   remove(): Promise<void>
 }
 
@@ -37,7 +37,7 @@ export async function newInstallation(changes: Environment = {}): Promise<Instal
   const settings = { ...serviceSettings(storage.settings), ...changes }
   const administration = await openAdministration(readConfig(settings))
   const starts: Promise<ServiceProcess>[] = []
-  const spawned = (...call: Parameters<typeof spawnService>) => {
+  const spawnTracked = (...call: Parameters<typeof spawnService>) => {
     const start = spawnService(...call)
     starts.push(start)
     return start
@@ -47,15 +47,15 @@ export async function newInstallation(changes: Environment = {}): Promise<Instal
     settings,
     contents: storage.contents,
     createAccount: administration.createAccount,
-    start: (untilLogged) => spawned(settings, untilLogged),
+    start: (untilLogged) => spawnTracked(settings, untilLogged),
     startOnly(roles, changes) {
       const untilLogged = roles.includes('worker') ? 'worker ready' : 'service ready'
-      return spawned({ ...settings, ...changes }, untilLogged, roles)
+      return spawnTracked({ ...settings, ...changes }, untilLogged, roles)
     },
     runCommand: (...args) => runCommand(args, settings),
     async remove() {
       await administration.close()
-      // Also of those that are still starting, where another did not.
+      // Includes processes that are still starting after another one has failed.
       for (const start of await Promise.allSettled(starts))
         if (start.status === 'fulfilled') await start.value.killAll()
       await storage.remove()
@@ -68,18 +68,18 @@ export interface Exit {
   signal: NodeJS.Signals | null
 }
 
-/** The service as `npm start` runs it, with its worker, in a process group of its own. */
+/** The service with its worker, like `npm start`, in a process group of its own. */
 export interface ServiceProcess extends Addresses {
   pid: number
-  /** Everything that the service and its worker have written. */
+  /** Everything that the service and its worker have printed. */
   output(): string
   log: LogLine[]
   ended: Promise<Exit>
-  /** Whether any process of the service, its worker or its runs exists. */
+  /** Whether any process of the service, its worker or its runs is running. */
   anyAlive(): boolean
-  /** Ends every process of the service at the same moment. */
+  /** Kills every process of the service. */
   killAll(): Promise<void>
-  /** Tells the service to stop, and waits until it has. */
+  /** Stops the service with SIGTERM, and waits until it has ended. */
   stop(): Promise<Exit>
 }
 
@@ -92,7 +92,7 @@ async function spawnService(
   const child = spawn(process.execPath, args, { env: cleanEnvironment(environment), detached: true })
   const pid = child.pid as number
   const log: LogLine[] = []
-  const written = capture(child, (line) => {
+  const output = capture(child, (line) => {
     if (line.startsWith('{')) log.push(JSON.parse(line))
   })
   const ended = waitForExit(child)
@@ -100,18 +100,18 @@ async function spawnService(
   void ended.then(() => {
     hasEnded = true
   })
-  const banner = () => (hasEnded ? `${written()}(ended)` : parseAddresses(written(), only))
+  const banner = () => (hasEnded ? `${output()}(ended)` : parseAddresses(output(), only))
   const isReady = () => banner() && (hasEnded || log.some(({ msg }) => msg === untilLogged))
   await until('the service is ready', isReady).catch((error) => {
-    // Nobody else knows of it yet.
+    // The caller does not have the process yet.
     process.kill(-pid, 'SIGKILL')
     throw error
   })
-  const addresses = parseAddresses(written(), only)
-  if (hasEnded || !addresses) throw new Error(`The service ended at its start:\n${written()}`)
+  const addresses = parseAddresses(output(), only)
+  if (hasEnded || !addresses) throw new Error(`The service ended during startup:\n${output()}`)
   const anyAlive = () => {
     try {
-      // The group of the processes that the service has started, and itself.
+      // The process group: the service and everything it has started.
       return process.kill(-pid, 0)
     } catch {
       return false
@@ -128,7 +128,7 @@ async function spawnService(
   return {
     ...(only ? addresses : await withPrismProxies(addresses)),
     pid,
-    output: written,
+    output,
     log,
     ended,
     anyAlive,
@@ -137,7 +137,7 @@ async function spawnService(
   }
 }
 
-/** Calls the command line, and waits until it has ended. */
+/** Runs a command, and waits until it has ended. */
 export async function runCommand(args: string[], environment: Environment) {
   const child = spawn(process.execPath, [main, ...args], { env: cleanEnvironment(environment) })
   let stdout = ''
@@ -152,13 +152,13 @@ export async function runCommand(args: string[], environment: Environment) {
   return { code, stdout, stderr }
 }
 
-/** The environment of this process without the settings that a test may have made for itself. */
+/** Returns a minimal environment, without settings that tests have made in this process. */
 export function cleanEnvironment(environment: Environment): NodeJS.ProcessEnv {
   const { PATH, HOME } = process.env
   return { PATH, HOME, NODE_ENV: 'test', ...environment }
 }
 
-/** Hears every line that the process writes; returns what it has written until now. */
+/** Calls `onLine` for each line that the process prints. Returns a function for the output so far. */
 export function capture(child: ChildProcess, onLine: (line: string) => void): () => string {
   let text = ''
   for (const stream of [child.stdout, child.stderr]) {
@@ -174,15 +174,15 @@ export function capture(child: ChildProcess, onLine: (line: string) => void): ()
 export function waitForExit(child: ChildProcess): Promise<Exit> {
   return new Promise((resolve, reject) => {
     child.once('error', reject)
-    // Not 'exit', which may come before the last of what was written.
+    // 'exit' may precede the last output.
     child.once('close', (code, signal) => resolve({ code, signal }))
   })
 }
 
 export function parseAddresses(banner: string, only?: string): Addresses | undefined {
-  const of = (name: string) => new RegExp(`^${name} +(http://[^/\\s]+)`, 'm').exec(banner)?.[1]
+  const find = (name: string) => new RegExp(`^${name} +(http://[^/\\s]+)`, 'm').exec(banner)?.[1]
   const names = ['Dashboard', 'Execution API', 'Browser Context API', 'Management']
-  const [dashboardUrl = '', executionUrl = '', browserContextUrl = '', managementUrl] = names.map(of)
-  const isWhole = only !== undefined || (dashboardUrl && executionUrl && browserContextUrl)
-  return managementUrl && isWhole ? { dashboardUrl, executionUrl, browserContextUrl, managementUrl } : undefined
+  const [dashboardUrl = '', executionUrl = '', browserContextUrl = '', managementUrl] = names.map(find)
+  const isComplete = only !== undefined || (dashboardUrl && executionUrl && browserContextUrl)
+  return managementUrl && isComplete ? { dashboardUrl, executionUrl, browserContextUrl, managementUrl } : undefined
 }

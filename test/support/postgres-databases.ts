@@ -1,6 +1,6 @@
 /**
- * One PostgreSQL for all tests of a run, and the databases that they ask it for; it starts when the first one asks. The
- * server is DATABASE_URL's, if that is set, or one of the run's own that is gone with it.
+ * Creates databases for tests on one PostgreSQL server per test run. The server is that of DATABASE_URL, or else one that
+ * starts with the first request and is removed after the run.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
@@ -10,65 +10,65 @@ import { v7 as uuid } from 'uuid'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { startPostgres } from './postgres-server.ts'
 
-/** Where the processes of the run ask for databases. */
-const asked = 'TEST_POSTGRES_URL'
+/** The address at which processes of the run request databases. */
+const addressVariable = 'TEST_POSTGRES_URL'
 
-/** Starts what answers them, in vitest's own process; returns what ends it. */
+/** Serves these requests in Vitest's main process. Returns the teardown. */
 export default async function setUp(): Promise<(() => Promise<void>) | undefined> {
-  // Each project of a run that needs databases sets up; one is enough.
-  if (process.env[asked]) return undefined
+  // Projects run this each; one server is enough.
+  if (process.env[addressVariable]) return undefined
   const given = process.env.DATABASE_URL
-  // For the services that tests start, it is what each test says.
+  // Services that tests start must not inherit it.
   delete process.env.DATABASE_URL
   let databases: Promise<Databases> | undefined
-  const answer = async (request: IncomingMessage) => {
+  const handle = async (request: IncomingMessage) => {
     databases ??= openDatabases(given)
-    const { make, drop } = await databases
-    if (request.method === 'POST') return make(request.url === '/empty')
+    const { create, drop } = await databases
+    if (request.method === 'POST') return create(request.url === '/empty')
     await drop(await text(request))
     return ''
   }
   const server = createServer(async (request, response) => {
     try {
-      response.end(await answer(request))
+      response.end(await handle(request))
     } catch (error) {
       response.writeHead(500).end(String(error))
     }
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const { port } = server.address() as { port: number }
-  process.env[asked] = `http://127.0.0.1:${port}`
+  process.env[addressVariable] = `http://127.0.0.1:${port}`
   return async () => {
     server.close()
     await (await databases)?.close()
   }
 }
 
-/** A database of its own; without the tables, when it is to be empty. Returns its URL. */
+/** Creates a database with the service's tables, or without them if `empty`. Returns its URL. */
 export async function makeDatabase({ empty = false } = {}): Promise<string> {
-  return ask('POST', empty ? '/empty' : '/')
+  return send('POST', empty ? '/empty' : '/')
 }
 
-/** Removes it, with the connections that are still open to it. */
+/** Drops a database and closes its connections. */
 export async function dropDatabase(url: string): Promise<void> {
-  await ask('DELETE', '/', url)
+  await send('DELETE', '/', url)
 }
 
-async function ask(method: string, path: string, body: string | null = null): Promise<string> {
-  const address = process.env[asked]
-  if (!address) throw new Error('No databases for tests: its project in vitest.config.ts has no globalSetup for them.')
+async function send(method: string, path: string, body: string | null = null): Promise<string> {
+  const address = process.env[addressVariable]
+  if (!address) throw new Error('Databases for tests are not set up: vitest.config.ts needs them as globalSetup.')
   const response = await fetch(new URL(path, address), { method, body })
   if (!response.ok) throw new Error(await response.text())
   return response.text()
 }
 
 interface Databases {
-  make(empty: boolean): Promise<string>
+  create(empty: boolean): Promise<string>
   drop(url: string): Promise<void>
   close(): Promise<void>
 }
 
-/** So many are ready before they are asked for: making one takes 20 ms on an idle machine. */
+/** Number of databases created in advance. Creating one takes 20 ms on an idle machine. */
 const readyCount = 4
 
 async function openDatabases(given: string | undefined): Promise<Databases> {
@@ -77,34 +77,34 @@ async function openDatabases(given: string | undefined): Promise<Databases> {
   const pool = new pg.Pool({ connectionString: administration, max: 2 })
   const prefix = `execution_service_test_${uuid().replaceAll('-', '')}`
   const template = `${prefix}_0`
-  const urlOf = (name: string) => {
+  const toUrl = (name: string) => {
     const url = new URL(administration)
     url.pathname = name
     return url.href
   }
   let count = 0
   const dropping = new Set<Promise<unknown>>()
-  // The strategy that is quicker for a small database; both copy it whole.
-  const create = async (from: string) => {
+  // The faster strategy for a small database.
+  const createFrom = async (from: string) => {
     count += 1
     const name = `${prefix}_${count}`
     await pool.query(`CREATE DATABASE ${name} TEMPLATE ${from} STRATEGY file_copy`)
-    return urlOf(name)
+    return toUrl(name)
   }
   await pool.query(`CREATE DATABASE ${template} TEMPLATE template0`)
-  await (await openPostgresStore(urlOf(template), { connectionsMax: 1 })).close()
+  await (await openPostgresStore(toUrl(template), { connectionsMax: 1 })).close()
   const ready: Promise<string>[] = []
   const prepare = () => {
     while (ready.length < readyCount) {
-      const database = create(template)
-      // Whoever takes it is told.
+      const database = createFrom(template)
+      // The error reaches the test that gets this database.
       database.catch(() => {})
       ready.push(database)
     }
   }
   return {
-    make(empty) {
-      if (empty) return create('template0')
+    create(empty) {
+      if (empty) return createFrom('template0')
       prepare()
       const database = ready.shift() as Promise<string>
       prepare()
@@ -112,7 +112,7 @@ async function openDatabases(given: string | undefined): Promise<Databases> {
     },
     async drop(url) {
       const { pathname } = new URL(url)
-      // Nobody waits for it.
+      // Not awaited by tests.
       const dropped = pool.query(`DROP DATABASE IF EXISTS ${pathname.slice(1)} WITH (FORCE)`).catch(() => {})
       dropping.add(dropped)
       void dropped.then(() => dropping.delete(dropped))
@@ -123,7 +123,7 @@ async function openDatabases(given: string | undefined): Promise<Databases> {
         each.status === 'fulfilled' ? [each.value] : [],
       )
       if (given) {
-        for (const url of [...left, urlOf(template)])
+        for (const url of [...left, toUrl(template)])
           await pool.query(`DROP DATABASE ${new URL(url).pathname.slice(1)}`)
       }
       await pool.end()

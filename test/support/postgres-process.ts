@@ -1,4 +1,4 @@
-/** A process that starts a PostgreSQL, says where, and waits for its end. */
+/** A process for tests to kill: it starts a PostgreSQL server and sends its location. */
 import { startPostgres } from './postgres-server.ts'
 
 const server = await startPostgres()

@@ -65,7 +65,7 @@ describe.each(faults)('%s', (fault, broken) => {
     // What is stalled is not answered for a while: a query may take 30 s.
     if (!stalls) {
       await until('both processes are not ready', async () => (await readiness()).every((status) => status === 503))
-      await until('calls are refused by 503', () => (ledger.refused.get(503) ?? 0) >= 20)
+      await until('calls are rejected by 503', () => (ledger.rejected.get(503) ?? 0) >= 20)
     } else {
       const before = ledger.acknowledged.length
       await new Promise((resolve) => setTimeout(resolve, 2000))
@@ -79,11 +79,11 @@ describe.each(faults)('%s', (fault, broken) => {
     const seconds = (performance.now() - mended) / 1000
     await stop()
     const { lost, duplicated: doubled } = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
-    const figures = { acknowledged: ledger.acknowledged.length, lost, doubled, refused: ledger.refused.get(503) ?? 0 }
+    const figures = { acknowledged: ledger.acknowledged.length, lost, doubled, rejected: ledger.rejected.get(503) ?? 0 }
     const remark = 'seconds until ready, and 60 more 202s'
     record({ promise: 'P3', store: 'PostgreSQL', fault, figures: { ...figures, seconds }, remark })
     expect({ lost, doubled }).toEqual({ lost: 0, doubled: 0 })
-    const otherwise = [...ledger.refused.keys()].filter((status) => status !== 503)
+    const otherwise = [...ledger.rejected.keys()].filter((status) => status !== 503)
     expect(otherwise, [first, second].map((member) => errorsIn(member)).join('\n')).toEqual([])
     expect(ledger.unanswered).toBe(0)
     expect(members.map((member) => member.hasEnded())).toEqual([false, false, false])

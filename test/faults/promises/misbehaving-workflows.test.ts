@@ -53,7 +53,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     // "rejectUnheard" returns as if nothing had happened.
     expect(ended.succeeded).toBeLessThanOrEqual(1)
     expect(succeeded).toBe(neighbours.acknowledged.length)
-    expect(neighbours.refused.size).toBe(0)
+    expect(neighbours.rejected.size).toBe(0)
     expect(slowest).toBeLessThan(answerSecondsMax)
     expect([api.hasEnded(), worker.hasEnded()]).toEqual([false, false])
   })

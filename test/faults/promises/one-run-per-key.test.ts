@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type ApiMember, type Fleet, newFleet } from '../../support/fleet.ts'
 import { fleetStores } from '../../support/fleet-stores.ts'
-import { type QueueAnswer, queueRun } from '../../support/ledger.ts'
+import { type QueueResponse, queueRun } from '../../support/ledger.ts'
 import { until } from '../../support/service.ts'
 import { record } from '../figures.ts'
 
@@ -53,7 +53,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     expect(await put(mortal, key, 'cut-off')).toBeUndefined()
     await until('the process has died', mortal.hasEnded)
     const committed = await runsIn(fleet)
-    const repeated = (await put(other, key, 'cut-off')) as QueueAnswer
+    const repeated = (await put(other, key, 'cut-off')) as QueueResponse
     const after = await runsIn(fleet)
     record({
       promise: 'P7',
