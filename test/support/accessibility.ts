@@ -35,7 +35,14 @@ export async function violations(page: Page, rules?: readonly string[]): Promise
 }
 
 /** Rules that depend on the layout and the colors, not only on the document. */
-const visualRules = ['color-contrast', 'target-size', 'scrollable-region-focusable', 'link-name', 'button-name', 'label']
+const visualRules = [
+  'color-contrast',
+  'target-size',
+  'scrollable-region-focusable',
+  'link-name',
+  'button-name',
+  'label',
+]
 
 /** Ways to show a page. The second one checks only what may differ from the first. */
 const appearances: { appearance: string; colorScheme: 'light' | 'dark'; width: number; rules?: string[] }[] = [

@@ -38,9 +38,7 @@ export async function startDemo(args: string[], environment: Record<string, stri
   let text = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (chunk) => (text += chunk))
   const waitForOutput = async (awaited: string) => {
-    const ended = closed.then(() =>
-      Promise.reject(new Error(`The demo ended without printing "${awaited}": ${text}`)),
-    )
+    const ended = closed.then(() => Promise.reject(new Error(`The demo ended without printing "${awaited}": ${text}`)))
     ended.catch(() => {})
     while (!text.includes(awaited)) await Promise.race([once(child.stdout, 'data'), ended])
   }

@@ -47,7 +47,9 @@ export async function startDev(args = ['src/tools/dev/main.ts']): Promise<Dev> {
       const found = said.slice(from).find((line) => pattern.test(line))
       if (found !== undefined) return found
       if (deadline.aborted || child.exitCode !== null) {
-        const problem = deadline.aborted ? `No line matched ${pattern} in time` : `It ended before a line matched ${pattern}`
+        const problem = deadline.aborted
+          ? `No line matched ${pattern} in time`
+          : `It ended before a line matched ${pattern}`
         throw new Error(`${problem}:\n${said.join('\n')}`)
       }
       await Promise.race([once(lines, 'line', { signal: deadline }).catch(() => {}), ended])

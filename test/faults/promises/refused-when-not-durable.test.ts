@@ -34,7 +34,7 @@ async function queueThrough({ about, fleet, api, begin, end }: Faulty): Promise<
   const stop = startCallers(ledger, { urls: () => [api.executionUrl], key })
   await untilAcknowledged(ledger, 50)
   await begin()
-  const rejected = () => ledger.rejected.get(503) ?? 0
+  const refused = () => ledger.rejected.get(503) ?? 0
   await until('calls are refused by 503', () => refused() >= refusals)
   await end()
   const mended = performance.now()
@@ -56,7 +56,7 @@ async function queueThrough({ about, fleet, api, begin, end }: Faulty): Promise<
 async function finish(about: Faulty['about'], fleet: Fleet, ledger: Ledger, seconds: number): Promise<void> {
   const { lost, duplicated: doubled } = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
   const acknowledged = ledger.acknowledged.length
-  const rejected = ledger.rejected.get(503) ?? 0
+  const refused = ledger.rejected.get(503) ?? 0
   record({ ...about, figures: { acknowledged, lost, doubled, refused, seconds }, remark: 'seconds until 50 more 202s' })
   expect({ lost, doubled }).toEqual({ lost: 0, doubled: 0 })
   // 503, and no other status.
