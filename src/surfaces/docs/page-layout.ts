@@ -150,7 +150,7 @@ export function referenceTemplate(layout: Layout, { file, page, title, summary }
 /** Served for unknown paths at any depth, so its links are absolute. */
 export function notFoundPage(layout: Layout): Promise<string> {
   const { pico, docs } = layout.assets
-  const body = html`<main id="main" class="centered">
+  const body = html`<main id="main" class="narrow">
       <h1>Page not found</h1>
       <p>It may have moved. See <a href="/docs/index.html">all guides</a>.</p>
     </main>`
