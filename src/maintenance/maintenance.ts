@@ -6,10 +6,37 @@ import { Dispatcher } from '../domain/runs/dispatcher.ts'
 import { noRetry, type RunObserver, toFinishedRun } from '../domain/runs/run-state.ts'
 import { appendStatus } from '../domain/runs/runs.sql.ts'
 import { hasDeadWorkers, removeDeadWorkers } from '../domain/runs/workers.ts'
-import type { RunJob } from '../storage/run-statements.ts'
-import type { Store, Transaction } from '../storage/store.ts'
+import { jobColumns, type RunJob } from '../storage/run-statements.ts'
+import { type Store, statement, type Transaction } from '../storage/store.ts'
 import { Purge } from './purge.ts'
 import { expiredAuditLogEntries, expiredRuns, type Retention } from './retention.ts'
+
+const findNextDelayEnd = statement<{ at: number | null }, []>(
+  "SELECT MIN(available_at) AS at FROM runs WHERE status = 'queued' AND delayed = 1",
+)
+
+const endDelays = statement<RunJob, [now: number]>(`UPDATE runs SET delayed = 0 WHERE id IN (SELECT id FROM runs
+  WHERE status = 'queued' AND delayed = 1 AND available_at <= ? ORDER BY available_at LIMIT 500)
+  AND status = 'queued' RETURNING ${jobColumns}`)
+
+const findExpiringRuns = statement<{ id: string }, [now: number]>(`SELECT id FROM runs
+  WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND attempts = 0 LIMIT 500`)
+
+/** Returns no row when the run has started or was cancelled. */
+const expireRun = statement<RunJob, [finishedAt: number, id: string]>(
+  `UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ?
+    WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING ${jobColumns}`,
+)
+
+const findLostRun = statement<{ id: string }, [now: number]>(
+  "SELECT id FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 1",
+)
+
+const findExpiredKey = statement<{ run_id: string }, [now: number]>(
+  'SELECT run_id FROM idempotency_keys WHERE expires_at <= ? LIMIT 1',
+)
+
+const deleteExpiredKeys = statement<object, [now: number]>('DELETE FROM idempotency_keys WHERE expires_at <= ?')
 
 /** The longest time between two checks. The end of a delay is checked on time. */
 const intervalMilliseconds = 1000
@@ -80,8 +107,8 @@ export class Maintenance {
       for (const run of expired) await this.#dispatcher.remove(run)
     }
     const interval = await this.#purge()
-    const nextDelayEnd = await this.#nextDelayEnd()
-    return nextDelayEnd === null ? interval : Math.min(interval, Math.max(1, nextDelayEnd - this.#now()))
+    const delayEnd = await this.#nextDelayEnd()
+    return delayEnd === null ? interval : Math.min(interval, Math.max(1, delayEnd - this.#now()))
   }
 
   /** Purges a batch of each target. If there is more, the next run follows after as much time as this one took. */
@@ -94,18 +121,16 @@ export class Maintenance {
 
   async #isAnythingDue(now: number): Promise<boolean> {
     const { read } = this.#store
-    const { expiringRuns, lostRun, expiredIdempotencyKey, freeContexts } = read.statements
-    const nextDelayEnd = await this.#nextDelayEnd()
-    if (nextDelayEnd !== null && nextDelayEnd <= now) return true
-    for (const due of [expiringRuns, lostRun, expiredIdempotencyKey]) {
+    const delayEnd = await this.#nextDelayEnd()
+    if (delayEnd !== null && delayEnd <= now) return true
+    for (const due of [findExpiringRuns, findLostRun, findExpiredKey]) {
       if ((await read.all<object, [number]>(due, [now])).length > 0) return true
     }
-    return (await read.all(freeContexts, [])).length > 0 || hasDeadWorkers(read, now)
+    return (await read.all(read.statements.freeContexts, [])).length > 0 || hasDeadWorkers(read, now)
   }
 
   async #nextDelayEnd(): Promise<number | null> {
-    const { read } = this.#store
-    const [row] = await read.all(read.statements.nextDelayEnd, [])
+    const [row] = await this.#store.read.all(findNextDelayEnd, [])
     return row?.at ?? null
   }
 
@@ -118,8 +143,8 @@ export class Maintenance {
       const failed = await completeAttempt(tx, this.#dispatcher, row, { kind: 'workerLost' }, noRetry, now)
       if (failed) finished.push(failed)
     }
-    await this.#dispatcher.unpark(tx, await tx.all(tx.statements.endDelays, [now]))
-    await tx.all(tx.statements.deleteExpiredIdempotencyKeys, [now])
+    await this.#dispatcher.unpark(tx, await tx.all(endDelays, [now]))
+    await tx.all(deleteExpiredKeys, [now])
     await resumeForFreeContexts(tx, this.#dispatcher)
     await removeDeadWorkers(tx, now)
     return { expired, finished, leasesExpired: lost.length }
@@ -127,8 +152,8 @@ export class Maintenance {
 
   async #expireRuns(tx: Transaction, now: number): Promise<RunJob[]> {
     const expired: RunJob[] = []
-    for (const { id } of await tx.all(tx.statements.expiringRuns, [now])) {
-      const [run] = await tx.all(tx.statements.expireRun, [now, id])
+    for (const { id } of await tx.all(findExpiringRuns, [now])) {
+      const [run] = await tx.all(expireRun, [now, id])
       if (!run) continue
       expired.push(run)
       await appendStatus(tx, { id, attempts: 0 }, expiry.status, expiry.reason, now)

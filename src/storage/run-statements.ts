@@ -1,6 +1,6 @@
 /**
- * The SQL statements of the queue, by name. Statements that both stores share stand here. The others are declared in
- * `RunStatements` and written in `sqlite/` and `postgres/`, next to the reasons of the planner concerned.
+ * The SQL statements of the queue, by name. Statements that both stores share are here. The others are declared in
+ * `RunStatements` and written in `sqlite/` and `postgres/`, next to what the planner concerned needs.
  */
 import { runCountStatements } from './run-count-statements.ts'
 import { type Statement, statement } from './store.ts'
@@ -9,7 +9,7 @@ import type { RunsTable } from './tables.ts'
 /** What the dispatcher needs to know of a run and its job. */
 export type RunJob = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'priority' | 'job_id' | 'job_retry_count'>
 
-const jobColumns = 'id, account_id, workflow_id, priority, job_id, job_retry_count'
+export const jobColumns = 'id, account_id, workflow_id, priority, job_id, job_retry_count'
 
 /** The first ready run of an account and a workflow. */
 export type QueueHead = Omit<RunJob, 'job_retry_count'> & Pick<RunsTable, 'browser_context_id'>
@@ -183,35 +183,6 @@ export const sharedRunStatements = {
     SELECT waited.id, browser_contexts.id IS NULL AS deleted FROM waited
     LEFT JOIN browser_contexts ON browser_contexts.id = waited.id AND deleted_at IS NULL
     WHERE waited.id IS NOT NULL AND held_by_run_id IS NULL LIMIT 100`),
-
-  // Maintenance
-
-  nextDelayEnd: statement<{ at: number | null }, []>(
-    "SELECT MIN(available_at) AS at FROM runs WHERE status = 'queued' AND delayed = 1",
-  ),
-
-  endDelays: statement<RunJob, [now: number]>(`UPDATE runs SET delayed = 0 WHERE id IN (SELECT id FROM runs
-    WHERE status = 'queued' AND delayed = 1 AND available_at <= ? ORDER BY available_at LIMIT 500)
-    AND status = 'queued' RETURNING ${jobColumns}`),
-
-  expiringRuns: statement<{ id: string }, [now: number]>(`SELECT id FROM runs
-    WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND attempts = 0 LIMIT 500`),
-
-  /** Returns no row when the run has started or was cancelled. */
-  expireRun: statement<RunJob, [finishedAt: number, id: string]>(
-    `UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ?
-      WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING ${jobColumns}`,
-  ),
-
-  lostRun: statement<{ id: string }, [now: number]>(
-    "SELECT id FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 1",
-  ),
-
-  expiredIdempotencyKey: statement<{ run_id: string }, [now: number]>(
-    'SELECT run_id FROM idempotency_keys WHERE expires_at <= ? LIMIT 1',
-  ),
-
-  deleteExpiredIdempotencyKeys: statement<object, [now: number]>('DELETE FROM idempotency_keys WHERE expires_at <= ?'),
 }
 
 type ClaimValues = [

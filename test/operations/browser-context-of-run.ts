@@ -56,7 +56,7 @@ export function refusesBrowserContexts(subject: Subject): void {
     const { account } = await subject.caller()
     const id = await createContext(subject.service, account)
     const errors = [
-      { parameter: 'browserContextId', detail: 'is for workflows that use a browser, and this one uses none' },
+      { parameter: 'browserContextId', detail: 'requires a workflow that uses a browser; this one does not' },
     ]
     const answer = await subject.called(account.key, { path, body, query: `browserContextId=${id}` })
     expectProblem(subject.operation, answer, {

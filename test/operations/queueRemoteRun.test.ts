@@ -259,7 +259,7 @@ describeOperation(
           kind: 'too-many-queued-runs',
           title: 'Too many queued runs',
           status: 429,
-          detail: `This account has ${queuedRunsMax} queued runs, and may have no more. Try again when some of them have started, or cancel some.`,
+          detail: `This account has reached its limit of ${queuedRunsMax} queued runs. Try again when some have started, or cancel some.`,
         })
         expect(refused.headers).toMatchObject({ 'retry-after': '5' })
         expect(refused.headers.ratelimit).toBeUndefined()

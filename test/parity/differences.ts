@@ -76,7 +76,7 @@ export const permitted: readonly Difference[] = [
   {
     what: '`browserContextId` for a workflow that uses no browser: 400, and a run of the mock',
     why: ofDomain,
-    is: refusesOnly(/"is for workflows that use a browser, and this one uses none"/),
+    is: refusesOnly(/"requires a workflow that uses a browser; this one does not"/),
   },
   {
     what: 'The mask `********` as the value of a secret: 400, and a run of the mock',

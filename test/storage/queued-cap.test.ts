@@ -1,7 +1,6 @@
 /** How many queued runs an account may have: never more, whichever processes queue them, and as soon as one is gone again one. */
 import { describe, expect, test } from 'vitest'
-import { QueuedRunsLimit } from '../../src/domain/runs/enqueue-batcher.ts'
-import { insertRuns } from '../../src/domain/runs/runs.sql.ts'
+import { insertRuns, QueuedRunsLimit } from '../../src/domain/runs/enqueue-batcher.ts'
 import type { Transaction } from '../../src/storage/store.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, type Test } from '../support/domain.ts'
 import { newRunRow } from '../support/run-rows.ts'

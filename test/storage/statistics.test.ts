@@ -1,8 +1,8 @@
 /** An overview of an account's runs: counted after the question, whoever changes what, however many there are. */
 import { v7 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
+import { insertRuns } from '../../src/domain/runs/enqueue-batcher.ts'
 import { RunStatistics } from '../../src/domain/runs/run-statistics.ts'
-import { insertRuns } from '../../src/domain/runs/runs.sql.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
 import { newRunRow } from '../support/run-rows.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'

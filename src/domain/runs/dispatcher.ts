@@ -5,7 +5,7 @@
  */
 import type { QueueHead, RunJob } from '../../storage/run-statements.ts'
 import type { ActiveJob, Job, Jobs, Store, Transaction } from '../../storage/store.ts'
-import type { NewRun } from './runs.sql.ts'
+import type { NewRun } from './enqueue-batcher.ts'
 
 /** A run that a worker may try to claim, and its job, if it has one. */
 export interface Dispatch {

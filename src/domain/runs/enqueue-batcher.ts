@@ -3,10 +3,17 @@
  * and the limit of queued runs, which are decided in that transaction.
  */
 import { context, ROOT_CONTEXT } from '@opentelemetry/api'
-import { type Store, StoreUnavailable, type Transaction } from '../../storage/store.ts'
+import { insertedRunColumns } from '../../storage/run-statements.ts'
+import { type Statement, type Store, StoreUnavailable, type Transaction, type Value } from '../../storage/store.ts'
+import type { RunsTable } from '../../storage/tables.ts'
 import { findContext } from '../browser-contexts/browser-contexts.sql.ts'
 import type { Dispatcher } from './dispatcher.ts'
-import { insertRuns, type NewRun } from './runs.sql.ts'
+
+/** A run to insert. Every other column has its default. */
+export type NewRun = Omit<Pick<RunsTable, (typeof insertedRunColumns)[number]>, 'secrets'> & {
+  /** Encrypts the secrets. Called for each attempt to write them, since the encryption key may have changed. */
+  secrets: (() => Uint8Array) | null
+}
 
 export interface EnqueueRequest {
   run: NewRun
@@ -138,6 +145,28 @@ export class EnqueueBatcher {
     // For a delayed run this is decided when it is claimed.
     const waits = browserContext.held_by_run_id !== null && run.persist_context !== 'never' && run.delayed === 0
     return { kind: 'enqueued', run: { ...run, job_id, waits_for_context: waits ? 1 : 0 } }
+  }
+}
+
+const queuedEvent = JSON.stringify({ status: 'queued', attempt: 0, reason: null })
+
+/** Inserts the runs and their first events in a few statements. One statement for each run would cost most of the time. */
+export async function insertRuns(tx: Transaction, runs: readonly NewRun[]): Promise<void> {
+  const rows = runs.map((run) =>
+    insertedRunColumns.map((column) => (column === 'secrets' ? (run.secrets?.() ?? null) : run[column])),
+  )
+  await insertRows(tx, tx.statements.insertRuns, rows)
+  const events = runs.map(({ id, created_at }) => [id, 1, created_at, 'status', queuedEvent])
+  await insertRows(tx, tx.statements.insertEvents, events)
+}
+
+/** @param statements by number of rows, largest first. */
+async function insertRows(tx: Transaction, statements: ReadonlyMap<number, Statement>, rows: readonly Value[][]) {
+  let inserted = 0
+  for (const [count, insert] of statements) {
+    for (; rows.length - inserted >= count; inserted += count) {
+      await tx.all(insert, rows.slice(inserted, inserted + count).flat())
+    }
   }
 }
 

@@ -32,17 +32,8 @@ export interface QueueOptions {
 
 /** Each skipped run is a statement: this many end a transaction, so that others can write. */
 const skippedMax = 100
-
 /** At most this many snapshots of queue heads in one claim; the next claim resumes after the last account seen. */
 const snapshotsMax = 4
-
-interface ClaimOptions {
-  workerId: string
-  slots: number
-  leaseSeconds: number
-  /** Whether no other process claims at the same time. */
-  exclusive: boolean
-}
 
 /** Runs with browser contexts are claimed by one process at a time, which keeps those of one context in order. */
 class ExclusiveClaimNeeded extends Error {}
@@ -128,7 +119,12 @@ export class RunQueue {
   async #claimBatch(
     tx: Transaction,
     schedule: FairSchedule,
-    { workerId, slots, leaseSeconds, exclusive }: ClaimOptions,
+    {
+      workerId,
+      slots,
+      leaseSeconds,
+      exclusive,
+    }: { workerId: string; slots: number; leaseSeconds: number; exclusive: boolean },
   ): Promise<{ claims: Claim[]; more: boolean }> {
     const claims: Claim[] = []
     for (let skipped = 0; claims.length < slots; ) {
@@ -164,10 +160,8 @@ export class RunQueue {
     return { claims, more: false }
   }
 
-  /**
-   * Extends the worker's leases; returns those that it still has. Only leases that the worker names: if the connection
-   * was lost during the commit of a claim, the worker does not know of it, and the run must go to another.
-   */
+  // Only named leases: after a connection lost in the commit of a claim, the worker does not know of it.
+  /** Extends the worker's leases; returns those that it still has. */
   async renew(workerId: string, leases: readonly Lease[], leaseSeconds: number): Promise<Lease[]> {
     if (leases.length === 0) return []
     const until = this.#now() + leaseSeconds * 1000
@@ -183,8 +177,12 @@ export class RunQueue {
 
   /** The worker's leases on runs that a caller has cancelled. */
   async cancelRequested(workerId: string): Promise<Lease[]> {
-    const rows = await this.#store.read.all(this.#store.read.statements.cancelledLeases, [workerId])
-    return rows.map(({ id, attempts }) => ({ runId: id, attempt: attempts, workerId }))
+    const { read } = this.#store
+    return (await read.all(read.statements.cancelledLeases, [workerId])).map(({ id, attempts }) => ({
+      runId: id,
+      attempt: attempts,
+      workerId,
+    }))
   }
 
   /** Appends events to the run; the last progress among them becomes the run's. False when the lease was lost. */

@@ -7,11 +7,11 @@ import { inSpan } from '../../telemetry/tracing.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import type { VariableError } from '../workflows/workflows.ts'
 import { Dispatcher } from './dispatcher.ts'
-import { EnqueueBatcher, QueuedRunsLimit } from './enqueue-batcher.ts'
+import { EnqueueBatcher, type NewRun, QueuedRunsLimit } from './enqueue-batcher.ts'
 import { createdAtOf, messageAttributes, type PersistContext, type Run, secretsAad, toRun } from './run.ts'
 import { RunReader, type RunReaderDependencies } from './run-reader.ts'
 import { isFinal, type RunObserver, type RunStatus, toFinishedRun } from './run-state.ts'
-import { appendStatus, findRun, type NewRun } from './runs.sql.ts'
+import { appendStatus, findRun } from './runs.sql.ts'
 
 /** An API key, or a user in the dashboard. */
 export interface Queuer {

@@ -1,8 +1,7 @@
 /** What a process measures of the attempts that it executes, and of the runs that come to their end in it. */
 import { Counter, Histogram, type Registry } from 'prom-client'
 import type { Claim } from '../../domain/runs/attempts.ts'
-import type { FinishedRun, RunObserver } from '../../domain/runs/run-state.ts'
-import type { FailureReason, RunReason, RunStatus } from '../../domain/runs/run-state.ts'
+import type { FailureReason, FinishedRun, RunObserver, RunReason, RunStatus } from '../../domain/runs/run-state.ts'
 import type { AttemptEnd, AttemptObserver } from '../../worker/attempt-observer.ts'
 
 /** From a moment to an hour. */

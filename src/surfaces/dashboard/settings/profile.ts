@@ -1,6 +1,5 @@
 /** What users say of themselves: name, e-mail address, password. */
-import { passwordLengthMin } from '../../../domain/accounts/user.ts'
-import { UserError } from '../../../domain/accounts/user.ts'
+import { passwordLengthMin, UserError } from '../../../domain/accounts/user.ts'
 import type { Parts } from '../dependencies.ts'
 import { heading, inputField, notice } from '../elements.ts'
 import { type Html, html, nothing } from '../html.ts'

@@ -1,8 +1,7 @@
 /** Links that work once: choosing who you are, in a new account or as one who was invited; and signing in. */
 import type { Request, RequestHandler, Response } from 'express'
-import { passwordLengthMin } from '../../../domain/accounts/user.ts'
 import { LinkExpiredError, type SignInLink } from '../../../domain/accounts/sign-in-links.ts'
-import { UserError } from '../../../domain/accounts/user.ts'
+import { passwordLengthMin, UserError } from '../../../domain/accounts/user.ts'
 import type { Parts } from '../dependencies.ts'
 import { inputField, moment, notice } from '../elements.ts'
 import { formOf } from '../forms.ts'
