@@ -14,7 +14,6 @@ import { RateLimit } from './domain/api-keys/rate-limit.ts'
 import { AuditLog } from './domain/audit-log/audit-log.ts'
 import { BrowserContexts } from './domain/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from './domain/browser-contexts/context-versions.ts'
-import { encryptedColumns } from './domain/encrypted-columns.ts'
 import { openEncryption, openStore } from './domain/installation.ts'
 import { RunArtifacts } from './domain/runs/artifacts.ts'
 import { RunFeed } from './domain/runs/run-feed.ts'
@@ -71,7 +70,7 @@ export async function startService(
   ])
   const store = tracing ? tracedStore(untraced) : untraced
   const metrics = new Metrics('service', untraced)
-  const encryption = await openEncryption(config, store, encryptedColumns)
+  const encryption = await openEncryption(config, store)
   const domain = createDomain({ config, store, workflows, encryption, observer: metrics.runs, log })
   const firstAccount = await domain.accounts.createFirst()
   const welcomeToken = roles.has('dashboard') ? await domain.links.createFirstWelcomeLink() : undefined
@@ -179,7 +178,7 @@ export async function startWorker(
   const tracing = await openTracing(config, log)
   const metrics = new Metrics('worker', store)
   serveMetricsToParent(() => metrics.registry.getMetricsAsJSON())
-  const encryption = await openEncryption(config, store, encryptedColumns)
+  const encryption = await openEncryption(config, store)
   const observers: ObserveAttempt[] = [metrics.registerAttemptMetrics()]
   if (tracing) observers.push((claim) => new AttemptSpans(claim))
   const settings = { ...workerSettings(config), observer: metrics.runs, observers }

@@ -1,8 +1,7 @@
 /** `rotate-encryption-key`: adds a key to the key file, if there is one, and re-encrypts everything with the newest key. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Config, readConfig } from '../config.ts'
-import { encryptedColumns } from '../domain/encrypted-columns.ts'
-import { openEncryption, openStore } from '../domain/installation.ts'
+import { encryptedColumns, openEncryption, openStore } from '../domain/installation.ts'
 import { type Reencrypted, reencrypt } from '../storage/encrypted-columns.ts'
 import { keyRefreshMilliseconds } from '../storage/encryption-keys.ts'
 import { addKeyInTransaction, keyFilePath } from '../storage/key-file.ts'
@@ -16,7 +15,7 @@ export async function rotateEncryptionKey(): Promise<void> {
   const config = readConfig(process.env)
   const store = await openStore(config)
   try {
-    const encryption = await openEncryption(config, store, encryptedColumns)
+    const encryption = await openEncryption(config, store)
     if (!config.ENCRYPTION_KEY) {
       await addKeyInTransaction(store, keyFilePath(config.DATA_DIR))
       print('Created a new key. Waiting until every process uses it…')

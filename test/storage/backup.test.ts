@@ -8,7 +8,6 @@ import { type BackupOptions, backup } from '../../src/commands/backup.ts'
 import { restore } from '../../src/commands/restore.ts'
 import { readConfig } from '../../src/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
-import { encryptedColumns } from '../../src/domain/encrypted-columns.ts'
 import { openEncryption, openStore } from '../../src/domain/installation.ts'
 import { runCommand } from '../support/installation.ts'
 import { emptyDirectory } from '../support/restore-installation.ts'
@@ -23,7 +22,7 @@ async function accountsIn(settings: Settings, name?: string): Promise<string[]> 
   const config = readConfig(settings)
   const store = await openStore(config)
   try {
-    await openEncryption(config, store, encryptedColumns)
+    await openEncryption(config, store)
     const accounts = new Accounts(store)
     if (name !== undefined) await accounts.create({ name, scopesEnabled: false })
     return (await accounts.list()).map((account) => account.name)

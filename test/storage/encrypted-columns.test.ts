@@ -2,7 +2,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { describe, expect, test, vi } from 'vitest'
 import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
-import { encryptedColumns } from '../../src/domain/encrypted-columns.ts'
+import { encryptedColumns } from '../../src/domain/installation.ts'
 import { secretsAad, stepAad } from '../../src/domain/runs/run.ts'
 import { reencrypt } from '../../src/storage/encrypted-columns.ts'
 import { Encryption } from '../../src/storage/encryption.ts'

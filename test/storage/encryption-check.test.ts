@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, renameSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { ConfigError, readConfig } from '../../src/config.ts'
-import { encryptedColumns } from '../../src/domain/encrypted-columns.ts'
 import { openEncryption } from '../../src/domain/installation.ts'
 import type { Encryption } from '../../src/storage/encryption.ts'
 import { createKeyFile, keyFilePath } from '../../src/storage/key-file.ts'
@@ -14,7 +13,7 @@ import { stores } from '../support/store-kinds.ts'
 const newKey = () => randomBytes(32).toString('base64')
 
 function open(store: Store, DATA_DIR: string, environment: Record<string, string> = {}): Promise<Encryption> {
-  return openEncryption(readConfig({ DATA_DIR, ...environment }), store, encryptedColumns)
+  return openEncryption(readConfig({ DATA_DIR, ...environment }), store)
 }
 
 /** Makes the store look like one of an earlier version: with an encrypted value, but without the check value. */
@@ -52,7 +51,7 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
     await open(store, directory)
     const path = keyFilePath(directory)
     renameSync(path, `${path}.lost`)
-    const missing = `${path} is missing, and the store is encrypted with a key that it held: restore it from a backup, or set ENCRYPTION_KEY if the key was there.`
+    const missing = `The encryption key ${path} is missing: restore it from a backup, or set ENCRYPTION_KEY if the key was configured there.`
     await expect(open(store, directory)).rejects.toThrow(new ConfigError(missing))
     expect(existsSync(path)).toBe(false)
     createKeyFile(path)

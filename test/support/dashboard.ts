@@ -11,7 +11,6 @@ import { ApiKeys } from '../../src/domain/api-keys/api-keys.ts'
 import { AuditLog, operator } from '../../src/domain/audit-log/audit-log.ts'
 import { BrowserContexts } from '../../src/domain/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
-import { encryptedColumns } from '../../src/domain/encrypted-columns.ts'
 import { openEncryption, openStore } from '../../src/domain/installation.ts'
 import { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
@@ -63,7 +62,7 @@ export async function startDashboardService(settings: Environment = {}): Promise
 async function openDomain(settings: Environment) {
   const config = readConfig(settings)
   const store = await openStore(config)
-  const encryption = await openEncryption(config, store, encryptedColumns)
+  const encryption = await openEncryption(config, store)
   const apiKeys = new ApiKeys(store, knownScopes())
   return {
     store,

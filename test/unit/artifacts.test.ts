@@ -1,7 +1,15 @@
 /** The rules of artifacts: their names, media types and size, as the document has them. */
 import { readFileSync } from 'node:fs'
 import { expect, expectTypeOf, test } from 'vitest'
-import { ArtifactError, type ArtifactMediaType, artifactBytesMax, artifactMediaTypes, artifactNamePattern, artifactsMax, checkArtifact } from '../../src/domain/runs/artifacts.ts'
+import {
+  ArtifactError,
+  type ArtifactMediaType,
+  artifactBytesMax,
+  artifactMediaTypes,
+  artifactNamePattern,
+  artifactsMax,
+  checkArtifact,
+} from '../../src/domain/runs/artifacts.ts'
 import type { ArtifactMediaType as OfAuthors } from '../../src/domain/workflows/define-workflow.ts'
 
 const { schemas } = JSON.parse(readFileSync('generated/execution.v1/document.json', 'utf8')).components

@@ -1,6 +1,13 @@
 /** The states of a run: the same in the code as in the document, and what becomes of a run after an attempt. */
 import { expect, test } from 'vitest'
-import { type AttemptHistory, isFinal, lossesMax, nextState, type Outcome, transitions } from '../../src/domain/runs/run-state.ts'
+import {
+  type AttemptHistory,
+  isFinal,
+  lossesMax,
+  nextState,
+  type Outcome,
+  transitions,
+} from '../../src/domain/runs/run-state.ts'
 import { executionContract } from '../../src/openapi/served-documents.ts'
 
 interface Schema {

@@ -3,7 +3,14 @@ import { readFileSync } from 'node:fs'
 import { Registry } from 'prom-client'
 import { expect, type TestContext, test } from 'vitest'
 import { parse } from 'yaml'
-import { type FailureReason, lossesMax, nextState, noRetry, type Outcome, type RunStatus } from '../../src/domain/runs/run-state.ts'
+import {
+  type FailureReason,
+  lossesMax,
+  nextState,
+  noRetry,
+  type Outcome,
+  type RunStatus,
+} from '../../src/domain/runs/run-state.ts'
 import { Workers } from '../../src/domain/runs/workers.ts'
 import { build } from '../../src/surfaces/management/build.ts'
 import { Metrics } from '../../src/surfaces/management/metrics.ts'

@@ -1,8 +1,7 @@
 /** Whether the encryption key is there for its owner alone, and opens what the store holds. */
 import { stat } from 'node:fs/promises'
 import type { Config } from '../../config.ts'
-import { encryptedColumns } from '../../domain/encrypted-columns.ts'
-import { openKeyRing } from '../../domain/installation.ts'
+import { encryptedColumns, openKeyRing } from '../../domain/installation.ts'
 import { decryptLatest, type EncryptedColumn, hasEncryptedValues } from '../../storage/encrypted-columns.ts'
 import { Encryption } from '../../storage/encryption.ts'
 import { keyFilePath } from '../../storage/key-file.ts'

@@ -1,12 +1,10 @@
-/** The operations of the Browser Context API, in the document's words. */
+/** The operations of the Browser Context API. */
 import type { BrowserContextAlphaHandlers } from '../../../generated/browser-context.alpha/server.ts'
 import type { components } from '../../../generated/browser-context.alpha/types.ts'
 import { invalidRequest, notFound } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import type { BrowserContext, BrowserContexts } from './browser-contexts.ts'
 import type { ContextInUse, ContextVersions } from './context-versions.ts'
-
-type Wire = components['schemas']['BrowserContext']
 
 const nameTaken = {
   status: 409,
@@ -22,31 +20,34 @@ export interface BrowserContextDependencies {
   contextVersions: ContextVersions
 }
 
-export function browserContextOperations(parts: BrowserContextDependencies): BrowserContextAlphaHandlers<Principal> {
-  const { browserContexts: contexts, contextVersions: versions } = parts
+export function browserContextOperations({
+  browserContexts: contexts,
+  contextVersions: versions,
+}: BrowserContextDependencies): BrowserContextAlphaHandlers<Principal> {
   return {
     async listBrowserContexts({ principal, query }) {
       const page = await contexts.list(principal.accountId, query)
       if (!page) return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
-      return { status: 200, body: { data: page.contexts.map(wireOf), nextCursor: page.nextCursor } }
+      return { status: 200, body: { data: page.contexts.map(toResponse), nextCursor: page.nextCursor } }
     },
 
     async createBrowserContext({ principal, body }) {
       const context = await contexts.create(principal.accountId, body?.name)
       if (!context) return nameTaken
-      return { status: 201, headers: { Location: `/alpha/browser-contexts/${context.id}` }, body: wireOf(context) }
+      const headers = { Location: `/alpha/browser-contexts/${context.id}` }
+      return { status: 201, headers, body: toResponse(context) }
     },
 
     async getBrowserContext({ principal, path }) {
       const context = await contexts.get(principal.accountId, path.browserContextId)
-      return context ? { status: 200, body: wireOf(context) } : notFound('browser context')
+      return context ? { status: 200, body: toResponse(context) } : notFound('browser context')
     },
 
     async updateBrowserContext({ principal, path, body }) {
       const renamed = await contexts.rename(principal.accountId, path.browserContextId, body.name)
       if (renamed === 'noSuchContext') return notFound('browser context')
       if (renamed === 'nameTaken') return nameTaken
-      return { status: 200, body: wireOf(renamed) }
+      return { status: 200, body: toResponse(renamed) }
     },
 
     async deleteBrowserContext({ principal, path }) {
@@ -73,7 +74,7 @@ function inUse({ heldByRunId }: ContextInUse) {
   return { status: 409, problem: { kind: 'browser-context-in-use', detail } } as const
 }
 
-function wireOf(context: BrowserContext): Wire {
+function toResponse(context: BrowserContext): components['schemas']['BrowserContext'] {
   const { createdAt, updatedAt, lastUsedAt } = context
   return {
     ...context,

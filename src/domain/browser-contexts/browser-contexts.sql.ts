@@ -1,9 +1,9 @@
-/** The SQL that finds browser contexts. */
+/** Statements that find browser contexts. */
 import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { BrowserContextsRow } from '../../storage/tables.ts'
 
-/** A context with what is told of its current version. */
+/** A context with metadata of its current version. */
 export type ContextRow = BrowserContextsRow & { size_bytes: number | null; cookie_domains: string | null }
 
 export function selectContexts({ query }: Transaction, accountId: string) {
@@ -17,9 +17,9 @@ export function selectContexts({ query }: Transaction, accountId: string) {
 }
 
 export async function findContext(tx: Transaction, accountId: string, id: string): Promise<ContextRow | undefined> {
-  const known = parseId(id)
-  if (known === undefined) return undefined
-  return selectContexts(tx, accountId).where('browser_contexts.id', '=', known).executeTakeFirst()
+  const parsed = parseId(id)
+  if (parsed === undefined) return undefined
+  return selectContexts(tx, accountId).where('browser_contexts.id', '=', parsed).executeTakeFirst()
 }
 
 export async function isContextNameTaken({ query }: Transaction, accountId: string, name: string): Promise<boolean> {

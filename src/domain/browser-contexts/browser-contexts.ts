@@ -1,5 +1,4 @@
-/** Creating, reading, listing, renaming and erasing browser contexts. What they hold is in versions.ts. */
-
+/** Creates, reads, lists, renames and deletes browser contexts. `context-versions.ts` stores their states. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { v7 as uuid } from 'uuid'
 import type { Cursors } from '../../storage/cursors.ts'
@@ -8,7 +7,7 @@ import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
 import { type ContextRow, findContext, isContextNameTaken, selectContexts } from './browser-contexts.sql.ts'
 import { eraseBatch } from './context-erasure.ts'
 
-/** `inUse` while a run holds it, `empty` before its first version. */
+/** `inUse` while a run has the lease; `empty` without a version. */
 export type BrowserContextStatus = 'empty' | 'ready' | 'inUse'
 
 export interface BrowserContext {
@@ -16,7 +15,7 @@ export interface BrowserContext {
   name: string
   status: BrowserContextStatus
   heldByRunId: string | null
-  /** The number of its current version; 0 when there is none. */
+  /** The number of the current version; 0 without one. */
   version: number
   cookieDomains: string[]
   sizeBytes: number
@@ -25,8 +24,8 @@ export interface BrowserContext {
   lastUsedAt: number | null
 }
 
-/** For other processes' writes, which look for a free moment once a millisecond. */
-const pauseMilliseconds = 10
+/** Lets writes of other processes in between batches. */
+const eraseBreakMilliseconds = 10
 
 export class BrowserContexts {
   readonly #store: Store
@@ -38,29 +37,29 @@ export class BrowserContexts {
   }
 
   /**
-   * Makes an empty context, named after its id unless a name is given; `undefined` when the name is taken.
+   * Creates an empty context, by default named after its ID. Returns `undefined` if the name is taken.
    *
-   * @param actor is written to the audit log, as with the other changes; without one nothing is.
+   * @param actor recorded in the audit log, as for the other changes; without one, nothing is recorded.
    */
   async create(accountId: string, name: string | undefined, actor?: Actor): Promise<BrowserContext | undefined> {
     const id = uuid()
     const at = Date.now()
     const row = { id, account_id: accountId, name: name ?? `context-${id.slice(-12)}`, created_at: at, updated_at: at }
-    const made = await this.#store.write(async (tx) => {
+    const created = await this.#store.write(async (tx) => {
       if (await isContextNameTaken(tx, accountId, row.name)) return false
       await tx.query.insertInto('browser_contexts').values(row).execute()
       if (actor) await recordAudit(tx, accountId, { action: 'browserContext.created', by: actor, subject: row })
       return true
     })
-    return made ? this.get(accountId, id) : undefined
+    return created ? this.get(accountId, id) : undefined
   }
 
   async get(accountId: string, id: string): Promise<BrowserContext | undefined> {
     const row = await findContext(this.#store.read, accountId, id)
-    return row && contextOf(row)
+    return row && toBrowserContext(row)
   }
 
-  /** A page of contexts, newest first; `undefined` when the cursor was not written for this list. */
+  /** A page of contexts, newest first; `undefined` for a cursor of another list. */
   async list(accountId: string, { limit, cursor }: { limit: number; cursor?: string | undefined }) {
     const list = JSON.stringify(['browser-contexts', accountId])
     const after = cursor === undefined ? undefined : this.#cursors.read(list, cursor)
@@ -73,7 +72,7 @@ export class BrowserContexts {
       .execute()
     const page = found.slice(0, limit)
     const last = found.length > limit ? page.at(-1) : undefined
-    return { contexts: page.map(contextOf), nextCursor: last ? this.#cursors.write(list, last.id) : null }
+    return { contexts: page.map(toBrowserContext), nextCursor: last ? this.#cursors.write(list, last.id) : null }
   }
 
   async rename(
@@ -93,33 +92,33 @@ export class BrowserContexts {
         const subject = { id: row.id, name }
         await recordAudit(tx, accountId, { action: 'browserContext.renamed', by: actor, subject, details })
       }
-      return contextOf({ ...row, ...change })
+      return toBrowserContext({ ...row, ...change })
     })
   }
 
-  /** Erases the context with all its versions; returns whether there was one. */
+  /** Erases the context with all its versions. Returns whether it existed. */
   async delete(accountId: string, id: string, actor?: Actor): Promise<boolean> {
     const deleted = await this.#store.write(async (tx) => {
       const row = await findContext(tx, accountId, id)
       if (!row) return false
       if (actor) await recordAudit(tx, accountId, { action: 'browserContext.deleted', by: actor, subject: row })
-      return { id: row.id, more: await eraseBatch(tx, row.id, Date.now()) }
+      return { id: row.id, hasMore: await eraseBatch(tx, row.id, Date.now()) }
     })
-    // What cannot be done now is left to upkeep, and the store's files to the next deletion.
+    // If the store becomes unavailable, maintenance erases the rest, and the next deletion scrubs the files.
     if (deleted) await this.#eraseRest(deleted).catch(ignoreUnavailable)
     return deleted !== false
   }
 
-  async #eraseRest(deleted: { id: string; more: boolean }): Promise<void> {
-    for (let { more } = deleted; more; ) {
-      await delay(pauseMilliseconds)
-      more = await this.#store.write((tx) => eraseBatch(tx, deleted.id, Date.now()))
+  async #eraseRest(deleted: { id: string; hasMore: boolean }): Promise<void> {
+    for (let { hasMore } = deleted; hasMore; ) {
+      await delay(eraseBreakMilliseconds)
+      hasMore = await this.#store.write((tx) => eraseBatch(tx, deleted.id, Date.now()))
     }
     await this.#store.scrub()
   }
 }
 
-function contextOf(row: ContextRow): BrowserContext {
+function toBrowserContext(row: ContextRow): BrowserContext {
   return {
     id: row.id,
     name: row.name,

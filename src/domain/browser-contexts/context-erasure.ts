@@ -1,67 +1,69 @@
 /**
- * Erasing what browser contexts held, a portion in each transaction. A context that is not erased at once is marked: from
- * then on nobody sees it. Should the process that erases it die, upkeep does the rest.
+ * Erases browser contexts with all their versions, one batch per transaction. After the first batch the context is marked
+ * as deleted and no longer visible. If the process dies, maintenance erases the rest.
  */
 import { type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
 import type { Transaction } from '../../storage/store.ts'
 
 const versionsSql = `SELECT id, size_bytes FROM browser_context_versions WHERE browser_context_id = ?
   ORDER BY version DESC LIMIT 100`
-const eraseVersionSql = 'DELETE FROM browser_context_versions WHERE id = ?'
-const moreSql = 'SELECT 1 AS one FROM browser_context_versions WHERE browser_context_id = ? LIMIT 1'
-/** No context that anyone makes has a control character in its name. */
+const deleteVersionSql = 'DELETE FROM browser_context_versions WHERE id = ?'
+const hasVersionsSql = 'SELECT 1 AS one FROM browser_context_versions WHERE browser_context_id = ? LIMIT 1'
+/** The new name frees the old one. It cannot be in use, because names have no control characters. */
 const markSql = `UPDATE browser_contexts SET deleted_at = COALESCE(deleted_at, ?), name = ?,
   version_id = NULL, held_by_run_id = NULL WHERE id = ?`
-const forgetSql = 'DELETE FROM browser_contexts WHERE id = ?'
+const deleteSql = 'DELETE FROM browser_contexts WHERE id = ?'
 
-const leftSql = `SELECT id FROM browser_contexts WHERE deleted_at <= ? ORDER BY deleted_at LIMIT 1`
-const unfinishedSql = `SELECT id, size_bytes FROM browser_context_versions
+const abandonedSql = `SELECT id FROM browser_contexts WHERE deleted_at <= ? ORDER BY deleted_at LIMIT 1`
+const uncommittedSql = `SELECT id, size_bytes FROM browser_context_versions
   WHERE version IS NULL AND created_at <= ? ORDER BY created_at LIMIT 100`
 
-/** Whoever erases a context has made a step by then, or is dead. */
-const leftMilliseconds = 60 * 1000
+/** After this time without progress, the process that erases a context has died. */
+const abandonedMilliseconds = 60 * 1000
+/** After this time, the process that staged a version has died. */
+const uncommittedMilliseconds = 60 * 60 * 1000
 
-/** A writer that has not finished by then is dead. */
-const unfinishedMilliseconds = 60 * 60 * 1000
-
-interface Erased {
+interface VersionSize {
   id: string
   size_bytes: number
 }
 
-/** Erases the newest versions of the context, and the context with the last of them. Returns whether there are more. */
+/** Erases the newest versions of the context, and the context with its last version. Returns whether versions remain. */
 export async function eraseBatch(tx: Transaction, contextId: string, at: number): Promise<boolean> {
-  await erase(tx, await tx.all<Erased>(versionsSql, [contextId]))
-  const more = (await tx.all(moreSql, [contextId])).length > 0
-  await tx.all(more ? markSql : forgetSql, more ? [at, `\n${contextId}`, contextId] : [contextId])
-  return more
+  await deleteVersions(tx, await tx.all<VersionSize>(versionsSql, [contextId]))
+  const hasMore = (await tx.all(hasVersionsSql, [contextId])).length > 0
+  await tx.all(hasMore ? markSql : deleteSql, hasMore ? [at, `\n${contextId}`, contextId] : [contextId])
+  return hasMore
 }
 
-/** What was written of versions by writers that have died. */
+/** Staged versions whose writers have died. */
 export function unfinishedVersions(now: () => number): PurgeTarget {
-  const oldest = (tx: Transaction) => tx.all<Erased>(unfinishedSql, [now() - unfinishedMilliseconds])
+  const oldest = (tx: Transaction) => tx.all<VersionSize>(uncommittedSql, [now() - uncommittedMilliseconds])
   return {
     next: async (tx) => (await oldest(tx))[0]?.id,
-    remove: async (tx) => erase(tx, await oldest(tx)),
+    remove: async (tx) => deleteVersions(tx, await oldest(tx)),
   }
 }
 
-/** Contexts whose erasure was begun by a process that has died. */
+/** Contexts whose erasing processes have died. */
 export function unfinishedErasures(now: () => number): PurgeTarget {
-  const first = async (tx: Transaction) => (await tx.all<{ id: string }>(leftSql, [now() - leftMilliseconds]))[0]?.id
+  const findFirst = async (tx: Transaction) => {
+    const [context] = await tx.all<{ id: string }>(abandonedSql, [now() - abandonedMilliseconds])
+    return context?.id
+  }
   return {
     next: async (tx) => {
-      const contextId = await first(tx)
-      const [version] = contextId === undefined ? [] : await tx.all<Erased>(versionsSql, [contextId])
+      const contextId = await findFirst(tx)
+      const [version] = contextId === undefined ? [] : await tx.all<VersionSize>(versionsSql, [contextId])
       return version?.id ?? contextId
     },
     remove: async (tx) => {
-      const contextId = await first(tx)
+      const contextId = await findFirst(tx)
       if (contextId !== undefined) await eraseBatch(tx, contextId, now())
     },
   }
 }
 
-async function erase(tx: Transaction, versions: readonly Erased[]): Promise<void> {
-  for (const { id } of takeBatch(versions)) await tx.all(eraseVersionSql, [id])
+async function deleteVersions(tx: Transaction, versions: readonly VersionSize[]): Promise<void> {
+  for (const { id } of takeBatch(versions)) await tx.all(deleteVersionSql, [id])
 }

@@ -1,8 +1,9 @@
 /**
- * What browser contexts hold, encrypted, in versions. One is written whole and read again before it counts, so that a
- * writer that dies on its way leaves the version before it untouched.
+ * The encrypted versions of browser contexts. A version is staged durably and verified before it is committed, so that a
+ * process that dies while writing leaves the previous version current.
  */
 import { v7 as uuid } from 'uuid'
+import { encryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
@@ -12,12 +13,12 @@ import { type ContextRow, findContext, selectContexts } from './browser-contexts
 import type { ContextLease } from './context-lease.ts'
 import { emptyState, summarizeState } from './storage-state.ts'
 
-/** Who writes a version. */
+/** The author of a version. */
 export type Writer = { runId: string } | { apiKeyId: string } | { userId: string }
 
 export interface Version {
   number: number
-  /** The one that runs start with. */
+  /** Whether runs start with it. */
   isCurrent: boolean
   sizeBytes: number
   cookieDomains: string[]
@@ -25,17 +26,17 @@ export interface Version {
   runId: string | null
   apiKeyId: string | null
   userId: string | null
-  /** The number of the version that this one repeats. */
+  /** The number of the version that was restored. */
   restoredFrom: number | null
 }
 
-/** A version that is written and does not count yet. */
+/** A version that is stored but not committed. */
 export interface StagedVersion {
   id: string
   contextId: string
 }
 
-/** The context is the run's alone at the moment; nothing was stored. */
+/** A run has the lease on the context; nothing was stored. */
 export interface ContextInUse {
   heldByRunId: string
 }
@@ -43,18 +44,18 @@ export interface ContextInUse {
 export class ContextVersions {
   readonly #store: Store
   readonly #encryption: Encryption
-  readonly #kept: number
+  readonly #versionsKept: number
 
-  /** @param kept how many versions of a context are kept, the current one included. */
-  constructor(store: Store, encryption: Encryption, kept: number) {
+  /** @param versionsKept per context, including the current version. */
+  constructor(store: Store, encryption: Encryption, versionsKept: number) {
     this.#store = store
     this.#encryption = encryption
-    this.#kept = kept
+    this.#versionsKept = versionsKept
   }
 
-  /** The storage state that runs start with, as JSON text; `undefined` when the account has no such context. */
+  /** The current storage state as JSON text; `undefined` if the account has no such context. */
   async read(accountId: string, contextId: string): Promise<string | undefined> {
-    // In one statement: the version may be replaced, and removed, between two.
+    // In one statement, because the version may be replaced and removed between two.
     const contexts = selectContexts(this.#store.read, accountId).select('browser_context_versions.state')
     const id = parseId(contextId)
     const row = id && (await contexts.where('browser_contexts.id', '=', id).executeTakeFirst())
@@ -63,24 +64,24 @@ export class ContextVersions {
     return this.#encryption.decrypt(row.state ?? new Uint8Array(), versionAad(accountId, row.id, row.version_id))
   }
 
-  /** The versions that are kept, newest first; `undefined` when the account has no such context. */
+  /** The stored versions, newest first; `undefined` if the account has no such context. */
   async list(accountId: string, contextId: string): Promise<Version[] | undefined> {
     const context = await findContext(this.#store.read, accountId, contextId)
     if (!context) return undefined
     const rows = await this.#store.read.query
       .selectFrom('browser_context_versions')
-      .select(['id', ...told])
+      .select(['id', ...metadataColumns])
       .where('browser_context_id', '=', context.id)
       .where('version', 'is not', null)
       .orderBy('version', 'desc')
       .execute()
-    return rows.map((row) => ({ ...versionOf(row), isCurrent: row.id === context.version_id }))
+    return rows.map((row) => ({ ...toVersion(row), isCurrent: row.id === context.version_id }))
   }
 
   /**
-   * Makes the state the context's next version. `undefined` when the account has no such context.
+   * Stores the state as the context's next version. Returns `undefined` if the account has no such context.
    *
-   * @param actor is written to the audit log; without one nothing is.
+   * @param actor recorded in the audit log; without one, nothing is recorded.
    */
   async replace(
     accountId: string,
@@ -92,18 +93,18 @@ export class ContextVersions {
   ): Promise<Version | ContextInUse | undefined> {
     const context = await findContext(this.#store.read, accountId, contextId)
     if (!context) return undefined
-    // Again at the commit; but what is refused anyway need not be encrypted first.
+    // Checked again at the commit. This check avoids encrypting a state that would be refused.
     if (context.held_by_run_id !== null) return { heldByRunId: context.held_by_run_id }
     const staged = await this.stage(accountId, context.id, state, writer, restoredFrom)
     if (!staged) return undefined
     return this.#store.write(async (tx) => {
-      const counted = await this.#count(tx, staged)
-      if (actor && counted && 'number' in counted) await recordVersion(tx, context, counted, actor)
-      return counted
+      const committed = await this.#commit(tx, staged)
+      if (actor && committed && 'number' in committed) await recordVersion(tx, context, committed, actor)
+      return committed
     })
   }
 
-  /** Makes an earlier version the newest too. `undefined` when the account has no such context or version. */
+  /** Stores an earlier version again as the newest. Returns `undefined` if the account has no such context or version. */
   async restore(accountId: string, contextId: string, number: number, writer: Writer, actor?: Actor) {
     const context = await findContext(this.#store.read, accountId, contextId)
     const versions = this.#store.read.query.selectFrom('browser_context_versions').select('id')
@@ -112,13 +113,13 @@ export class ContextVersions {
       .where('version', '=', number)
       .executeTakeFirst()
     if (!context || !row) return undefined
-    const state = await this.#open(this.#store.read, context, row.id)
-    // Removed since, by newer versions.
+    const state = await this.#decrypt(context, row.id)
+    // Newer versions may have displaced it.
     if (state === undefined) return undefined
     return this.replace(accountId, contextId, state, writer, number, actor)
   }
 
-  /** Writes the state durably and reads it again; `count` makes it a version. `undefined` without such a context. */
+  /** Stores the state durably and verifies it, without committing it. Returns `undefined` if there is no such context. */
   async stage(
     accountId: string,
     contextId: string,
@@ -143,80 +144,87 @@ export class ContextVersions {
     const context = await this.#store.write(async (tx) => {
       const found = await findContext(tx, accountId, contextId)
       if (!found) return undefined
-      // Here, since the store may be waited for, long enough for a key to be changed.
-      const sealed = this.#encryption.encrypt(state, versionAad(accountId, contextId, id))
+      // Encrypted inside the transaction: the key may be rotated while the transaction waits to start.
+      const encrypted = this.#encryption.encrypt(state, versionAad(accountId, contextId, id))
       await tx.query
         .insertInto('browser_context_versions')
-        .values({ ...row, state: sealed })
+        .values({ ...row, state: encrypted })
         .execute()
       return found
     })
-    const stored = context && (await this.#open(this.#store.read, context, id))
-    // Deleted, before it was written or since.
+    const stored = context && (await this.#decrypt(context, id))
+    // The context was deleted before or after the insert.
     if (stored === undefined) return undefined
-    if (stored !== state) {
-      throw new Error('A browser context was not stored as it was written.')
-    }
+    if (stored !== state) throw new Error('The stored state of a browser context differs from the state written.')
     return { id, contextId }
   }
 
   /**
-   * Gives the staged version its number, in the transaction of the run's end. False when it is the run's to write no
-   * more: the context was deleted, or another has held it since.
+   * Commits the staged version in the transaction that ends the attempt. Returns false if the context was deleted or the
+   * lease is no longer the latest.
    */
-  async commitForRun(tx: Transaction, staged: StagedVersion, hold: ContextLease): Promise<boolean> {
-    const counted = await this.#count(tx, staged, hold)
-    return counted !== undefined && 'number' in counted
+  async commitForRun(tx: Transaction, staged: StagedVersion, lease: ContextLease): Promise<boolean> {
+    const committed = await this.#commit(tx, staged, lease)
+    return committed !== undefined && 'number' in committed
   }
 
-  /** Gives a staged version up. */
   async discard({ query }: Transaction, { id }: StagedVersion): Promise<void> {
     await query.deleteFrom('browser_context_versions').where('id', '=', id).execute()
   }
 
-  async #count(
+  /** Numbers the version, makes it current, and deletes versions beyond the limit. */
+  async #commit(
     tx: Transaction,
     staged: StagedVersion,
-    hold?: ContextLease,
+    lease?: ContextLease,
   ): Promise<Version | ContextInUse | undefined> {
     const { id, contextId } = staged
     const { query } = tx
     const contexts = query.selectFrom('browser_contexts').selectAll().where('id', '=', contextId)
     const context = await contexts.executeTakeFirst()
     if (!context || context.deleted_at !== null) return undefined
-    const isHeldAsExpected = context.held_by_run_id === (hold?.runId ?? null) && (!hold || context.fence === hold.fence)
-    if (!isHeldAsExpected) {
+    const hasLease = context.held_by_run_id === (lease?.runId ?? null) && (!lease || context.fence === lease.fence)
+    if (!hasLease) {
       await this.discard(tx, staged)
       return { heldByRunId: context.held_by_run_id ?? '' }
     }
     const version = context.version + 1
     const numbered = query.updateTable('browser_context_versions').set({ version }).where('id', '=', id)
-    const row = await numbered.returning(told).executeTakeFirstOrThrow()
+    const row = await numbered.returning(metadataColumns).executeTakeFirstOrThrow()
     const change = { version, version_id: id, updated_at: Date.now() }
     await query.updateTable('browser_contexts').set(change).where('id', '=', contextId).execute()
     const versions = query.deleteFrom('browser_context_versions').where('browser_context_id', '=', contextId)
-    await versions.where('version', '<=', version - this.#kept).execute()
-    return { ...versionOf(row), isCurrent: true }
+    await versions.where('version', '<=', version - this.#versionsKept).execute()
+    return { ...toVersion(row), isCurrent: true }
   }
 
-  /** What the version holds; `undefined` when it is gone. */
-  async #open(
-    { query }: Transaction,
-    context: { id: string; account_id: string },
-    versionId: string,
-  ): Promise<string | undefined> {
-    const versions = query.selectFrom('browser_context_versions').select('state').where('id', '=', versionId)
-    const row = await versions.executeTakeFirst()
+  /** Returns `undefined` if the version was deleted. */
+  async #decrypt(context: { id: string; account_id: string }, versionId: string): Promise<string | undefined> {
+    const versions = this.#store.read.query.selectFrom('browser_context_versions').select('state')
+    const row = await versions.where('id', '=', versionId).executeTakeFirst()
     return row && this.#encryption.decrypt(row.state, versionAad(context.account_id, context.id, versionId))
   }
 }
 
-/** Names the row that a version's state belongs to, so that it opens nowhere else. */
-export function versionAad(accountId: string, contextId: string, versionId: string): string {
+/** Binds an encrypted state to its row, so that it cannot be decrypted as another row's. */
+function versionAad(accountId: string, contextId: string, versionId: string): string {
   return `${accountId}/browser-contexts/${contextId}/versions/${versionId}`
 }
 
-/** In the audit log, which names the version and says nothing of what it holds. */
+export const encryptedInBrowserContexts = [
+  encryptedColumn({
+    table: 'browser_context_versions',
+    key: ['id'],
+    column: 'state',
+    aadColumns: {
+      accountId: '(SELECT account_id FROM browser_contexts WHERE browser_contexts.id = browser_context_id)',
+      contextId: 'browser_context_id',
+      versionId: 'id',
+    },
+    aad: ({ accountId, contextId, versionId }) => versionAad(accountId, contextId, versionId),
+  }),
+]
+
 async function recordVersion(tx: Transaction, { id, account_id, name }: ContextRow, version: Version, by: Actor) {
   const { number, restoredFrom } = version
   const details = { version: number, ...(restoredFrom !== null && { restoredFrom }) }
@@ -224,8 +232,8 @@ async function recordVersion(tx: Transaction, { id, account_id, name }: ContextR
   await recordAudit(tx, account_id, { action, by, subject: { id, name }, details })
 }
 
-/** Not the state, which may be large. */
-const told = [
+/** All columns but the state, which may be large. */
+const metadataColumns = [
   'version',
   'size_bytes',
   'cookie_domains',
@@ -236,7 +244,9 @@ const told = [
   'restored_from',
 ] as const
 
-function versionOf(row: Pick<BrowserContextVersionsTable, (typeof told)[number]>): Omit<Version, 'isCurrent'> {
+type MetadataRow = Pick<BrowserContextVersionsTable, (typeof metadataColumns)[number]>
+
+function toVersion(row: MetadataRow): Omit<Version, 'isCurrent'> {
   return {
     number: row.version ?? 0,
     sizeBytes: row.size_bytes,

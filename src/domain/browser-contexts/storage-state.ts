@@ -1,28 +1,28 @@
-/** Storage states: what Playwright writes of a browser's cookies and storage, as JSON text. */
+/** Storage states: cookies and storage of a browser as Playwright exports them, as JSON text. */
 import { isDeepStrictEqual } from 'node:util'
 
-/** Of the JSON text, in UTF-8; the document says the same of a request's body. */
+/** Maximum length of the JSON text in UTF-8, as in the OpenAPI document. */
 export const stateBytesMax = 5 * 1024 * 1024
 
-/** What a browser context without a version holds. */
+/** The state of a browser context without versions. */
 export const emptyState = JSON.stringify({ cookies: [], origins: [] })
 
-/** As the document has it; no host's name is longer (RFC 1035, section 2.3.4). */
+/** Maximum length of a host name (RFC 1035, section 2.3.4), as in the OpenAPI document. */
 export const domainLengthMax = 253
 
-/** How many are told of a state, as the document has it. */
+/** Maximum length of `cookieDomains`, as in the OpenAPI document. */
 const cookieDomainsMax = 100
 
-/** As much of a storage state as the service looks at. */
+/** The members of a storage state that the service reads. */
 export interface StorageState {
   cookies: readonly { domain: string; value: string }[]
   origins: readonly { origin: string }[]
 }
 
-/** What is told of a storage state without opening it. */
+/** Stored unencrypted with a version. */
 export interface StateSummary {
   sizeBytes: number
-  /** Sorted, each once; the first of them. */
+  /** Distinct and sorted; the first 100. */
   cookieDomains: string[]
 }
 
@@ -32,41 +32,40 @@ export function summarizeState(text: string): StateSummary {
   return { sizeBytes: Buffer.byteLength(text), cookieDomains: [...domains].sort().slice(0, cookieDomainsMax) }
 }
 
-/** How long the longest domain of its cookies is. @throws when one has none. */
+/** The length of the longest cookie domain. @throws if a cookie has no domain. */
 export function longestDomainLength(text: string): number {
   const { cookies } = JSON.parse(text) as StorageState
   return cookies.reduce((length, { domain }) => Math.max(length, [...domain].length), 0)
 }
 
-/** Whether two states hold the same: the order in which a browser tells them means nothing. */
+/** Whether two states are equal apart from the order of their entries, which browsers do not preserve. */
 export function isSameState(a: string, b: string): boolean {
-  return a === b || isDeepStrictEqual(inOrder(a), inOrder(b))
+  return a === b || isDeepStrictEqual(normalize(a), normalize(b))
 }
 
 type Named = { name?: string; domain?: string; path?: string; origin?: string }
-
-function inOrder(text: string): object {
-  const { cookies, origins, ...others } = JSON.parse(text) as { cookies: Named[]; origins: Origin[] }
-  const sorted = <Item extends Named>(items: Item[]) => items.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
-  const ordered = origins.map(({ localStorage, indexedDB, ...origin }) => ({
-    ...origin,
-    localStorage: sorted(localStorage),
-    // Playwright tells that there is none by an empty list, or by nothing.
-    indexedDB: indexedDB?.length ? indexedDB : undefined,
-  }))
-  return { cookies: sorted(cookies), origins: sorted(ordered), ...others }
-}
-
 type Origin = Named & { localStorage: Named[]; indexedDB?: unknown[] }
 
-function keyOf({ name, domain, path, origin }: Named): string {
+function normalize(text: string): object {
+  const { cookies, origins, ...others } = JSON.parse(text) as { cookies: Named[]; origins: Origin[] }
+  const sort = <Item extends Named>(items: Item[]) => items.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1))
+  const normalized = origins.map(({ localStorage, indexedDB, ...origin }) => ({
+    ...origin,
+    localStorage: sort(localStorage),
+    // Playwright exports missing databases as an empty list or not at all.
+    indexedDB: indexedDB?.length ? indexedDB : undefined,
+  }))
+  return { cookies: sort(cookies), origins: sort(normalized), ...others }
+}
+
+function sortKey({ name, domain, path, origin }: Named): string {
   return JSON.stringify([origin, domain, path, name])
 }
 
-/** Shorter ones are words like `true` or `en`, which would be masked all over the log and protect nothing. */
+/** Shorter values are words such as `true` or `en`: masking them would garble the log and protect nothing. */
 const maskedLengthMin = 8
 
-/** The values of its cookies that no log may show. */
+/** The cookie values that logs must not show. */
 export function secretCookieValues(text: string): string[] {
   const { cookies } = JSON.parse(text) as StorageState
   return cookies.map(({ value }) => value).filter((value) => value.length >= maskedLengthMin)
