@@ -1,4 +1,4 @@
-/** Which browser is found, with programs on the path that answer as browsers do, or do not. */
+/** The choice of a browser, with fake browsers on the PATH. */
 import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,10 +9,10 @@ import { BrowserMissing, findBrowser } from '../../src/worker/browser/find-brows
 import { newPlace } from '../support/domain.ts'
 
 const chromium = 'echo "Chromium 153.0.1.2 built on Debian"'
-/** What Ubuntu installs in place of a browser. */
+/** Ubuntu installs this stub instead of a browser. */
 const stub = 'echo "Command requires the chromium snap to be installed." >&2\nexit 10'
 
-/** A folder with these programs, which alone is searched until the test ends. */
+/** Creates a directory with these programs and makes it the PATH until the test ends. */
 async function onlyOnPath(test: TestContext, programs: Record<string, string>): Promise<string> {
   const directory = await newPlace(test)
   for (const [name, script] of Object.entries(programs)) {
@@ -23,7 +23,7 @@ async function onlyOnPath(test: TestContext, programs: Record<string, string>): 
   return directory
 }
 
-test('an installed Chrome is taken before an installed Chromium', async (test) => {
+test('an installed Chrome is preferred to an installed Chromium', async (test) => {
   const programs = { chromium, 'google-chrome': 'echo "Google Chrome 153.0.1.2 "' }
   const directory = await onlyOnPath(test, programs)
   expect(await findBrowser(undefined)).toEqual({
@@ -34,7 +34,7 @@ test('an installed Chrome is taken before an installed Chromium', async (test) =
   })
 })
 
-test('a program that only tells what to install, says something else, or cannot run is passed over', async (test) => {
+test('installed programs that print no version of Chromium or do not run are skipped', async (test) => {
   const programs = {
     'google-chrome': 'echo "hello"',
     'google-chrome-stable': 'exec /nowhere',
@@ -43,39 +43,39 @@ test('a program that only tells what to install, says something else, or cannot 
   const directory = await onlyOnPath(test, programs)
   mkdirSync(join(directory, 'chromium'))
   const found = await findBrowser(undefined).catch((error) => error)
-  // What npm brings, where it brings something.
+  // The npm package has a browser for some machines only.
   expect(found instanceof BrowserMissing || found.from === 'npm').toBe(true)
 })
 
-test('the configured one is taken before an installed one', async (test) => {
+test('a configured browser is preferred to an installed one', async (test) => {
   const directory = await onlyOnPath(test, { chromium, mine: 'echo "Chromium 99.0"' })
   const executable = join(directory, 'mine')
   expect(await findBrowser(executable)).toMatchObject({ from: 'BROWSER_PATH', executable, version: 'Chromium 99.0' })
 })
 
 test.for([
-  ['is not there', 'absent', 'ENOENT'],
+  ['does not exist', 'absent', 'ENOENT'],
   ['does not run', 'stub', 'Command requires the chromium snap to be installed.'],
-  ['is no browser', 'other', 'it does not answer --version as a Chrome or Chromium does'],
-] as const)('a configured one that %s is named, and no other is taken', async ([, name, reason], test) => {
+  ['is no browser', 'other', 'its reply to --version is not that of Chrome or Chromium'],
+] as const)('a configured browser that %s is an error, and no other is tried', async ([, name, reason], test) => {
   const directory = await onlyOnPath(test, { chromium, stub, other: 'echo "curl 8.5.0"' })
   const path = join(directory, name)
   await expect(findBrowser(path)).rejects.toThrow(
     new BrowserMissing(
-      `BROWSER_PATH is "${path}", which does not run (${reason}): set it to the executable of a Chrome or Chromium.`,
+      `BROWSER_PATH is "${path}", which does not run (${reason}): set it to the executable of Chrome or Chromium.`,
     ),
   )
 })
 
 test.runIf(process.platform === 'linux' && process.arch === 'x64')(
-  'what npm brings is taken where nothing is installed, and runs',
+  'without an installed browser, the one of the npm package runs',
   async (test) => {
     await onlyOnPath(test, {})
     expect(await findBrowser(undefined)).toMatchObject({ from: 'npm', version: expect.stringMatching(/^Chromium \d/) })
   },
 )
 
-test('where npm left its browser out and none is installed, a sentence says what to do', async (test) => {
+test('without any browser, the error says what to install', async (test) => {
   const place = await newPlace(test)
   cpSync(fileURLToPath(new URL('../../src', import.meta.url)), join(place, 'src'), { recursive: true })
   writeFileSync(join(place, 'package.json'), '{ "type": "module" }')
@@ -85,7 +85,7 @@ test('where npm left its browser out and none is installed, a sentence says what
     env: { PATH: place },
   })
   expect(stdout.trim()).toBe(
-    'BrowserMissing There is no browser: install Google Chrome or Chromium, or set BROWSER_PATH to its executable ' +
-      'or BROWSER_CDP_URL to the address of one that runs.',
+    'BrowserMissing No browser is installed: install Google Chrome or Chromium, or set BROWSER_PATH to its executable ' +
+      'or BROWSER_CDP_URL to the address of a running one.',
   )
 })

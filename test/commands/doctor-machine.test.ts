@@ -1,20 +1,29 @@
-/** What `doctor` finds around the store: each fault is made for real, beside what is well. */
+/** The findings of `doctor` for everything but the store, with real faults. */
 import { readdirSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { checkBrowser, checkIsolation, ExaminedBrowser, type Started } from '../../src/commands/doctor/browser.ts'
-import { checkConfiguration, readAll } from '../../src/commands/doctor/configuration.ts'
+import {
+  checkBrowser,
+  checkIsolation,
+  ExaminedBrowser,
+  type StartedBrowser,
+} from '../../src/commands/doctor/browser.ts'
+import {
+  checkConfiguration,
+  checkWorkflows,
+  loadWorkflows,
+  readConfiguration,
+} from '../../src/commands/doctor/configuration.ts'
 import {
   checkDataDirectory,
   checkFileSystem,
   checkFreeSpace,
-  fileSystemOf,
-} from '../../src/commands/doctor/data-directory.ts'
-import { checkPort, checkService, checkWorkers, runningService } from '../../src/commands/doctor/service.ts'
-import { readStore } from '../../src/commands/doctor/subject.ts'
-import { checkWorkflows, loadWorkflows } from '../../src/commands/doctor/workflows.ts'
+  statFileSystem,
+} from '../../src/commands/doctor/embedded-store.ts'
+import { openEmbeddedStore } from '../../src/commands/doctor/examine.ts'
+import { checkPort, checkService, checkWorkers, findService } from '../../src/commands/doctor/service.ts'
 import { readConfig } from '../../src/config.ts'
 import { listen } from '../../src/contract/listener.ts'
 import { Workers } from '../../src/domain/runs/workers.ts'
@@ -29,9 +38,9 @@ describe('the configuration', () => {
     [{ DASHBOARD_PORT: '3001' }, ['DASHBOARD_PORT'], 'Set them to different ports.'],
     [{ DATABASE_URL: 'mysql://x' }, ['DATABASE_URL'], 'Set it to one such as postgres://'],
     [{ BROWSER_PATH: '/x', BROWSER_CDP_URL: 'ws://x' }, ['BROWSER_CDP_URL', 'BROWSER_PATH'], 'Unset the one'],
-  ])('%j fails, for each variable that is refused', ([environment, refused, advice]) => {
-    const read = readAll({ HOST: '127.0.0.2', ...environment })
-    expect([...read.refused].sort()).toEqual(refused)
+  ])('%j fails and lists each invalid variable', ([environment, invalid, advice]) => {
+    const read = readConfiguration({ HOST: '127.0.0.2', ...environment })
+    expect([...read.invalid].sort()).toEqual(invalid)
     expect(read.config.HOST).toBe('127.0.0.2')
     const finding = checkConfiguration(read, environment as NodeJS.ProcessEnv)
     expect(finding).toMatchObject({ status: 'fail', advice: expect.stringContaining(advice) })
@@ -39,13 +48,13 @@ describe('the configuration', () => {
 })
 
 describe('the data directory', () => {
-  test('is well when it can be written to, and nothing is left in it', async (test) => {
+  test('passes when it is writable, and the check leaves no file', async (test) => {
     const place = await newPlace(test)
     expect(await checkDataDirectory(place)).toEqual({ status: 'ok', detail: place, advice: null })
     expect(readdirSync(place)).toEqual([])
   })
 
-  test('fails when it is a file, below a file, or may not be written to', async (test) => {
+  test('fails when it is a file, below a file, or not writable', async (test) => {
     const file = join(await newPlace(test), 'file')
     writeFileSync(file, '')
     for (const directory of [file, join(file, 'data'), '/proc']) {
@@ -55,42 +64,41 @@ describe('the data directory', () => {
     }
   })
 
-  test('is told to have little space, and to be on the disk of another machine', async () => {
-    // It has no space at all.
-    expect(checkFreeSpace(await fileSystemOf('/proc'))).toMatchObject({ status: 'warn' })
+  test('warns about little free space', async () => {
+    expect(checkFreeSpace(await statFileSystem('/proc'))).toMatchObject({ status: 'warn' })
     expect(checkFreeSpace({ bavail: 999, bsize: 1_000_000 })).toMatchObject({
       status: 'warn',
-      detail: expect.stringMatching(/^999 MB are free/),
+      detail: expect.stringMatching(/^999 MB free/),
     })
     expect(checkFreeSpace({ bavail: 1000, bsize: 1_000_000 })).toMatchObject({
       status: 'ok',
-      detail: '1.0 GB are free',
+      detail: '1.0 GB free',
     })
-    expect(checkFileSystem(await fileSystemOf('/proc/none/yet'))).toMatchObject({ status: 'ok' })
+    expect(checkFileSystem(await statFileSystem('/proc/none/yet'))).toMatchObject({ status: 'ok' })
   })
 
   test.each([
     [0x6969, 'NFS'],
     [0xff534d42, 'CIFS'],
-    // As a machine of 32 bits has it.
+    // Signed, as on a 32-bit machine.
     [0xff534d42 | 0, 'CIFS'],
     [0x01021997, '9p'],
     [0x65735546, 'FUSE'],
-  ])('is told to be on a network share: %d, %s', (type, name) => {
-    expect(checkFileSystem({ type })).toMatchObject({ status: 'warn', detail: expect.stringContaining(`on ${name},`) })
+  ])('warns about a network file system: %d, %s', (type, name) => {
+    expect(checkFileSystem({ type })).toMatchObject({ status: 'warn', detail: expect.stringContaining(`on ${name}:`) })
   })
 })
 
-/** A program that listens, and does what it is given to do with whoever comes. */
-async function program(test: Test, server: Server = createServer()): Promise<number> {
+/** Listens with a server, and returns its port. */
+async function startProgram(test: Test, server: Server = createServer()): Promise<number> {
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)))
   test.onTestFinished(() => void server.close())
   return (server.address() as { port: number }).port
 }
 
 describe('a port', () => {
-  test('fails when another program has it, which is named', async (test) => {
-    const port = await program(test)
+  test('fails when another program listens on it, and names the program', async (test) => {
+    const port = await startProgram(test)
     const config = readConfig({ EXECUTION_PORT: String(port), DATA_DIR: await newPlace(test) })
     expect(await checkPort(config, 'EXECUTION_PORT', 'absent')).toEqual({
       status: 'fail',
@@ -99,26 +107,26 @@ describe('a port', () => {
       ),
       advice: 'Stop that program, or set EXECUTION_PORT to another port.',
     })
-    // Nor is it the service for the mere reason that a service runs.
+    // A running service does not make it the service's port.
     expect(await checkPort(config, 'EXECUTION_PORT', 'alive')).toMatchObject({ status: 'fail' })
   })
 
-  test('is well when it is free, any, or used by a process that has the store', async (test) => {
+  test('passes when it is free, 0, or used by a process that has the store open', async (test) => {
     const place = await newPlace(test)
     const server = createServer()
-    const port = await program(test, server)
+    const port = await startProgram(test, server)
     const config = readConfig({ EXECUTION_PORT: String(port), DASHBOARD_PORT: '0', DATA_DIR: place })
     const store = await openStore(test, place)
     await store.check()
-    const used = { status: 'ok', detail: `127.0.0.1:${port} is used by the service, which runs` }
+    const used = { status: 'ok', detail: `127.0.0.1:${port} is in use by the running service` }
     expect(await checkPort(config, 'EXECUTION_PORT', 'alive')).toMatchObject(used)
     await new Promise((resolve) => server.close(resolve))
     const free = { status: 'ok', detail: `127.0.0.1:${port} is free` }
     expect(await checkPort(config, 'EXECUTION_PORT', 'absent')).toMatchObject(free)
-    expect(await checkPort(config, 'DASHBOARD_PORT', 'absent')).toMatchObject({ detail: 'any that is free' })
+    expect(await checkPort(config, 'DASHBOARD_PORT', 'absent')).toMatchObject({ detail: 'any free port' })
   })
 
-  test('fails on an address that is of another machine', async () => {
+  test('fails on an address of another machine', async () => {
     expect(await checkPort(readConfig({ HOST: '192.0.2.1' }), 'EXECUTION_PORT', 'absent')).toMatchObject({
       status: 'fail',
       detail: '192.0.2.1 is not an address of this machine',
@@ -126,7 +134,7 @@ describe('a port', () => {
   })
 })
 
-/** The management address of a service that is ready, or is not. */
+/** Serves a management address. */
 async function management(test: Test, ready: () => Promise<void>) {
   const app = managementApp({ metrics: async () => '', ready })
   const { url, stop } = await listen(app, { host: '127.0.0.1', port: 0, name: 'MANAGEMENT_PORT' })
@@ -135,47 +143,45 @@ async function management(test: Test, ready: () => Promise<void>) {
 }
 
 describe('the service', () => {
-  test('is well when it is ready, and fails when it is not', async (test) => {
+  test('passes when it is ready, and fails when it is not', async (test) => {
     const ready = await management(test, async () => {})
     const notReady = await management(test, async () => Promise.reject(new Error('The store is away.')))
-    expect([await runningService(ready), await runningService(notReady)]).toEqual(['alive', 'alive'])
+    expect([await findService(ready), await findService(notReady)]).toEqual(['alive', 'alive'])
     expect(await checkService(ready, 'alive')).toMatchObject({
       status: 'ok',
-      detail: expect.stringMatching(/is ready/),
+      detail: expect.stringMatching(/ready/),
     })
     expect(await checkService(notReady, 'alive')).toMatchObject({
       status: 'fail',
-      detail: expect.stringContaining('is not ready'),
+      detail: expect.stringContaining('not ready'),
     })
   })
 
-  test('need not run, and another program in its place is none', async (test) => {
+  test('need not run, and another program on its port does not count', async (test) => {
     const other = createServer((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello'))
-    const address = { HOST: '127.0.0.1', MANAGEMENT_PORT: await program(test, other) }
-    expect(await runningService(address)).toBe('absent')
+    const address = { HOST: '127.0.0.1', MANAGEMENT_PORT: await startProgram(test, other) }
+    expect(await findService(address)).toBe('absent')
     expect(await checkService(address, 'absent')).toMatchObject({
       status: 'ok',
-      detail: expect.stringMatching(
-        /^it does not run, or not at http:\/\/127\.0\.0\.1:\d+, which MANAGEMENT_PORT says$/,
-      ),
+      detail: expect.stringMatching(/^not running, or not at http:\/\/127\.0\.0\.1:\d+ \(MANAGEMENT_PORT\)$/),
     })
-    expect(await runningService({ HOST: '127.0.0.1', MANAGEMENT_PORT: 0 })).toBe('absent')
+    expect(await findService({ HOST: '127.0.0.1', MANAGEMENT_PORT: 0 })).toBe('absent')
   })
 
-  test('fails when it takes connections, and says nothing', async (test) => {
+  test('fails when it accepts connections but does not reply', async (test) => {
     const silent = createServer((socket) => test.onTestFinished(() => void socket.destroy()))
-    const address = { HOST: '127.0.0.1', MANAGEMENT_PORT: await program(test, silent) }
-    expect(await runningService(address, 50)).toBe('silent')
-    expect(await checkService(address, 'silent')).toMatchObject({ status: 'fail' })
+    const address = { HOST: '127.0.0.1', MANAGEMENT_PORT: await startProgram(test, silent) }
+    expect(await findService(address, 50)).toBe('hanging')
+    expect(await checkService(address, 'hanging')).toMatchObject({ status: 'fail' })
   })
 
-  test('fails without a worker that lives', async (test) => {
+  test('fails without a live worker', async (test) => {
     const place = await newPlace(test)
     const store = await openStore(test, place)
-    const read = await readStore(place)
+    const read = await openEmbeddedStore(place)
     test.onTestFinished(() => void ('inspection' in read && read.inspection?.close()))
     const now = Date.now()
-    const none = { status: 'fail', detail: 'none is alive: runs stay queued' }
+    const none = { status: 'fail', detail: 'no worker is alive: runs stay queued' }
     expect(await checkWorkers(read, 'alive', now)).toMatchObject(none)
     expect(await checkWorkers(read, 'absent', now)).toMatchObject({ status: 'ok' })
     const worker = { id: 'w', host: hostname(), slots: 4, startedAt: now }
@@ -189,10 +195,10 @@ describe('the service', () => {
 describe('workflows', () => {
   const check = async (directory: string) => checkWorkflows(await loadWorkflows(directory), directory)
 
-  test('are counted, with those that use a browser', async (test) => {
+  test('are counted, as are those that use a browser', async (test) => {
     const modules = { 'a.ts': moduleText('a'), 'b.ts': moduleText('b', 'browser: true, run: () => null') }
     const folder = await writeModules(test, modules)
-    const detail = `2 workflows in ${folder}, 1 of which uses a browser`
+    const detail = `2 workflows in ${folder}, 1 with a browser`
     expect(await check(folder)).toEqual({ status: 'ok', detail, advice: null })
   })
 
@@ -212,36 +218,39 @@ describe('workflows', () => {
     expect(finding.detail).not.toContain('\n')
   })
 
-  test('that are missing are told', async (test) => {
+  test('are a warning when there are none', async (test) => {
     expect(await check(await newPlace(test))).toMatchObject({ status: 'warn' })
   })
 })
 
 describe('the browser', () => {
-  test('that BROWSER_PATH does not name fails where a workflow uses one, and is told where none does', async (test) => {
+  test('is a failure if missing when a workflow uses one, and a warning otherwise', async (test) => {
     const browser = new ExaminedBrowser({ path: '/nowhere/chromium', cdpUrl: undefined })
     test.onTestFinished(() => browser.close())
     const started = await browser.start()
     const detail = 'BROWSER_PATH is "/nowhere/chromium", which does not run (ENOENT)'
     expect(checkBrowser(started, 1)).toMatchObject({ status: 'fail', detail })
     expect(checkBrowser(started, 0)).toMatchObject({ status: 'warn', detail })
-    expect(await checkIsolation(started)).toMatchObject({ status: 'warn', advice: 'Mend the browser first.' })
+    expect(await checkIsolation(started)).toMatchObject({ status: 'warn', advice: 'Fix the browser first.' })
   })
 
-  test('that does not keep contexts apart fails, and what leaked is named', async () => {
-    const started: Started = {
+  test('fails when it does not isolate contexts, and the leaks are listed', async () => {
+    const started: StartedBrowser = {
       endpoint: { url: 'ws://127.0.0.1:1/secret' },
       version: '153.0',
       description: '/usr/bin/chromium',
       sandboxed: true,
       seconds: 1,
     }
-    const leaks = ['a cookie of one context is seen in another', 'local storage of one context is seen in another']
+    const leaks = [
+      'a cookie of one context is visible in another',
+      'local storage of one context is visible in another',
+    ]
     const found = await checkIsolation(started, async () => leaks)
     expect(found).toMatchObject({ status: 'fail', detail: leaks.join('; ') })
     const broken = await checkIsolation(started, async () => Promise.reject(new Error('The browser ended.')))
-    expect(broken).toMatchObject({ status: 'fail', detail: 'the check could not be made (The browser ended)' })
-    expect(checkBrowser(started, 1)).toMatchObject({ status: 'ok', detail: expect.stringMatching(/in its sandbox$/) })
+    expect(broken).toMatchObject({ status: 'fail', detail: 'the check failed (The browser ended)' })
+    expect(checkBrowser(started, 1)).toMatchObject({ status: 'ok', detail: expect.stringMatching(/, sandboxed$/) })
     expect(checkBrowser({ ...started, sandboxed: false }, 1)).toMatchObject({ status: 'warn' })
   })
 })

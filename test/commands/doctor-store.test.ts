@@ -1,4 +1,4 @@
-/** What `doctor` finds in a data directory: each fault is made for real, beside what is well. */
+/** The findings of `doctor` for the embedded store, with real faults. */
 import { hash } from 'node:crypto'
 import {
   chmodSync,
@@ -16,10 +16,18 @@ import { DatabaseSync } from 'node:sqlite'
 import type { Kysely } from 'kysely'
 import { Migrator } from 'kysely/migration'
 import { describe, expect, test } from 'vitest'
-import { checkDisk, checkDurability, diskSpeed, durability } from '../../src/commands/doctor/durability.ts'
+import { checkClock } from '../../src/commands/doctor/clock.ts'
+import {
+  checkDisk,
+  checkDurability,
+  checkStore,
+  checkStoreSize,
+  evaluateDurability,
+  evaluateFsync,
+  evaluateStoreSize,
+} from '../../src/commands/doctor/embedded-store.ts'
 import { checkEncryptionKey } from '../../src/commands/doctor/encryption-key.ts'
-import { checkClock, checkStore, checkStoreSize, storeSize } from '../../src/commands/doctor/store.ts'
-import { readStore } from '../../src/commands/doctor/subject.ts'
+import { openEmbeddedStore } from '../../src/commands/doctor/examine.ts'
 import { readConfig } from '../../src/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import * as initial from '../../src/storage/migrations/0001-initial.ts'
@@ -29,15 +37,15 @@ import { newAccount, newPlace, openDomain, queueRun, type Test, workflow } from 
 
 const minute = 60_000
 
-/** As `doctor` reads it, closed when the test ends. */
-async function read(test: Test, place: string) {
-  const found = await readStore(place)
+/** Opens a store as `doctor` does, until the test ends. */
+async function open(test: Test, place: string) {
+  const found = await openEmbeddedStore(place)
   test.onTestFinished(() => void ('inspection' in found && found.inspection?.close()))
   return found
 }
 
-/** A store that nobody has open, with an account in it. */
-async function closedStore(test: Test): Promise<string> {
+/** Creates a store with an account, and closes it. */
+async function createStore(test: Test): Promise<string> {
   const place = await newPlace(test)
   const store = await openSqliteStore(place)
   await new Accounts(store).createFirst()
@@ -52,26 +60,29 @@ function change(place: string, sql: string): void {
 }
 
 describe('the store', () => {
-  test('is well when it is whole and of this version, also while others use it', async (test) => {
+  test('passes when it is intact and has this version, also while it is in use', async (test) => {
     const { place, accounts } = await openDomain(test)
     await accounts.createFirst()
-    const found = await read(test, place)
+    const found = await open(test, place)
     const path = join(place, 'service.db')
-    expect(await checkStore(found)).toMatchObject({ status: 'ok', detail: expect.stringContaining(`${path} is whole`) })
+    expect(await checkStore(found)).toMatchObject({
+      status: 'ok',
+      detail: expect.stringContaining(`${path} is intact`),
+    })
     expect(checkStoreSize(found)).toMatchObject({ status: 'ok', detail: expect.stringMatching(/\d [KM]B in its/) })
   })
 
-  test('fails when a newer version has migrated it', async (test) => {
-    const place = await closedStore(test)
+  test('fails with a newer schema', async (test) => {
+    const place = await createStore(test)
     change(place, "INSERT INTO kysely_migration VALUES ('9999-future', '2030-01-01T00:00:00.000Z')")
-    expect(await checkStore(await read(test, place))).toMatchObject({
+    expect(await checkStore(await open(test, place))).toMatchObject({
       status: 'fail',
       detail: expect.stringContaining('newer version of this service (it has 9999-future)'),
       advice: 'Start that version, or restore a backup.',
     })
   })
 
-  test('is told to be of an earlier version, whose clock is still examined', async (test) => {
+  test('passes with an earlier schema, and the clock is still checked', async (test) => {
     const place = await newPlace(test)
     const { database, tx } = connect(join(place, 'service.db'), { readOnly: false })
     const provider = {
@@ -83,54 +94,57 @@ describe('the store', () => {
     const at = Date.now()
     database.exec(`INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', 'Default', 0, ${at})`)
     database.close()
-    const found = await read(test, place)
-    const detail = expect.stringMatching(/earlier version; the next start migrates it \(0002-dashboard, .+\)$/)
+    const found = await open(test, place)
+    const detail = expect.stringMatching(/earlier schema; the next start migrates it \(0002-dashboard, .+\)$/)
     expect(await checkStore(found)).toMatchObject({ status: 'ok', detail })
     expect(await checkClock(found, at)).toMatchObject({ status: 'ok' })
     expect(await checkClock(found, at - 2 * minute)).toMatchObject({ status: 'fail' })
   })
 
-  test('fails when a page of it is damaged', async (test) => {
-    const place = await closedStore(test)
+  test('fails when a page is damaged', async (test) => {
+    const place = await createStore(test)
     const file = openSync(join(place, 'service.db'), 'r+')
     writeSync(file, Buffer.alloc(4096, '?'), 0, 4096, 4096 * 5)
     closeSync(file)
-    expect(await checkStore(await read(test, place))).toMatchObject({
+    expect(await checkStore(await open(test, place))).toMatchObject({
       status: 'fail',
       detail: expect.stringContaining('service.db is damaged ('),
       advice: expect.stringContaining('restore the data directory from a backup'),
     })
   })
 
-  test('fails when it is no database', async (test) => {
+  test('fails when it is not a database', async (test) => {
     const place = await newPlace(test)
     writeFileSync(join(place, 'service.db'), 'A letter to the editor.\n'.repeat(1000))
-    const found = await read(test, place)
+    const found = await open(test, place)
     expect(await checkStore(found)).toMatchObject({
       status: 'fail',
-      detail: 'the store does not open (file is not a database)',
+      detail: 'the store cannot be opened (file is not a database)',
     })
-    expect(checkStoreSize(found)).toMatchObject({ status: 'warn', advice: 'Mend the store first.' })
+    expect(checkStoreSize(found)).toMatchObject({ status: 'warn', advice: 'Fix the store first.' })
   })
 
-  test('is not waited for without end: the check that takes too long is ended', async (test) => {
-    const found = await read(test, await closedStore(test))
+  test('is checked for a limited time', async (test) => {
+    const found = await open(test, await createStore(test))
     expect(await checkStore(found, 1)).toMatchObject({
       status: 'warn',
-      detail: expect.stringContaining('SQLite was not through with its check after 0.001 s'),
+      detail: expect.stringContaining("SQLite's check did not finish within 0.001 s"),
     })
   })
 
-  test('is told to have a log that is not emptied', () => {
-    expect(storeSize({ file: 5e9, log: 1e6 })).toMatchObject({ status: 'ok', detail: expect.stringMatching(/^5.0 GB/) })
-    expect(storeSize({ file: 5e9, log: 2e9 })).toMatchObject({ status: 'warn' })
+  test('warns about a write-ahead log that is not truncated', () => {
+    expect(evaluateStoreSize({ file: 5e9, log: 1e6 })).toMatchObject({
+      status: 'ok',
+      detail: expect.stringMatching(/^5.0 GB/),
+    })
+    expect(evaluateStoreSize({ file: 5e9, log: 2e9 })).toMatchObject({ status: 'warn' })
   })
 })
 
 describe('durability', () => {
-  test('is what the settings of the service give it on a disk', async (test) => {
-    const place = await closedStore(test)
-    const found = await read(test, place)
+  test('passes with the settings of the service on a disk', async (test) => {
+    const place = await createStore(test)
+    const found = await open(test, place)
     const store = 'inspection' in found ? found.inspection : undefined
     expect(await checkDurability(place, store)).toMatchObject({ status: 'ok' })
   })
@@ -139,48 +153,51 @@ describe('durability', () => {
     ['fail', 'a file system without a write-ahead log', { journalMode: 'delete', synchronous: 2 }],
     ['fail', 'a SQLite that does not sync every commit', { journalMode: 'wal', synchronous: 1 }],
   ])('%ss for %s', (status, _, settings) => {
-    expect(durability(settings, undefined)).toMatchObject({ status })
+    expect(evaluateDurability(settings, undefined)).toMatchObject({ status })
   })
 
   test('fails where nothing can be written', async () => {
     expect(await checkDurability('/proc', undefined)).toMatchObject({ status: 'fail' })
-    expect(await checkDisk('/proc')).toMatchObject({ status: 'warn', advice: 'Mend the data directory first.' })
+    expect(await checkDisk('/proc')).toMatchObject({ status: 'warn', advice: 'Fix the data directory first.' })
   })
 
-  test('is told when another program has taken the write-ahead log away', async (test) => {
-    const place = await closedStore(test)
+  test('warns when another program has turned off the write-ahead log', async (test) => {
+    const place = await createStore(test)
     change(place, 'PRAGMA journal_mode = DELETE')
-    const found = await read(test, place)
+    const found = await open(test, place)
     const store = 'inspection' in found ? found.inspection : undefined
     expect(await checkDurability(place, store)).toMatchObject({ status: 'warn' })
-    // It was not set to WAL by looking at it.
-    expect(await read(test, place)).toMatchObject({ inspection: { journalMode: 'delete' } })
+    // The inspection did not turn it on.
+    expect(await open(test, place)).toMatchObject({ inspection: { journalMode: 'delete' } })
   })
 
   test.each([
-    [5, 'warn', 'a page is written and fsynced in 5 µs: no disk is that fast'],
-    [20, 'ok', 'a page is written and fsynced in 20 µs'],
-    [1700, 'ok', 'a page is written and fsynced in 1.7 ms'],
-    [100_000, 'ok', 'a page is written and fsynced in 100.0 ms'],
-    [250_000, 'warn', 'a page is written and fsynced in 250.0 ms, and each request to queue a run waits'],
-  ])('on a disk of %d µs is %s', (microseconds, status, start) => {
-    expect(diskSpeed(microseconds)).toMatchObject({ status, detail: expect.stringMatching(new RegExp(`^${start}`)) })
+    [5, 'warn', 'writing and syncing a page takes 5 µs: no disk is that fast'],
+    [20, 'ok', 'writing and syncing a page takes 20 µs'],
+    [1700, 'ok', 'writing and syncing a page takes 1.7 ms'],
+    [100_000, 'ok', 'writing and syncing a page takes 100.0 ms'],
+    [250_000, 'warn', 'writing and syncing a page takes 250.0 ms: each request that queues a run waits'],
+  ])('with %d µs per page is %s', (microseconds, status, start) => {
+    expect(evaluateFsync(microseconds)).toMatchObject({
+      status,
+      detail: expect.stringMatching(new RegExp(`^${start}`)),
+    })
   })
 })
 
-/** What /dev/shm is on Linux: a file system in memory (statfs(2)), whose fsync does nothing. */
+/** /dev/shm on Linux: a file system in memory (statfs(2)), whose fsync does nothing. */
 const tmpfs = 0x01021994
 
 const memory = existsSync('/dev/shm') && statfsSync('/dev/shm').type === tmpfs
 
-test.runIf(memory)('a disk that is memory is told by its speed', async () => {
+test.runIf(memory)('a disk in memory is recognized by its speed', async () => {
   expect(await checkDisk('/dev/shm')).toMatchObject({
     status: 'warn',
-    detail: expect.stringMatching(/in \d+ µs: no disk is that fast, so that a power cut may lose runs/),
+    detail: expect.stringMatching(/takes \d+ µs: no disk is that fast, so a power cut may lose/),
   })
 })
 
-/** A store with the secret of a run, and the file with its key. */
+/** Creates a store with a run's secret, and its key file. */
 async function withSecret(test: Test) {
   const secret = { type: 'object', properties: { token: { type: 'string', writeOnly: true } } }
   const domain = await openDomain(test, { workflows: [workflow({ variables: secret })] })
@@ -189,7 +206,7 @@ async function withSecret(test: Test) {
   const key = hash('sha256', domain.place, 'buffer').toString('base64')
   const path = join(domain.place, 'encryption.key')
   writeFileSync(path, `${key}\n`, { mode: 0o600 })
-  const found = await read(test, domain.place)
+  const found = await open(test, domain.place)
   const check = (ENCRYPTION_KEY = '') =>
     checkEncryptionKey(readConfig({ DATA_DIR: domain.place, ENCRYPTION_KEY }), found)
   return { path, key, check }
@@ -198,34 +215,34 @@ async function withSecret(test: Test) {
 const wrongKey = Buffer.alloc(32, 7).toString('base64')
 
 describe('the encryption key', () => {
-  test('is well when it opens what the store holds, from the file and from the environment', async (test) => {
+  test('passes when it decrypts the values in the store, from the file and from the environment', async (test) => {
     const { path, key, check } = await withSecret(test)
-    expect(await check()).toEqual({ status: 'ok', detail: `${path} opens what the store holds`, advice: null })
-    expect(await check(key)).toMatchObject({ status: 'ok', detail: 'ENCRYPTION_KEY opens what the store holds' })
+    expect(await check()).toEqual({ status: 'ok', detail: `${path} decrypts the values in the store`, advice: null })
+    expect(await check(key)).toMatchObject({ status: 'ok', detail: 'ENCRYPTION_KEY decrypts the values in the store' })
   })
 
-  test('fails when others can read it', async (test) => {
+  test('fails when other users can read it', async (test) => {
     const { path, check } = await withSecret(test)
     chmodSync(path, 0o644)
-    const detail = `${path} can be read by others than its owner (its mode is 0644)`
+    const detail = `other users can read ${path} (its mode is 0644)`
     expect(await check()).toEqual({ status: 'fail', detail, advice: `Run \`chmod 600 ${path}\`.` })
   })
 
-  test.runIf(process.getuid?.() === 0)('fails when it belongs to another user than the store does', async (test) => {
+  test.runIf(process.getuid?.() === 0)('fails when it belongs to another user than the store', async (test) => {
     const { path, check } = await withSecret(test)
     chownSync(path, 4242, 4242)
     const detail = `${path} belongs to user 4242, and the store to user 0`
     expect(await check()).toMatchObject({ status: 'fail', detail })
   })
 
-  test('fails when it is missing, and is not made anew: nothing would open what the store holds', async (test) => {
+  test('fails when it is missing, and no new one is created', async (test) => {
     const { path, check } = await withSecret(test)
     rmSync(path)
     expect(await check()).toMatchObject({ status: 'fail', detail: expect.stringContaining(`${path} is missing, and`) })
     expect(existsSync(path)).toBe(false)
   })
 
-  test('fails when it is another one, or no key, and is not shown', async (test) => {
+  test('fails when it is another key or invalid, and is not printed', async (test) => {
     const { path, check } = await withSecret(test)
     for (const text of [wrongKey, 'no key']) {
       writeFileSync(path, text)
@@ -243,21 +260,21 @@ describe('the clock', () => {
   test.for<[number, string, RegExp]>([
     [0, 'ok', /^it is \d{4}-/],
     [-30_000, 'ok', /^it is \d{4}-/],
-    [-2 * minute, 'fail', /, 2 minutes behind what the store remembers/],
+    [-2 * minute, 'fail', /, 2 minutes behind the latest entry in the store/],
     [-3 * 24 * 60 * minute, 'fail', /, 3 days behind/],
     [365 * 24 * 60 * minute, 'ok', /^it is /],
-  ])('that is %d ms off is %s', async ([off, status, detail], test) => {
+  ])('that is off by %d ms is %s', async ([off, status, detail], test) => {
     const domain = await openDomain(test)
     const { principal } = await newAccount(domain)
     await queueRun(domain, principal)
-    const found = await read(test, domain.place)
+    const found = await open(test, domain.place)
     expect(await checkClock(found, Date.now() + off)).toMatchObject({ status, detail: expect.stringMatching(detail) })
   })
 
-  test('that was never set fails without a store', async () => {
+  test('that was never set fails even without a store', async () => {
     expect(await checkClock({ inspection: undefined }, 0)).toMatchObject({
       status: 'fail',
-      detail: 'it is 1970-01-01T00:00:00Z, before this version was written',
+      detail: 'it is 1970-01-01T00:00:00Z, before this version was released',
     })
   })
 })

@@ -133,7 +133,7 @@ test('a context of a browser that ends is closed at once, and another cannot be 
   await other.host.close()
   await opened.close()
   await expect(openBrowser(elsewhere, undefined)).rejects.toThrow(
-    'The browser could not be reached: it has just ended, or the machine is too busy.',
+    'The browser could not be reached: it has just ended, or the machine is overloaded.',
   )
 })
 
@@ -162,18 +162,18 @@ test.for([
   },
 )
 
-test('nothing of one context is seen from another, side by side', async () => {
+test('nothing of one context is visible in another, side by side', async () => {
   expect(await checkIsolation(endpoint)).toEqual([])
 })
 
 test('the check of isolation sees what is shared', async (test) => {
   const shared = await open(test)
   expect(await checkIsolation(endpoint, async () => ({ ...shared, close: async () => {} }))).toEqual([
-    'a cookie of one context is seen from another',
-    'local storage of one context is seen from another',
-    'a database of IndexedDB of one context is seen from another',
-    'a cache of one context is seen from another',
-    'the storage state of one context is seen from another',
-    'a page of one context is seen from another',
+    'a cookie of one context is visible in another',
+    'local storage of one context is visible in another',
+    'an IndexedDB database of one context is visible in another',
+    'a cache of one context is visible in another',
+    'the storage state of one context is visible in another',
+    'a page of one context is visible in another',
   ])
 })

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, type TestContext, test, vi } from 'vitest'
-import { makeTemporaryDirectory } from '../../src/worker/browser/temporary-directory.ts'
+import { createTemporaryDirectory } from '../../src/worker/browser/temporary-directory.ts'
 import {
   browserProgram,
   contextCount,
@@ -99,7 +99,7 @@ test('what looks like a directory of a browser and leads elsewhere is not follow
   const link = join(temporary, 'execution-service-browser-link')
   symlinkSync(elsewhere, link)
   for (const path of [link, elsewhere]) lutimesSync(path, 0, 0)
-  await makeTemporaryDirectory().remove()
+  await createTemporaryDirectory().remove()
   expect(readdirSync(elsewhere)).toEqual([])
   expect(existsSync(link)).toBe(true)
 })

@@ -34,7 +34,7 @@ test('a browser that does not start says why, and is tried again at once only th
   await vi.waitUntil(() => waits().length === 2, waitLimits)
   expect(waits()).toEqual([400, 800])
   await host.close()
-  await expect(waiting).rejects.toThrow('The worker is stopping: it starts no browser any more.')
+  await expect(waiting).rejects.toThrow('The worker is stopping and starts no browser.')
 })
 
 test.for([
@@ -56,7 +56,7 @@ test.for([
     await host.acquire()
     // Once: the second start does not try again.
     expect(log.filter(({ level }) => level === 40).map(({ msg, err }) => [msg, err?.message.split(':')[0]])).toEqual([
-      ['the browser starts only without its sandbox, which this system does not allow', 'The browser did not start'],
+      ['this system does not allow the browser its sandbox; running without it', 'The browser did not start'],
     ])
   },
 )
@@ -71,6 +71,6 @@ test('a browser that takes its time is not waited for when the worker stops', as
   taken.catch(() => {})
   await vi.waitUntil(() => existsSync(file), waitLimits)
   await host.close()
-  await expect(taken).rejects.toThrow('The worker is stopping: it starts no browser any more.')
-  await expect(host.acquire()).rejects.toThrow('The worker is stopping: it starts no browser any more.')
+  await expect(taken).rejects.toThrow('The worker is stopping and starts no browser.')
+  await expect(host.acquire()).rejects.toThrow('The worker is stopping and starts no browser.')
 })

@@ -1,4 +1,4 @@
-/** What an operator sees of `doctor`: on an installation that is well, on one that is not, and where there is none yet. */
+/** `doctor` on a healthy installation, a broken one, and before the first start. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync } from 'node:fs'
@@ -23,8 +23,8 @@ interface Report {
   checks: { name: string; status: string; detail: string; advice: string | null }[]
 }
 
-/** What `doctor --json` says, by the names of the checks. */
-async function examined(settings: Environment) {
+/** Runs `doctor --json`, and returns its checks by name. */
+async function runDoctor(settings: Environment) {
   const { code, stdout, stderr } = await runCommand(['doctor', '--json'], settings)
   const report: Report = JSON.parse(stdout)
   const checks = Object.fromEntries(report.checks.map((check) => [check.name, check]))
@@ -38,8 +38,8 @@ async function freePorts(): Promise<Environment> {
   return Object.fromEntries([...ports].map((port, index) => [names[index] ?? '', String(port)]))
 }
 
-test('finds nothing wrong with a service that runs, its browser included, and prints a line for each check', async (test) => {
-  // What a module prints when it is loaded is none of it.
+test('doctor finds no failure in a running service, and prints a line for each check', async (test) => {
+  // Output of a module is not part of the report.
   const text = `console.log('loading')\n${moduleText('visit', 'browser: true, run: () => null')}`
   const modules = { WORKFLOWS_DIR: await writeModules(test, { 'visit.ts': text }) }
   const installation = await newInstallation({ ...(await freePorts()), ...modules, ...browserSettings() })
@@ -54,44 +54,43 @@ test('finds nothing wrong with a service that runs, its browser included, and pr
   expect(stdout).not.toContain('\u001b')
   const found = Object.fromEntries(lines.map((line) => [line.slice(6, 26).trim(), line.slice(28)]))
   expect(found).toMatchObject({
-    store: `${join(installation.dataDirectory, 'service.db')} is whole, and of this version's schema`,
+    store: `${join(installation.dataDirectory, 'service.db')} is intact and has this version's schema`,
     durability: 'journal_mode is WAL, synchronous is FULL',
-    EXECUTION_PORT: `127.0.0.1:${new URL(service.executionUrl).port} is used by the service, which runs`,
-    service: `it runs, and is ready (${service.managementUrl}/readyz)`,
+    EXECUTION_PORT: `127.0.0.1:${new URL(service.executionUrl).port} is in use by the running service`,
+    service: `running and ready (${service.managementUrl}/readyz)`,
     workers: expect.stringMatching(/^1 worker on .+, with 4 slots$/),
-    workflows: `1 workflow in ${modules.WORKFLOWS_DIR}, 1 of which uses a browser`,
+    workflows: `1 workflow in ${modules.WORKFLOWS_DIR}, 1 with a browser`,
     browser: expect.stringMatching(/, version \d+\..*, opens a page in \d+\.\d s/),
-    isolation: 'what is planted in one browser context is not seen from another',
+    isolation: 'browser contexts do not see data of each other',
   })
 })
 
-/** The one that tests use, as testBrowser has it. */
 function browserSettings(): Environment {
   const { BROWSER_PATH } = process.env
   return BROWSER_PATH ? { BROWSER_PATH } : {}
 }
 
-test('says what the first start would make, and makes nothing of it', async (test) => {
+test('before the first start, doctor reports what it will create and creates nothing', async (test) => {
   const place = await newPlace(test)
   const directory = join(place, 'not', 'yet')
   const WORKFLOWS_DIR = await writeModules(test, { 'a.mjs': moduleText('a') })
-  const { code, stderr, report, checks } = await examined({
+  const { code, stderr, report, checks } = await runDoctor({
     ...serviceSettings({ DATA_DIR: directory }),
     WORKFLOWS_DIR,
     ...noBrowser,
   })
   expect([code, stderr, report.ok, report.version]).toEqual([0, '', true, expect.stringMatching(/^\d+\.\d+\.\d+/)])
   expect(checks['data directory']?.detail).toBe(
-    `${directory} does not exist; the first start makes it, with the store and its encryption key`,
+    `${directory} does not exist yet; the first start creates it, with the store and its encryption key`,
   )
-  expect(checks.store).toMatchObject({ status: 'ok', detail: 'there is none yet; the first start makes it' })
+  expect(checks.store).toMatchObject({ status: 'ok', detail: 'none yet; the first start creates it' })
   expect(checks['encryption key']?.detail).toBe(
-    `there is none yet; the next start makes it in ${join(directory, 'encryption.key')}`,
+    `none yet; the next start creates it in ${join(directory, 'encryption.key')}`,
   )
-  // No workflow would use it.
+  // A warning, because no workflow uses a browser.
   expect(checks.browser).toMatchObject({
     status: 'warn',
-    advice: 'Set it to the executable of a Chrome or Chromium.',
+    advice: 'Set it to the executable of Chrome or Chromium.',
     detail: 'BROWSER_PATH is "/nowhere/chromium", which does not run (ENOENT)',
   })
   for (const { status, advice } of report.checks) expect(advice === null).toBe(status === 'ok')
@@ -99,7 +98,7 @@ test('says what the first start would make, and makes nothing of it', async (tes
 })
 
 test.for(['start', 'writeAndDie'])(
-  'leaves every file of a store as it was, which its last process left by %s',
+  'doctor changes no file of a store that its last process closed by %s',
   async (last, test) => {
     const place = await newPlace(test)
     const left = await startStoreProcess(test, { kind: sqlite, command: last, places: [place] })
@@ -108,19 +107,19 @@ test.for(['start', 'writeAndDie'])(
     await ended
     const before = contents(place)
     expect(before.has(join(place, 'service.db-wal'))).toBe(last === 'writeAndDie')
-    const { checks } = await examined({ ...serviceSettings({ DATA_DIR: place }), ...noBrowser })
+    const { checks } = await runDoctor({ ...serviceSettings({ DATA_DIR: place }), ...noBrowser })
     expect(checks.store?.status).toBe('ok')
     expect(contents(place)).toEqual(before)
   },
 )
 
-/** Every file, but for the memory that processes share: every reader marks there what it reads. */
+/** Every file except the shared-memory index, which readers change. */
 function contents(place: string): Map<string, string> {
   const files = readFiles(place).map(([path, bytes]) => [path, bytes.toString('base64')] as const)
   return new Map(files.filter(([path]) => !path.endsWith('-shm')))
 }
 
-test('goes on after every failure, says what to do about each, and tells nothing secret', async (test) => {
+test('doctor continues after failures, gives advice for each, and prints no secret', async (test) => {
   const settings = await everythingWrong(test)
   const { code, stdout, stderr } = await runCommand(['doctor'], settings.environment)
   expect([code, stderr]).toEqual([1, ''])
@@ -133,12 +132,12 @@ test('goes on after every failure, says what to do about each, and tells nothing
   ])
   expect(failed[0]).toContain('LOG_LEVEL is "loud": set it to one of fatal, error, warn, info, debug, trace, silent.')
   expect(failed[0]).toContain('EXECUTION_PORT is "3001x". Set it to a whole number from 0 to 65535.')
-  expect(stdout).toMatch(/^warn {2}EXECUTION_PORT {8}not checked: EXECUTION_PORT is refused\. Mend the config/m)
-  expect(stdout).toMatch(/^warn {2}encryption key {8}not checked: ENCRYPTION_KEY is refused\. /m)
-  expect(stdout).toMatch(/^warn {2}clock {17}not checked: the store does not open\. Mend the store first\.$/m)
-  expect(stdout).toMatch(/^warn {2}browser {15}no browser answers at BROWSER_CDP_URL\. Start it, or /m)
+  expect(stdout).toMatch(/^warn {2}EXECUTION_PORT {8}not checked: EXECUTION_PORT is invalid\. Fix the config/m)
+  expect(stdout).toMatch(/^warn {2}encryption key {8}not checked: ENCRYPTION_KEY is invalid\. /m)
+  expect(stdout).toMatch(/^warn {2}clock {17}not checked: the store cannot be opened\. Fix the store first\.$/m)
+  expect(stdout).toMatch(/^warn {2}browser {15}no browser replies at BROWSER_CDP_URL\. Start it, set /m)
   expect(stdout).toMatch(/^warn {2}isolation {13}not checked: the browser does not start\. /m)
-  expect(stdout).toMatch(/\n\n4 failures and \d+ warnings among 19 checks\.\n$/)
+  expect(stdout).toMatch(/\n\n4 failures and \d+ warnings in 19 checks\.\n$/)
   for (const secret of settings.secrets) expect(stdout).not.toContain(secret)
 })
 

@@ -62,18 +62,18 @@ test('where no browser answers, a sentence says so', async (test) => {
   remote.child.kill('SIGKILL')
   await waitForProcessEnd(remote.child.pid ?? 0)
   await expect(host.acquire()).rejects.toThrow(
-    'No browser answers at BROWSER_CDP_URL (ECONNREFUSED): start it there, or set another address.',
+    'No browser replies at BROWSER_CDP_URL (ECONNREFUSED): start it, or set another address.',
   )
 })
 
 test.for([
   ['http://user:canary@127.0.0.1/', 'it has a user name or a password, which are not sent'],
   // A port that is never asked.
-  ['http://127.0.0.1:1/?token=canary', 'it could not be asked'],
+  ['http://127.0.0.1:1/?token=canary', 'the request failed'],
 ])('why no browser answers at %s is told without a word of the address', async ([cdpUrl = '', reason], test) => {
   const { host, log } = await openBrowserHost(test, { cdpUrl })
   await expect(host.acquire()).rejects.toThrow(
-    `No browser answers at BROWSER_CDP_URL (${reason}): start it there, or set another address.`,
+    `No browser replies at BROWSER_CDP_URL (${reason}): start it, or set another address.`,
   )
   expect(JSON.stringify(log)).not.toContain('canary')
 })

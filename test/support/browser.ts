@@ -3,7 +3,7 @@
  * It exits with the process that started it, when the pipe between them closes.
  */
 import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import { bundled, type FoundBrowser, findBrowser } from '../../src/worker/browser/find-browser.ts'
+import { type FoundBrowser, findBrowser, findBundled } from '../../src/worker/browser/find-browser.ts'
 import type { Test } from './domain.ts'
 import { waitLimits } from './timeouts.ts'
 
@@ -45,7 +45,7 @@ const flags = [
 /** Uses npm's browser, for the same layout and pictures everywhere, unless BROWSER_PATH names another. */
 export function testBrowser(): Promise<FoundBrowser> {
   const { BROWSER_PATH } = process.env
-  return BROWSER_PATH ? findBrowser(BROWSER_PATH) : bundled()
+  return BROWSER_PATH ? findBrowser(BROWSER_PATH) : findBundled()
 }
 
 /** Starts a browser. The first start after an installation unpacks it, which takes some seconds; later ones take 0.1 s. */

@@ -1,44 +1,70 @@
-/** Whether the environment is a configuration; what is wrong with it is told whole, and the rest is examined all the same. */
+/** Checks the environment and the workflows that it names. */
 import { type Config, ConfigError, readConfig, settings } from '../../config.ts'
-import { type Finding, failAsSaid, ok } from './finding.ts'
+import { describeWorkflows } from '../../domain/workflows/describe-workflows.ts'
+import { type Workflow, WorkflowError } from '../../domain/workflows/workflow.ts'
+import { Workflows } from '../../domain/workflows/workflows.ts'
+import { type Finding, fail, failWithMessage, ok, pluralize, shortMessage, warn } from './finding.ts'
 
 export interface ReadConfiguration {
-  /** Without the variables that were refused, as if they were not set. */
+  /** The configuration without the invalid variables. */
   config: Config
-  refusals: readonly string[]
-  /** The variables that were refused: what depends on them cannot be examined. */
-  refused: ReadonlySet<string>
+  errors: readonly string[]
+  invalid: ReadonlySet<string>
 }
 
 const names = Object.keys(settings)
 
-/** Reads as `readConfig` does, and again without what it has refused, until it has refused everything that is wrong. */
-export function readAll(environment: NodeJS.ProcessEnv): ReadConfiguration {
-  const refusals: string[] = []
-  const refused = new Set<string>()
-  const left = { ...environment }
+/** Reads the configuration, leaving out invalid variables one after the other until the rest is valid. */
+export function readConfiguration(environment: NodeJS.ProcessEnv): ReadConfiguration {
+  const errors: string[] = []
+  const invalid = new Set<string>()
+  const remaining = { ...environment }
   for (;;) {
     try {
-      return { config: readConfig(left), refusals, refused }
+      return { config: readConfig(remaining), errors, invalid }
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
-      refusals.push(error.message)
-      const blamed = names.filter((name) => left[name] && new RegExp(`\\b${name}\\b`).test(error.message))
-      if (blamed.length === 0) throw error
-      for (const name of blamed) {
-        refused.add(name)
-        delete left[name]
+      errors.push(error.message)
+      const named = names.filter((name) => remaining[name] && new RegExp(`\\b${name}\\b`).test(error.message))
+      if (named.length === 0) throw error
+      for (const name of named) {
+        invalid.add(name)
+        delete remaining[name]
       }
     }
   }
 }
 
-export function checkConfiguration({ refusals }: ReadConfiguration, environment: NodeJS.ProcessEnv): Finding {
-  const [first, ...others] = refusals
+export function checkConfiguration({ errors }: ReadConfiguration, environment: NodeJS.ProcessEnv): Finding {
+  const [first, ...others] = errors
   if (first !== undefined) {
-    const { status, detail, advice } = failAsSaid(first)
+    const { status, detail, advice } = failWithMessage(first)
     return { status, detail, advice: [advice, ...others].join(' ') }
   }
-  const set = Object.keys(settings).filter((name) => environment[name])
-  return ok(set.length === 0 ? 'the defaults alone' : `the defaults, but for ${set.join(', ')}`)
+  const set = names.filter((name) => environment[name])
+  return ok(set.length === 0 ? 'all defaults' : `defaults, except ${set.join(', ')}`)
+}
+
+export type LoadedWorkflows = { workflows: Workflow[] } | { error: string }
+
+export async function loadWorkflows(directory: string): Promise<LoadedWorkflows> {
+  try {
+    return { workflows: new Workflows(await describeWorkflows(directory)).list() }
+  } catch (error) {
+    if (error instanceof WorkflowError) return { error: shortMessage(error) }
+    throw error
+  }
+}
+
+export function checkWorkflows(loaded: LoadedWorkflows, directory: string): Finding {
+  if ('error' in loaded) {
+    return fail(loaded.error, 'Fix it, or set WORKFLOWS_DIR to another directory: the service does not start.')
+  }
+  const count = loaded.workflows.length
+  if (count === 0) return warn(`no workflows in ${directory}`, 'Set WORKFLOWS_DIR to the directory of your workflows.')
+  return ok(`${pluralize(count, 'workflow')} in ${directory}, ${countBrowserWorkflows(loaded)} with a browser`)
+}
+
+export function countBrowserWorkflows(loaded: LoadedWorkflows): number {
+  return 'workflows' in loaded ? loaded.workflows.filter(({ usesBrowser }) => usesBrowser).length : 0
 }

@@ -1,68 +1,67 @@
-/** Whether the database of DATABASE_URL can be used, keeps what it acknowledges, and has room for the service. */
+/** Checks the database of DATABASE_URL: access, durability, speed and connections. */
 import type { Config } from '../../config.ts'
 import type { DatabaseFacts, DatabaseInspection } from '../../storage/postgres/postgres-inspection.ts'
 import { minimumVersion } from '../../storage/postgres/postgres-schema.ts'
-import { type Finding, fail, failAsSaid, formatBytes, ok, unchecked, warn } from './finding.ts'
-import type { Read } from './store.ts'
+import { type Finding, fail, failWithMessage, formatBytes, notChecked, type Opened, ok, warn } from './finding.ts'
 
-/** The latest that the service is tried on. */
+/** The newest version that the tests run on. */
 const newestVersion = 18
 
-export type ReadDatabase = Read<DatabaseInspection>
+export type OpenedDatabase = Opened<DatabaseInspection>
 
-export function checkDatabase(read: ReadDatabase): Finding {
-  if ('refused' in read) return failAsSaid(read.refused)
-  const { path, facts } = read.inspection as DatabaseInspection
+export function checkDatabase(opened: OpenedDatabase): Finding {
+  if ('error' in opened) return failWithMessage(opened.error)
+  const { path, facts } = opened.inspection as DatabaseInspection
   const found = `PostgreSQL ${facts.version} at ${path}`
   if (facts.version < minimumVersion) {
-    return fail(`${found}: too old`, `Set DATABASE_URL to one of version ${minimumVersion} or later.`)
+    return fail(`${found} is too old`, `Set DATABASE_URL to a server of version ${minimumVersion} or later.`)
   }
-  if (facts.isReadOnly) return fail(`${found} only reads, as a standby does`, 'Set DATABASE_URL to the primary.')
+  if (facts.isReadOnly) return fail(`${found} is a read-only standby`, 'Set DATABASE_URL to the primary.')
   if (facts.version <= newestVersion) return ok(found)
-  return warn(`${found}: newer than any that was tried`, `Use one of version ${minimumVersion} to ${newestVersion}.`)
+  return warn(`${found} is newer than any tested version`, `Use version ${minimumVersion} to ${newestVersion}.`)
 }
 
-/** Makes a check of what a database that answers says of itself. */
-function ofFacts(find: (facts: DatabaseFacts, config: Config) => Finding) {
-  return (read: ReadDatabase, config: Config): Finding => {
-    if ('refused' in read || !read.inspection) return unchecked('the database cannot be asked', 'the database')
-    return find(read.inspection.facts, config)
-  }
+const databaseNotChecked = notChecked('the database cannot be queried', 'the database')
+
+/** A check of the server's facts. */
+function factCheck(find: (facts: DatabaseFacts, config: Config) => Finding) {
+  return (opened: OpenedDatabase, config: Config): Finding =>
+    'error' in opened || !opened.inspection ? databaseNotChecked : find(opened.inspection.facts, config)
 }
 
-export const checkRights = ofFacts(({ role, canCreateSchema: mayCreate, schemas, foreignOwned: foreign }) => {
-  const [first] = foreign
+export const checkDatabasePrivileges = factCheck(({ role, canCreateSchema, schemas, foreignOwned }) => {
+  const [first] = foreignOwned
   if (first) {
-    const more = foreign.length > 1 ? ` and ${foreign.length - 1} more` : ''
+    const more = foreignOwned.length > 1 ? ` (and ${foreignOwned.length - 1} more)` : ''
     return fail(
-      `${first}${more} belongs to another role than "${role}", so that upgrades cannot change it`,
+      `${first}${more} is not owned by "${role}", so upgrades cannot change it`,
       `Run \`ALTER … OWNER TO ${role}\` for each, or connect as their owner.`,
     )
   }
   if (schemas.length === 2) return ok(`"${role}" owns the schemas ${schemas.join(' and ')}`)
-  if (mayCreate) return ok(`"${role}" may make the schemas, which the first start does`)
+  if (canCreateSchema) return ok(`"${role}" may create the schemas, which the first start does`)
   return fail(
-    `"${role}" may not make the schemas that the service needs`,
-    `Run \`GRANT CREATE ON DATABASE … TO ${role}\`, or let ${role} own the database.`,
+    `"${role}" may not create the schemas that the service needs`,
+    `Run \`GRANT CREATE ON DATABASE … TO ${role}\`, or make ${role} the owner of the database.`,
   )
 })
 
-export const checkDatabaseDurability = ofFacts(({ fsync, fullPageWrites }) => {
+export const checkDatabaseDurability = factCheck(({ fsync, fullPageWrites }) => {
   const off = [!fsync && 'fsync', !fullPageWrites && 'full_page_writes'].filter(Boolean)
-  if (off.length === 0)
-    return ok('fsync and full_page_writes are on; the service turns synchronous_commit on for itself')
+  if (off.length === 0) return ok('fsync and full_page_writes are on; the service itself turns synchronous_commit on')
+  const [verb, object] = off.length > 1 ? ['are', 'them'] : ['is', 'it']
   return warn(
-    `${off.join(' and ')} ${off.length > 1 ? 'are' : 'is'} off: a crash or a power cut may lose runs that were acknowledged`,
-    `Turn ${off.length > 1 ? 'them' : 'it'} on in postgresql.conf, and restart PostgreSQL.`,
+    `${off.join(' and ')} ${verb} off: a crash or power cut may lose acknowledged runs`,
+    `Turn ${object} on in postgresql.conf, and restart PostgreSQL.`,
   )
 })
 
-export const checkConnections = ofFacts((facts, { DATABASE_CONNECTIONS }) => {
+export const checkConnections = factCheck((facts, { DATABASE_CONNECTIONS }) => {
   const { connectionsMax, connectionsUsed, connectionsReserved } = facts
   const left = Math.max(0, connectionsMax - connectionsReserved - connectionsUsed)
-  // One more listens, and one more migrates at the start.
+  // One more listens for notifications, and one more migrates at the start.
   const needed = DATABASE_CONNECTIONS + 2
-  const found = `${connectionsUsed} of ${connectionsMax} are used; a process needs up to ${needed}`
+  const found = `${connectionsUsed} of ${connectionsMax} in use; each process needs up to ${needed}`
   if (left >= needed) return ok(found)
   return warn(
     `${found}, and ${left} are left`,
@@ -70,35 +69,35 @@ export const checkConnections = ofFacts((facts, { DATABASE_CONNECTIONS }) => {
   )
 })
 
-export const checkDatabaseSize = ofFacts(({ sizeBytes }) => ok(`${formatBytes(sizeBytes)} in the whole database`))
+export const checkDatabaseSize = factCheck(({ sizeBytes }) => ok(`${formatBytes(sizeBytes)} in the whole database`))
 
-export async function checkDatabaseStore(read: ReadDatabase): Promise<Finding> {
-  if ('refused' in read || !read.inspection) return unchecked('the database cannot be asked', 'the database')
-  const { isInitialized: isMade, path, schema } = read.inspection
-  if (!isMade) return ok('there is none yet; the first start makes it')
+export async function checkDatabaseStore(opened: OpenedDatabase): Promise<Finding> {
+  if ('error' in opened || !opened.inspection) return databaseNotChecked
+  const { isInitialized, path, schema } = opened.inspection
+  if (!isInitialized) return ok('none yet; the first start creates it')
   if (schema.newer.length > 0) {
     return fail(
       `${path} was migrated by a newer version of this service (it has ${schema.newer.join(', ')})`,
       'Start that version, or restore a backup.',
     )
   }
-  if (schema.pending.length === 0) return ok(`${path} is of this version's schema`)
-  return ok(`${path} is of an earlier version; the next start migrates it (${schema.pending.join(', ')})`)
+  if (schema.pending.length === 0) return ok(`${path} has this version's schema`)
+  return ok(`${path} has an earlier schema; the next start migrates it (${schema.pending.join(', ')})`)
 }
 
 const slowMicroseconds = 50_000
 
-export async function checkCommit(read: ReadDatabase): Promise<Finding> {
-  if ('refused' in read || !read.inspection) return unchecked('the database cannot be asked', 'the database')
-  if (read.inspection.facts.isReadOnly) return unchecked('the database only reads', 'the database')
-  return commitSpeed(await read.inspection.commitMicroseconds())
+export async function checkCommit(opened: OpenedDatabase): Promise<Finding> {
+  if ('error' in opened || !opened.inspection) return databaseNotChecked
+  if (opened.inspection.facts.isReadOnly) return notChecked('the database is read-only', 'the database')
+  return evaluateCommit(await opened.inspection.commitMicroseconds())
 }
 
-export function commitSpeed(microseconds: number): Finding {
+export function evaluateCommit(microseconds: number): Finding {
   const found = `a commit takes ${(microseconds / 1000).toFixed(1)} ms from here`
   if (microseconds <= slowMicroseconds) return ok(found)
   return warn(
-    `${found}, and each request to queue a run waits for that`,
-    "Look at the database's disk and at the network between, or move them closer together.",
+    `${found}: each request that queues a run waits that long`,
+    "Check the database's disk and the network, or move the service closer to the database.",
   )
 }

@@ -1,12 +1,13 @@
-/** What a check has found, and how it is shown. */
+/** The result of a check, and the wording that all checks share. */
+import type { StoreInspection } from '../../storage/store-inspection.ts'
 
 export type Status = 'ok' | 'warn' | 'fail'
 
 export interface Finding {
   status: Status
-  /** What was found. Nothing secret: it is copied into mails and tickets. */
+  /** What was found. Contains no secret: people paste it into mails and tickets. */
   detail: string
-  /** What to do about it, in one sentence; `null` when all is well. */
+  /** What to do about it, in one sentence; `null` when the status is `ok`. */
   advice: string | null
 }
 
@@ -22,21 +23,26 @@ export function fail(detail: string, advice: string): Finding {
   return { status: 'fail', detail, advice }
 }
 
-/** For a check that stands on another, which has failed. */
-export function unchecked(because: string, mend: string): Finding {
-  return warn(`not checked: ${because}`, `Mend ${mend} first.`)
+/** For a check that depends on another, which has failed. */
+export function notChecked(reason: string, dependency: string): Finding {
+  return warn(`not checked: ${reason}`, `Fix ${dependency} first.`)
 }
 
-/** A refusal of the service's own, which says what is wrong and, behind its last colon, what to do. */
-export function failAsSaid(message: string): Finding {
+/** Splits one of the service's error messages, which give the advice after the last colon. */
+export function failWithMessage(message: string): Finding {
   const at = message.lastIndexOf(': ')
-  if (at < 0) return fail(message, 'Mend that, and call this again.')
+  if (at < 0) return fail(message, 'Fix this and run doctor again.')
   const advice = message.slice(at + 2)
   return fail(message.slice(0, at), `${advice.slice(0, 1).toUpperCase()}${advice.slice(1)}`)
 }
 
-/** What was thrown, in one line that is not too long for a person. */
-export function reasonOf(error: unknown): string {
+/** An inspection of a store; `undefined` inside when there is no store yet. */
+export type Opened<Inspection extends StoreInspection = StoreInspection> =
+  | { inspection: Inspection | undefined }
+  | { error: string }
+
+/** The error's message on one line of at most 300 characters. */
+export function shortMessage(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
   const line = text
     .replace(/\s+/g, ' ')
@@ -52,6 +58,6 @@ export function formatBytes(bytes: number): string {
   return `${power === 0 || amount >= 100 ? Math.round(amount) : amount.toFixed(1)} ${units[power]}`
 }
 
-export function pluralize(count: number, one: string, many = `${one}s`): string {
-  return `${count} ${count === 1 ? one : many}`
+export function pluralize(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }

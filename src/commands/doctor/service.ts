@@ -1,92 +1,89 @@
-/** The service itself, if it runs: whether it is ready, whether its ports are its own, and whether any worker lives. */
-import { realpath } from 'node:fs/promises'
+/** Checks a running service: whether it is ready, whether its ports are its own, and whether workers are alive. */
+import { readdir, readFile, readlink, realpath } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { findLiveWorkers } from '../../app.ts'
 import type { Config } from '../../config.ts'
 import { urlOf } from '../../contract/listener.ts'
-import { type Finding, fail, ok, pluralize, unchecked } from './finding.ts'
-import { type PortOwner, portOwner } from './port-owner.ts'
-import type { Read } from './store.ts'
+import { type Finding, fail, notChecked, type Opened, ok, pluralize } from './finding.ts'
 
-/** How the management address answers: `absent` when nobody listens or it is another program, `silent` when it hangs. */
-export type Running = 'absent' | 'alive' | 'silent'
+/** `absent`: nothing, or another program, listens on the management port. `hanging`: it does not reply. */
+export type ServiceState = 'absent' | 'alive' | 'hanging'
 
 type Address = Pick<Config, 'HOST' | 'MANAGEMENT_PORT'>
 
-export async function runningService({ HOST, MANAGEMENT_PORT }: Address, millisecondsMax?: number): Promise<Running> {
+export async function findService({ HOST, MANAGEMENT_PORT }: Address, millisecondsMax?: number): Promise<ServiceState> {
   if (MANAGEMENT_PORT === 0) return 'absent'
-  const answer = await ask(urlOf(HOST, MANAGEMENT_PORT), '/livez', millisecondsMax)
-  if (answer === undefined || answer === 'silent') return answer ?? 'absent'
-  return answer.text === 'alive\n' ? 'alive' : 'absent'
+  const response = await get(urlOf(HOST, MANAGEMENT_PORT), '/livez', millisecondsMax)
+  if (response === 'unreachable') return 'absent'
+  if (response === 'timeout') return 'hanging'
+  return response.text === 'alive\n' ? 'alive' : 'absent'
 }
 
-export async function checkService({ HOST, MANAGEMENT_PORT }: Address, running: Running): Promise<Finding> {
-  if (MANAGEMENT_PORT === 0) return ok('MANAGEMENT_PORT is 0, so that it cannot be asked')
+export async function checkService({ HOST, MANAGEMENT_PORT }: Address, state: ServiceState): Promise<Finding> {
+  if (MANAGEMENT_PORT === 0) return ok('unknown, because MANAGEMENT_PORT is 0')
   const url = urlOf(HOST, MANAGEMENT_PORT)
-  if (running === 'absent') return ok(`it does not run, or not at ${url}, which MANAGEMENT_PORT says`)
-  const answer = running === 'silent' ? running : await ask(url, '/readyz')
-  if (answer === undefined || answer === 'silent') {
-    return fail(
-      `${url} takes connections, and does not answer`,
-      'Stop the service, by SIGKILL if need be, and start it.',
-    )
+  if (state === 'absent') return ok(`not running, or not at ${url} (MANAGEMENT_PORT)`)
+  const response = state === 'hanging' ? 'timeout' : await get(url, '/readyz')
+  if (typeof response === 'string') {
+    return fail(`${url} accepts connections but does not reply`, 'Kill the service with SIGKILL and start it again.')
   }
-  if (answer.status === 200) return ok(`it runs, and is ready (${url}/readyz)`)
+  if (response.status === 200) return ok(`running and ready (${url}/readyz)`)
   return fail(
-    `it runs, and is not ready (${url}/readyz answers ${answer.status})`,
-    'Look into its log: it is stopping, or cannot read its store.',
+    `running but not ready (${url}/readyz returns ${response.status})`,
+    'See its log: it is stopping, or cannot read its store.',
   )
 }
 
-const answerMillisecondsMax = 5000
+const responseMillisecondsMax = 5000
 
-async function ask(url: string, path: string, millisecondsMax = answerMillisecondsMax) {
+async function get(url: string, path: string, millisecondsMax = responseMillisecondsMax) {
   try {
     const response = await fetch(`${url}${path}`, { signal: AbortSignal.timeout(millisecondsMax), redirect: 'manual' })
     return { status: response.status, text: await response.text() }
   } catch (error) {
-    return error instanceof DOMException && error.name === 'TimeoutError' ? ('silent' as const) : undefined
+    const isTimeout = error instanceof DOMException && error.name === 'TimeoutError'
+    return isTimeout ? ('timeout' as const) : ('unreachable' as const)
   }
 }
 
 export type PortName = 'DASHBOARD_PORT' | 'EXECUTION_PORT' | 'BROWSER_CONTEXT_PORT' | 'MANAGEMENT_PORT'
 
-/** @param running whether the service's management address answers, for where Linux does not tell whose a port is. */
-export async function checkPort(config: Config, name: PortName, running: Running): Promise<Finding> {
+/** @param state used where the owner of a port cannot be found. */
+export async function checkPort(config: Config, name: PortName, state: ServiceState): Promise<Finding> {
   const { HOST, DATABASE_URL, [name]: port } = config
-  if (port === 0) return ok('any that is free')
-  const refused = await bind(HOST, port)
-  if (!refused) return ok(`${HOST}:${port} is free`)
-  const otherwise = `Set ${name} to another port`
-  if (refused === 'EACCES') return fail(`${HOST}:${port} may not be used by this user`, `${otherwise}, from 1024 on.`)
-  if (refused === 'EADDRNOTAVAIL' || refused === 'ENOTFOUND') {
+  if (port === 0) return ok('any free port')
+  const code = await tryListen(HOST, port)
+  if (!code) return ok(`${HOST}:${port} is free`)
+  const another = `Set ${name} to another port`
+  if (code === 'EACCES') return fail(`this user may not listen on ${HOST}:${port}`, `${another}, 1024 or higher.`)
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
     return fail(`${HOST} is not an address of this machine`, 'Set HOST to one, such as 127.0.0.1 or 0.0.0.0.')
   }
-  if (refused !== 'EADDRINUSE') return fail(`${HOST}:${port} cannot be used (${refused})`, `${otherwise}.`)
-  const owner = await portOwner(port)
-  if (!owner && running === 'alive') return ok(`${HOST}:${port} is used, as it seems by the service, which runs`)
-  const isOurs = owner && (await (DATABASE_URL ? alsoManages(owner, config) : hasStore(owner, config)))
-  if (isOurs) return ok(`${HOST}:${port} is used by the service, which runs`)
-  const by = owner ? `${owner.name}, process ${owner.pid}` : 'a program of another user'
+  if (code !== 'EADDRINUSE') return fail(`${HOST}:${port} cannot be used (${code})`, `${another}.`)
+  const owner = await findPortOwner(port)
+  if (!owner && state === 'alive') return ok(`${HOST}:${port} is in use, probably by the running service`)
+  const isService = owner && (await (DATABASE_URL ? ownsManagementPort(owner, config) : hasOpenStore(owner, config)))
+  if (isService) return ok(`${HOST}:${port} is in use by the running service`)
+  const program = owner ? `${owner.name}, process ${owner.pid}` : 'of another user'
   return fail(
-    `${HOST}:${port} is in use by another program (${by})`,
+    `${HOST}:${port} is in use by another program (${program})`,
     `Stop that program, or set ${name} to another port.`,
   )
 }
 
-async function hasStore({ files }: PortOwner, { DATA_DIR }: Config): Promise<boolean> {
+async function hasOpenStore({ files }: PortOwner, { DATA_DIR }: Config): Promise<boolean> {
   const store = await realpath(join(DATA_DIR, 'service.db')).catch(() => undefined)
   return store !== undefined && files.has(store)
 }
 
-/** A process on a database has no file that tells what it is, but a management address beside its other ports. */
-async function alsoManages({ pid }: PortOwner, config: Config): Promise<boolean> {
-  return (await portOwner(config.MANAGEMENT_PORT))?.pid === pid && (await runningService(config)) === 'alive'
+/** With a database, no open file identifies the service, but it also owns the management port. */
+async function ownsManagementPort({ pid }: PortOwner, config: Config): Promise<boolean> {
+  return (await findPortOwner(config.MANAGEMENT_PORT))?.pid === pid && (await findService(config)) === 'alive'
 }
 
-/** Listens for a moment; returns the code of the error when that is refused. */
-function bind(host: string, port: number): Promise<string | undefined> {
+/** Listens for a moment; returns the error's code if that fails. */
+function tryListen(host: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = createServer()
     server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
@@ -94,15 +91,59 @@ function bind(host: string, port: number): Promise<string | undefined> {
   })
 }
 
-export async function checkWorkers(read: Read, running: Running, now: number): Promise<Finding> {
-  if ('refused' in read) return unchecked('the store does not open', 'the store')
-  const store = read.inspection?.store
+interface PortOwner {
+  pid: number
+  /** As `ps` shows it. */
+  name: string
+  /** Paths of its open files. */
+  files: ReadonlySet<string>
+}
+
+/** The state of a listening socket, in proc(5). */
+const tcpListen = '0A'
+
+/** Linux only; other users' processes are visible to root only. */
+async function findPortOwner(port: number): Promise<PortOwner | undefined> {
+  const sockets = (await findListeningInodes(port)).map((inode) => `socket:[${inode}]`)
+  if (sockets.length === 0) return undefined
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name)).map(Number)
+  for (const pid of pids) {
+    const files = await readOpenFiles(pid)
+    if (!sockets.some((socket) => files.has(socket))) continue
+    // Without arguments, which may be secret.
+    return { pid, name: (await readProc(`${pid}/comm`)).trim() || 'a program', files }
+  }
+  return undefined
+}
+
+async function findListeningInodes(port: number): Promise<string[]> {
+  const hexadecimal = port.toString(16).toUpperCase().padStart(4, '0')
+  const tables = await Promise.all(['net/tcp', 'net/tcp6'].map(readProc))
+  return tables
+    .flatMap((table) => table.split('\n').map((line) => line.trim().split(/\s+/)))
+    .filter(([, local = '', , state]) => local.endsWith(`:${hexadecimal}`) && state === tcpListen)
+    .map((columns) => columns[9] ?? '')
+}
+
+async function readOpenFiles(pid: number): Promise<ReadonlySet<string>> {
+  const descriptors = await readdir(`/proc/${pid}/fd`).catch(() => [])
+  const paths = descriptors.map((name) => readlink(`/proc/${pid}/fd/${name}`).catch(() => ''))
+  return new Set(await Promise.all(paths))
+}
+
+function readProc(path: string): Promise<string> {
+  return readFile(`/proc/${path}`, 'utf8').catch(() => '')
+}
+
+export async function checkWorkers(opened: Opened, state: ServiceState, now: number): Promise<Finding> {
+  if ('error' in opened) return notChecked('the store cannot be opened', 'the store')
+  const store = opened.inspection?.store
   const alive = store ? await findLiveWorkers(store, now) : []
-  if (alive.length === 0 && running === 'absent') return ok('none, and the service does not run')
+  if (alive.length === 0 && state === 'absent') return ok('none, and the service is not running')
   if (alive.length === 0) {
     return fail(
-      'none is alive: runs stay queued',
-      "Look into the service's log for why its worker does not start, or start one by `npm run worker`.",
+      'no worker is alive: runs stay queued',
+      "See the service's log for why its worker does not start, or start one with `npm run worker`.",
     )
   }
   const slots = alive.reduce((sum, each) => sum + each.slots, 0)

@@ -1,29 +1,29 @@
-/** One browser for all runs of a worker: started when the first needs it, again when it died, ended when none does. */
+/** The one browser of a worker: started when a run first needs it, restarted after a crash, ended when idle. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { BrowserProcess, type Start, type Started, StartFailed } from './browser-process.ts'
+import { BrowserProcess, type Start, StartError, type Started } from './browser-process.ts'
 import { BrowserMissing, type FoundBrowser, findBrowser } from './find-browser.ts'
 
 export { BrowserMissing }
 
-/** What an executor connects to. The address is a secret: whoever knows it may use the browser. */
+/** What an executor connects to. The address is a secret: its reader can use the browser. */
 export interface BrowserEndpoint {
   url: string
 }
 
 export interface BrowserOptions {
-  /** BROWSER_PATH: the executable; one is looked for without. */
+  /** BROWSER_PATH: the executable; found automatically if unset. */
   path: string | undefined
   /** BROWSER_CDP_URL: a browser that runs elsewhere. */
   cdpUrl: string | undefined
-  /** How long the browser runs on with no user; a minute unless given. */
+  /** Time without users before the browser is ended; a minute by default. */
   idleMilliseconds?: number
 }
 
-/** The browser that runs, for people. */
+/** The running browser, for logs and `doctor`. */
 export interface RunningBrowser {
   from: FoundBrowser['from'] | 'BROWSER_CDP_URL'
-  /** Undefined for one elsewhere, and so is `sandboxed`. */
+  /** Undefined for a browser that runs elsewhere, as is `sandboxed`. */
   executable: string | undefined
   version: string
   sandboxed: boolean | undefined
@@ -35,9 +35,9 @@ interface Running extends RunningBrowser {
   startedAt: number
 }
 
-/** A browser that ended sooner is none to start again at any rate: each further start waits twice as long. */
-const longLivedMilliseconds = 30_000
-const waitMillisecondsMax = 30_000
+/** A browser that ends sooner counts as a failed start; each further start then waits twice as long. */
+const stableMilliseconds = 30_000
+const backoffMillisecondsMax = 30_000
 
 export class BrowserHost {
   readonly #options: BrowserOptions
@@ -46,10 +46,10 @@ export class BrowserHost {
   #users = 0
   #starting: Promise<Running> | undefined
   #running: Running | undefined
-  #idle: NodeJS.Timeout | undefined
-  /** Browsers in a row that did not start or soon ended. */
+  #idleTimer: NodeJS.Timeout | undefined
+  /** Consecutive failures to start or to stay up. */
   #failures = 0
-  // Root's browser cannot have one.
+  /** Chromium's sandbox does not work as root. */
   #sandbox = process.getuid?.() !== 0
 
   constructor(options: BrowserOptions, log: Logger) {
@@ -58,15 +58,15 @@ export class BrowserHost {
   }
 
   /**
-   * Starts the browser where it does not run; counts a user until `release`.
+   * Starts the browser if it is not running, and counts a user until `release`.
    *
-   * @throws {BrowserMissing} or another Error when it does not start; there is no user to release then.
+   * @throws {BrowserMissing} or another Error when it does not start; there is nothing to release then.
    */
   async acquire(): Promise<BrowserEndpoint> {
     this.#users += 1
-    clearTimeout(this.#idle)
+    clearTimeout(this.#idleTimer)
     try {
-      return { url: (await this.#answering()).url }
+      return { url: (await this.#responsive()).url }
     } catch (error) {
       this.release()
       throw error
@@ -76,10 +76,10 @@ export class BrowserHost {
   release(): void {
     this.#users -= 1
     if (this.#users > 0 || this.#closing.signal.aborted) return
-    this.#idle = setTimeout(() => void this.#end(), this.#options.idleMilliseconds ?? 60_000).unref()
+    this.#idleTimer = setTimeout(() => void this.#end(), this.#options.idleMilliseconds ?? 60_000).unref()
   }
 
-  /** The browser that runs now; undefined while none does. */
+  /** Returns undefined while no browser runs. */
   describe(): RunningBrowser | undefined {
     if (!this.#running) return undefined
     const { from, executable, version, sandboxed } = this.#running
@@ -87,8 +87,8 @@ export class BrowserHost {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort(new Error('The worker is stopping: it starts no browser any more.'))
-    clearTimeout(this.#idle)
+    this.#closing.abort(new Error('The worker is stopping and starts no browser.'))
+    clearTimeout(this.#idleTimer)
     await this.#starting?.catch(() => {})
     await this.#end()
   }
@@ -99,7 +99,8 @@ export class BrowserHost {
     await running?.process.end()
   }
 
-  async #answering(): Promise<Running> {
+  /** The running browser once it has replied to a check, or a new one. */
+  async #responsive(): Promise<Running> {
     for (;;) {
       this.#closing.signal.throwIfAborted()
       const running = this.#running
@@ -114,28 +115,24 @@ export class BrowserHost {
   }
 
   async #start(): Promise<Running> {
-    const running = await this.#startAnew()
-    this.#running = running
-    void running.process.ended.then(() => this.#ended(running))
-    this.#log.info(this.describe(), 'browser started')
-    return running
-  }
-
-  async #startAnew(): Promise<Running> {
     const { path, cdpUrl } = this.#options
     const found = cdpUrl ? undefined : await findBrowser(path)
-    // The first start after a failure is made at once.
-    if (this.#failures >= 2) await this.#wait(Math.min(waitMillisecondsMax, 100 * 2 ** this.#failures))
+    // The first retry does not wait.
+    if (this.#failures >= 2) await this.#backOff(Math.min(backoffMillisecondsMax, 100 * 2 ** this.#failures))
     try {
-      return found ? await this.#launch(found) : await this.#reach(cdpUrl ?? '')
+      const running = found ? await this.#launch(found) : await this.#connect(cdpUrl ?? '')
+      this.#running = running
+      void running.process.ended.then(() => this.#onEnded(running))
+      this.#log.info(this.describe(), 'browser started')
+      return running
     } catch (error) {
       this.#failures += 1
       throw error
     }
   }
 
-  async #wait(milliseconds: number): Promise<void> {
-    this.#log.warn({ milliseconds }, 'browsers do not start or soon end; the next one is waited for')
+  async #backOff(milliseconds: number): Promise<void> {
+    this.#log.warn({ milliseconds }, 'browser fails repeatedly; waiting before the next start')
     const { signal } = this.#closing
     await delay(milliseconds, undefined, { signal }).catch(() => signal.throwIfAborted())
   }
@@ -145,35 +142,33 @@ export class BrowserHost {
     const sandbox = this.#sandbox
     try {
       const started = await this.#startProcess({ type: 'launch', executable, environment, sandbox })
-      if (!sandbox) this.#log.debug('the browser runs without its sandbox')
+      if (!sandbox) this.#log.debug('browser runs without its sandbox')
       return { ...started, from, executable, version, sandboxed: sandbox }
     } catch (error) {
-      if (!sandbox || !(error instanceof StartFailed) || !error.ofSandbox) throw error
+      if (!sandbox || !(error instanceof StartError) || !error.isSandboxError) throw error
       this.#sandbox = false
       const running = await this.#launch(found)
-      this.#log.warn({ err: error }, 'the browser starts only without its sandbox, which this system does not allow')
+      this.#log.warn({ err: error }, 'this system does not allow the browser its sandbox; running without it')
       return running
     }
   }
 
-  async #reach(cdpUrl: string): Promise<Running> {
-    const started = await this.#startProcess({ type: 'reach', cdpUrl })
+  async #connect(cdpUrl: string): Promise<Running> {
+    const started = await this.#startProcess({ type: 'connect', cdpUrl })
     return { ...started, from: 'BROWSER_CDP_URL', executable: undefined, sandboxed: undefined }
   }
 
   async #startProcess(start: Start): Promise<Started & Pick<Running, 'process' | 'startedAt'>> {
     const startedAt = performance.now()
-    const process = new BrowserProcess((name) => {
-      this.#log.warn({ error: name }, 'an error in the process of the browser was not caught; it goes on')
-    })
+    const process = new BrowserProcess((error) => this.#log.warn({ error }, 'uncaught error in the browser host'))
     return { ...(await process.start(start, this.#closing.signal)), process, startedAt }
   }
 
-  #ended(running: Running): void {
+  #onEnded(running: Running): void {
     if (this.#running !== running) return
     this.#running = undefined
-    const livedLong = performance.now() - running.startedAt > longLivedMilliseconds
-    this.#failures = livedLong ? 0 : this.#failures + 1
-    this.#log.error('the browser ended; it is started again when a run needs it')
+    const wasStable = performance.now() - running.startedAt > stableMilliseconds
+    this.#failures = wasStable ? 0 : this.#failures + 1
+    this.#log.error('browser ended; restarting when a run needs it')
   }
 }

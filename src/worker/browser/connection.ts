@@ -1,35 +1,46 @@
-/** The executor's side: one context of its own in the browser, which ends with its connection. */
+/** The executor's connection to the browser, with one context that ends with the connection. */
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Browser, BrowserContext, BrowserContextOptions } from 'playwright-core'
+import type { Browser, BrowserContext, BrowserContextOptions, BrowserType } from 'playwright-core'
 import type { BrowserEndpoint } from './browser-host.ts'
-import { loadChromium } from './playwright.ts'
 
 export interface OpenBrowser {
   context: BrowserContext
   /** Compact JSON, with IndexedDB. */
   storageState(): Promise<string>
-  /** Ends context and connection; takes little more than 5 s at most. */
+  /** Ends the context and the connection within about 5 s. */
   close(): Promise<void>
 }
 
 const connectMillisecondsMax = 30_000
 const closeMillisecondsMax = 5000
 
-/** @param storageState what Playwright's `storageState` gives, as JSON; a fresh context without. */
+/** Loads Playwright at first use: it takes a third of a second and much memory, and most runs do not need it. */
+export async function loadChromium(): Promise<BrowserType> {
+  // With DEBUG, Playwright would print what it sends, including cookies, to the log of the run or the service.
+  const { DEBUG } = process.env
+  delete process.env.DEBUG
+  try {
+    return (await import('playwright-core')).chromium
+  } finally {
+    if (DEBUG !== undefined) process.env.DEBUG = DEBUG
+  }
+}
+
+/** @param storageState the result of Playwright's `storageState` as JSON; undefined for an empty context. */
 export async function openBrowser(endpoint: BrowserEndpoint, storageState: string | undefined): Promise<OpenBrowser> {
-  const options = storageState === undefined ? {} : { storageState: parsed(storageState) }
-  const handles = process.getActiveResourcesInfo().length
+  const options = storageState === undefined ? {} : { storageState: parse(storageState) }
+  const resources = process.getActiveResourcesInfo().length
   const browser = await connect(endpoint)
   try {
     const context = await newContext(browser, options)
     return {
       context,
       storageState: async () => JSON.stringify(await context.storageState({ indexedDB: true })),
-      close: () => close(browser, context, handles),
+      close: () => close(browser, context, resources),
     }
   } catch (error) {
-    await close(browser, undefined, handles)
+    await close(browser, undefined, resources)
     throw error
   }
 }
@@ -39,8 +50,8 @@ async function connect({ url }: BrowserEndpoint): Promise<Browser> {
   try {
     return await chromium.connect(url, { timeout: connectMillisecondsMax })
   } catch {
-    // Playwright's own message has the address, which is a secret.
-    throw new Error('The browser could not be reached: it has just ended, or the machine is too busy.')
+    // Playwright's message contains the address, which is a secret.
+    throw new Error('The browser could not be reached: it has just ended, or the machine is overloaded.')
   }
 }
 
@@ -48,11 +59,11 @@ type State = Exclude<BrowserContextOptions['storageState'], string | undefined>
 
 const notRestored = "The browser context's storage state could not be restored"
 
-function parsed(storageState: string): State {
+function parse(storageState: string): State {
   try {
     return JSON.parse(storageState)
   } catch {
-    // Node's own message quotes the text.
+    // Node's message quotes the text.
     throw new Error(`${notRestored}: it is not JSON.`)
   }
 }
@@ -63,26 +74,25 @@ async function newContext(browser: Browser, options: BrowserContextOptions): Pro
   } catch (error) {
     if (!browser.isConnected()) throw new Error('The browser ended before its context was open.')
     if (!options.storageState) throw error
-    // Of Playwright's message only the place: the rest may quote a cookie.
-    const [place] = /\bstorageState(\.\w+|\[\d+\])+/.exec(error instanceof Error ? error.message : '') ?? []
-    throw new Error(place ? `${notRestored}: ${place} is not as Playwright writes it.` : `${notRestored}.`)
+    // Only the path from Playwright's message: the rest may quote a cookie.
+    const [path] = /\bstorageState(\.\w+|\[\d+\])+/.exec(error instanceof Error ? error.message : '') ?? []
+    throw new Error(path ? `${notRestored}: ${path} is not as Playwright writes it.` : `${notRestored}.`)
   }
 }
 
-/** @param handles how many this process had before: whoever closes the browser sees whether it left anything open. */
-async function close(browser: Browser, context: BrowserContext | undefined, handles: number): Promise<void> {
-  const time = AbortSignal.timeout(closeMillisecondsMax)
-  await unless(time, context?.close())
-  await unless(time, browser.close())
-  // Playwright's socket is closed some turns after it says so, within 3 ms where the machine has time. What a workflow
-  // has left open is waited for as well, and in vain.
+/** @param resources the process's active resources before the connection, to wait until its sockets are closed. */
+async function close(browser: Browser, context: BrowserContext | undefined, resources: number): Promise<void> {
+  const timeout = AbortSignal.timeout(closeMillisecondsMax)
+  await untilTimeout(timeout, context?.close())
+  await untilTimeout(timeout, browser.close())
+  // Playwright's socket closes some ticks later, usually within 3 ms. Resources that the workflow leaked stay open: the
+  // wait is bounded.
   const deadline = performance.now() + 250
-  while (process.getActiveResourcesInfo().length > handles && performance.now() < deadline) await delay(2)
+  while (process.getActiveResourcesInfo().length > resources && performance.now() < deadline) await delay(2)
 }
 
-/** Resolves when the time is over, too, or the promise was rejected: the browser may have ended. */
-async function unless(time: AbortSignal, ending: Promise<void> | undefined): Promise<void> {
-  if (time.aborted) return
-  const over = once(time, 'abort')
-  await Promise.race([ending?.catch(() => {}), over])
+/** Ignores rejections: the browser may have ended. */
+async function untilTimeout(timeout: AbortSignal, closing: Promise<void> | undefined): Promise<void> {
+  if (timeout.aborted) return
+  await Promise.race([closing?.catch(() => {}), once(timeout, 'abort')])
 }

@@ -1,4 +1,4 @@
-/** A lock between processes, which the system ends with the process that holds it, however that ended. */
+/** A lock between processes that the system releases when its process ends, however that happens. */
 import { DatabaseSync } from 'node:sqlite'
 
 export interface FileLock {
@@ -6,10 +6,10 @@ export interface FileLock {
 }
 
 /**
- * Locks the file, which is made where there is none. Blocks the thread while it waits. Node offers no lock on files but
- * SQLite's: nothing is stored in it.
+ * Locks a file, creating it if needed; blocks the thread while it waits. Node's only file locks are those of SQLite:
+ * nothing is stored in the file.
  *
- * @returns undefined when another holds it for longer than `waitMilliseconds`.
+ * @returns undefined when another process holds the lock for longer than `waitMilliseconds`.
  */
 export function lockFile(path: string, waitMilliseconds: number): FileLock | undefined {
   const lock = new DatabaseSync(path, { timeout: waitMilliseconds })
@@ -17,11 +17,10 @@ export function lockFile(path: string, waitMilliseconds: number): FileLock | und
     lock.exec('BEGIN EXCLUSIVE')
   } catch (error) {
     lock.close()
-    if ((error as { errcode?: number }).errcode === busy) return undefined
+    if ((error as { errcode?: number }).errcode === sqliteBusy) return undefined
     throw error
   }
   return { release: () => lock.close() }
 }
 
-/** SQLITE_BUSY */
-const busy = 5
+const sqliteBusy = 5

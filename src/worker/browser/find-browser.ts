@@ -1,71 +1,141 @@
-/** Finds a Chromium to run: the one that is configured, an installed one, or the one that npm brings. */
-import { execFile } from 'node:child_process'
-import { accessSync, constants, statSync } from 'node:fs'
-import { delimiter, isAbsolute, join } from 'node:path'
+/** Finds a Chromium: the configured one, an installed one, or the one in the npm package @sparticuz/chromium. */
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { accessSync, constants, lstatSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, isAbsolute, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../../config.ts'
-import { BrowserMissing, bundledBrowser } from './bundled.ts'
 
-export { BrowserMissing }
+/** No browser can be started; the message says what to install or set. */
+export class BrowserMissing extends Error {}
 
 export interface FoundBrowser {
   from: 'BROWSER_PATH' | 'system' | 'npm'
   executable: string
-  /** What it says of itself, such as `Chromium 153.0.7000.1`. */
+  /** The reply to --version, such as `Chromium 153.0.7000.1`. */
   version: string
-  /** What the browser's process needs in its environment beside what it has anyway. */
+  /** Variables that the browser needs in addition to the inherited ones. */
   environment: Record<string, string>
 }
 
-/** Chrome first: where both are installed, Chromium may be the distribution's note that there is none. */
+/** Chrome first: on some distributions, `chromium` only prints which package to install. */
 const installedNames = ['google-chrome', 'google-chrome-stable', 'chromium', 'chromium-browser']
 
-/** An installed Chrome answers in 0.1 s; one that a busy machine reads from a slow disk takes longer. */
-const answerMillisecondsMax = 10_000
+/** An installed Chrome prints its version within 0.1 s; from a slow disk on a busy machine it takes longer. */
+const versionMillisecondsMax = 10_000
 
 /**
- * @param path BROWSER_PATH: no other is looked for when it is set.
- * @throws {BrowserMissing} when there is none that runs
+ * @param path BROWSER_PATH; if set, no other browser is tried.
+ * @throws {BrowserMissing} when no browser runs.
  */
 export async function findBrowser(path: string | undefined): Promise<FoundBrowser> {
-  if (path) return configured(path)
-  return (await installed()) ?? bundled()
+  if (path) return findConfigured(path)
+  return (await findInstalled()) ?? findBundled()
 }
 
-/** The one that npm brings, whatever is installed. @throws {BrowserMissing} */
-export async function bundled(): Promise<FoundBrowser> {
-  const files = await bundledBrowser()
+async function findConfigured(path: string): Promise<FoundBrowser> {
   try {
-    return { from: 'npm', ...files, version: await versionOf(files.executable, files.environment) }
+    return { from: 'BROWSER_PATH', executable: path, version: await readVersion(path, {}), environment: {} }
   } catch (error) {
     throw new BrowserMissing(
-      `The Chromium that npm brings does not run here (${reason(error)}): install Google Chrome or Chromium, or set ` +
-        'BROWSER_PATH to one.',
+      `BROWSER_PATH is "${path}", which does not run (${messageOf(error)}): set it to the executable of Chrome or Chromium.`,
     )
   }
 }
 
-async function configured(path: string): Promise<FoundBrowser> {
-  try {
-    return { from: 'BROWSER_PATH', executable: path, version: await versionOf(path, {}), environment: {} }
-  } catch (error) {
-    throw new BrowserMissing(
-      `BROWSER_PATH is "${path}", which does not run (${reason(error)}): set it to the executable of a Chrome or Chromium.`,
-    )
-  }
-}
-
-async function installed(): Promise<FoundBrowser | undefined> {
-  for (const executable of installedNames.flatMap(onPath)) {
+async function findInstalled(): Promise<FoundBrowser | undefined> {
+  for (const executable of installedNames.flatMap(findOnPath)) {
     try {
-      return { from: 'system', executable, version: await versionOf(executable, {}), environment: {} }
+      return { from: 'system', executable, version: await readVersion(executable, {}), environment: {} }
     } catch {
-      // A stub that only says which package to install, or an installation that is broken: the next may be well.
+      // A stub or a broken installation.
     }
   }
   return undefined
 }
 
-function onPath(name: string): string[] {
+/** The Chromium of the npm package, unpacked if needed, whatever is installed. @throws {BrowserMissing} */
+export async function findBundled(): Promise<FoundBrowser> {
+  const packageVersion = readPackageVersion()
+  if (!packageVersion) {
+    throw new BrowserMissing(
+      'No browser is installed: install Google Chrome or Chromium, or set BROWSER_PATH to its executable or ' +
+        'BROWSER_CDP_URL to the address of a running one.',
+    )
+  }
+  const directory = await unpack(packageVersion)
+  const executable = join(directory, 'chromium')
+  const { LD_LIBRARY_PATH } = process.env
+  // The package's own libraries even where the system has them, so that it behaves the same on all machines.
+  const libraries = join(directory, 'al2023/lib')
+  const environment = {
+    LD_LIBRARY_PATH: LD_LIBRARY_PATH ? `${libraries}:${LD_LIBRARY_PATH}` : libraries,
+    FONTCONFIG_FILE: join(directory, 'fonts.conf'),
+  }
+  try {
+    return { from: 'npm', executable, environment, version: await readVersion(executable, environment) }
+  } catch (error) {
+    throw new BrowserMissing(
+      `The Chromium installed by npm does not run here (${messageOf(error)}): install Google Chrome or Chromium, or set ` +
+        'BROWSER_PATH to one.',
+    )
+  }
+}
+
+/** Of the installed package; undefined where npm left it out or it has no browser for this machine. */
+function readPackageVersion(): string | undefined {
+  if (process.platform !== 'linux' || process.arch !== 'x64') return undefined
+  try {
+    const entry = createRequire(import.meta.url).resolve('@sparticuz/chromium')
+    return JSON.parse(readFileSync(join(dirname(entry), '../package.json'), 'utf8')).version
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'MODULE_NOT_FOUND') return undefined
+    throw error
+  }
+}
+
+const unpackModule = fileURLToPath(new URL('./unpack-chromium.ts', import.meta.url))
+const cacheDirectory = fileURLToPath(new URL('../../../node_modules/.cache/chromium', import.meta.url))
+/** For a user who may not write to the checkout. */
+const userDirectory = join(tmpdir(), `execution-service-chromium-${process.getuid?.()}`)
+
+/** Returns the directory of the unpacked files: about 220 MB, reused until the package changes. */
+async function unpack(packageVersion: string): Promise<string> {
+  const candidates = [cacheDirectory, userDirectory].map((directory) => join(directory, packageVersion))
+  const unpacked = candidates.find((candidate) => isAccessible(join(candidate, 'chromium'), constants.X_OK))
+  if (unpacked) return unpacked
+  const target = candidates.find(canCreate)
+  if (!target) throw new Error(`Chromium cannot be unpacked: ${candidates.join(' and ')} are not writable.`)
+  const child = spawn(process.execPath, [unpackModule, target], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const [output, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+  if (code !== 0) throw new Error(`Chromium could not be unpacked to ${target}:\n${output}`)
+  return target
+}
+
+function canCreate(path: string): boolean {
+  const directory = dirname(path)
+  try {
+    mkdirSync(directory, { recursive: true, mode: directory === userDirectory ? 0o700 : 0o755 })
+  } catch {
+    return false
+  }
+  return isAccessible(directory, constants.W_OK)
+}
+
+function isAccessible(path: string, mode: number): boolean {
+  try {
+    accessSync(path, mode)
+    // In a shared directory, another user may have created the directory, with a program for us to run.
+    return !path.startsWith(userDirectory) || lstatSync(userDirectory).uid === process.getuid?.()
+  } catch {
+    return false
+  }
+}
+
+function findOnPath(name: string): string[] {
   const directories = (process.env.PATH ?? '').split(delimiter).filter(isAbsolute)
   return directories.map((directory) => join(directory, name)).filter(isExecutable)
 }
@@ -79,27 +149,27 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** @throws when it does not say a version in time: it is no browser, or lacks what it needs to run. */
-function versionOf(executable: string, environment: Record<string, string>): Promise<string> {
+/** @throws when it prints no version in time: it is no browser, or lacks something that it needs to run. */
+function readVersion(executable: string, environment: Record<string, string>): Promise<string> {
   const env = { ...environmentWithoutSecrets(process.env), ...environment }
-  const options = { env, timeout: answerMillisecondsMax, killSignal: 'SIGKILL' } as const
+  const options = { env, timeout: versionMillisecondsMax, killSignal: 'SIGKILL' } as const
   return new Promise((resolve, reject) => {
     execFile(executable, ['--version'], options, (error, stdout, stderr) => {
       const [version] = /^.*\bChrom(e|ium)\b.*\d+\.\d+.*$/m.exec(stdout) ?? []
       if (!error && version) resolve(version.trim())
-      else reject(new Error(unfitness(error, stderr)))
+      else reject(new Error(describeFailure(error, stderr)))
     })
   })
 }
 
-function unfitness(error: (Error & { killed?: boolean; code?: unknown }) | null, stderr: string): string {
-  if (error?.killed) return `no answer to --version within ${answerMillisecondsMax / 1000} s`
-  const said = stderr.trim().split('\n')[0]?.slice(0, 200)
-  if (error && typeof error.code === 'number') return said || `exit code ${error.code}`
+function describeFailure(error: (Error & { killed?: boolean; code?: unknown }) | null, stderr: string): string {
+  if (error?.killed) return `no reply to --version within ${versionMillisecondsMax / 1000} s`
+  const firstLine = stderr.trim().split('\n')[0]?.slice(0, 200)
+  if (error && typeof error.code === 'number') return firstLine || `exit code ${error.code}`
   if (error) return String(error.code ?? error.message)
-  return 'it does not answer --version as a Chrome or Chromium does'
+  return 'its reply to --version is not that of Chrome or Chromium'
 }
 
-function reason(error: unknown): string {
+function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

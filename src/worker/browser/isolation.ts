@@ -1,14 +1,14 @@
-/** The check that nothing of one context is seen from another, which `doctor` and the tests run. */
+/** Checks that one browser context cannot see another's data. Run by `doctor` and the tests. */
 import { randomUUID } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import type { BrowserEndpoint } from './browser-host.ts'
 import { type OpenBrowser, openBrowser } from './connection.ts'
 
-/** Never asked of any server: the page's route answers it. A secure one, as service workers and the like need. */
+/** Served by a Playwright route, never over the network. HTTPS, because caches need a secure context. */
 const address = 'https://isolation.test/'
 
-/** Where a page keeps values: what is run in it to write its canary, and to read all that is there. */
-const places: Record<string, { write: string; read: string }> = {
+/** The kinds of storage of a page: JavaScript that writes the canary, and that reads everything. */
+const storages: Record<string, { write: string; read: string }> = {
   'a cookie': {
     write: 'document.cookie = `${canary}=${canary}; max-age=3600`',
     read: 'document.cookie',
@@ -21,7 +21,7 @@ const places: Record<string, { write: string; read: string }> = {
     write: 'sessionStorage.setItem(canary, canary)',
     read: 'JSON.stringify(sessionStorage)',
   },
-  'a database of IndexedDB': {
+  'an IndexedDB database': {
     write: `new Promise((resolve, reject) => {
       const opening = indexedDB.open(canary)
       opening.onupgradeneeded = () => opening.result.createObjectStore(canary).put(canary, canary)
@@ -43,19 +43,19 @@ interface Visitor {
 }
 
 /**
- * Plants canaries in one context and looks for them from others, side by side, and from one that comes after them.
+ * Writes a canary in each of three contexts and searches for it from the others, and from one opened later.
  *
- * @param open opens the contexts; given to show that the check sees what leaks.
- * @returns what leaked, in words; empty when nothing did.
+ * @param open opens a context; tests replace it to show that leaks are found.
+ * @returns a description of each leak.
  */
 export async function checkIsolation(endpoint: BrowserEndpoint, open = openBrowser): Promise<string[]> {
   const visitors = await Promise.all([1, 2, 3].map(() => visit(endpoint, open)))
   const leaks: string[] = []
   try {
-    await Promise.all(visitors.map(plant))
+    await Promise.all(visitors.map(writeCanary))
     for (const visitor of visitors) {
       if (!(await readAll(visitor)).every(({ text }) => text.includes(visitor.canary))) {
-        throw new Error('The check found no trace of what it planted itself: it says nothing of isolation.')
+        throw new Error('A context does not see its own canary: the check is inconclusive.')
       }
     }
     const later = await visit(endpoint, open)
@@ -75,30 +75,27 @@ async function visit(endpoint: BrowserEndpoint, open: typeof openBrowser): Promi
   return { canary: randomUUID(), opened, page }
 }
 
-async function plant({ canary, page }: Visitor): Promise<void> {
-  for (const { write } of Object.values(places)) {
+async function writeCanary({ canary, page }: Visitor): Promise<void> {
+  for (const { write } of Object.values(storages)) {
     await page.evaluate(`(async (address, canary) => { await (${write}) })("${address}", "${canary}")`)
   }
 }
 
-async function readAll({ page, opened }: Visitor): Promise<{ place: string; text: string }[]> {
-  const inPage = Object.entries(places).map(async ([place, { read }]) => {
-    return { place, text: String(await page.evaluate(`(async () => ${read})()`)) }
+async function readAll({ page, opened }: Visitor): Promise<{ storage: string; text: string }[]> {
+  const inPage = Object.entries(storages).map(async ([storage, { read }]) => {
+    return { storage, text: String(await page.evaluate(`(async () => ${read})()`)) }
   })
-  return [...(await Promise.all(inPage)), { place: 'the storage state', text: await opened.storageState() }]
+  return [...(await Promise.all(inPage)), { storage: 'the storage state', text: await opened.storageState() }]
 }
 
 async function leaksInto({ canary, opened, page }: Visitor, visitors: readonly Visitor[]): Promise<string[]> {
   const others = visitors.filter((each) => each.canary !== canary)
   const found = await readAll({ canary, opened, page })
-  const seen = found.filter(({ text }) => others.some((other) => text.includes(other.canary))).map(({ place }) => place)
+  const seen = found
+    .filter(({ text }) => others.some((other) => text.includes(other.canary)))
+    .map(({ storage }) => storage)
   if (opened.context.pages().length > 1) seen.push('a page')
-  if (
-    opened.context
-      .browser()
-      ?.contexts()
-      .some((each) => each !== opened.context)
-  )
-    seen.push('a context itself')
-  return seen.map((what) => `${what} of one context is seen from another`)
+  const contexts = opened.context.browser()?.contexts() ?? []
+  if (contexts.some((each) => each !== opened.context)) seen.push('a context itself')
+  return seen.map((what) => `${what} of one context is visible in another`)
 }

@@ -1,12 +1,12 @@
 /**
- * A process that Playwright takes for a browser which it has launched, and which hands everything to one that runs
- * elsewhere. If each run connected to that one by itself, Playwright would show the pages of all runs to every run, and
- * answer their dialogs: over the DevTools protocol it takes contexts that are not its own for the default one.
+ * A process that looks to Playwright like a browser that it launched, and forwards everything to a browser elsewhere.
+ * If each run connected over the DevTools protocol itself, Playwright would take the contexts of all runs for its
+ * default one: it would show every run's pages to every run and dismiss their dialogs.
  */
 import { Socket } from 'node:net'
-import { reasonMark } from './messages.ts'
+import { reasonMark } from './host-messages.ts'
 
-/** @param reason told to whoever needs a browser, and so without the address, which may have the token of a provider. */
+/** @param reason reported to the run: it must not contain the address, which may have a provider's token. */
 function fail(reason: string): never {
   process.stderr.write(`${reasonMark}${reason}\n`)
   process.exit(1)
@@ -15,7 +15,7 @@ function fail(reason: string): never {
 /** @param address of the browser, or of its page `/json/version`, which names it. */
 async function webSocketUrl(address: string): Promise<string> {
   const url = new URL(address)
-  // Node refuses them over HTTP, and leaves them out over WebSocket.
+  // Node rejects credentials in HTTP URLs and drops them from WebSocket URLs.
   if (url.username || url.password) fail('it has a user name or a password, which are not sent')
   if (/^wss?:/.test(address)) return address
   url.pathname = `${url.pathname.replace(/\/$/, '')}/json/version`
@@ -25,24 +25,24 @@ async function webSocketUrl(address: string): Promise<string> {
   return webSocketDebuggerUrl ?? fail('/json/version names no webSocketDebuggerUrl')
 }
 
-/** Closing the browser is for whoever started it. */
-function isClosing(message: string): boolean {
+/** Must not be forwarded: the browser is not ours to close. */
+function isClose(message: string): boolean {
   return message.includes('"Browser.close"') && JSON.parse(message).method === 'Browser.close'
 }
 
-/** Messages of errors may quote the address. */
-function codeOf(error: { name?: unknown; cause?: { code?: unknown } }): string {
+/** The messages of errors may quote the address. */
+function describeError(error: { name?: unknown; cause?: { code?: unknown } }): string {
   const code = error.cause?.code
   if (typeof code === 'string') return code
-  return error.name === 'TimeoutError' ? 'it did not answer in time' : 'it could not be asked'
+  return error.name === 'TimeoutError' ? 'it did not reply in time' : 'the request failed'
 }
 
-/** Messages on Playwright's side end with a NUL: it writes to descriptor 3 and reads from 4. */
+/** Playwright ends each message with a NUL; it writes to descriptor 3 and reads from 4. */
 async function serve(address: string): Promise<void> {
   const remote = new WebSocket(await webSocketUrl(address))
   const fromPlaywright = new Socket({ fd: 3 })
   const toPlaywright = new Socket({ fd: 4 })
-  // Its browser ends when it has: contexts of a connection are disposed of with it.
+  // The remote browser disposes of a connection's contexts when it closes.
   fromPlaywright.on('close', () => process.exit())
   fromPlaywright.on('error', () => process.exit())
   toPlaywright.on('error', () => process.exit())
@@ -50,22 +50,22 @@ async function serve(address: string): Promise<void> {
   remote.addEventListener('close', () => fail('the connection ended'))
   remote.addEventListener('message', ({ data }) => toPlaywright.write(`${data}\0`))
   remote.addEventListener('open', () => {
-    let parts: Buffer[] = []
+    let chunks: Buffer[] = []
     fromPlaywright.on('data', (chunk) => {
       let rest = chunk
       for (let end = rest.indexOf(0); end >= 0; end = rest.indexOf(0)) {
-        const message = Buffer.concat([...parts, rest.subarray(0, end)]).toString()
-        parts = []
+        const message = Buffer.concat([...chunks, rest.subarray(0, end)]).toString()
+        chunks = []
         rest = rest.subarray(end + 1)
-        if (isClosing(message)) process.exit()
+        if (isClose(message)) process.exit()
         remote.send(message)
       }
-      if (rest.length > 0) parts.push(rest)
+      if (rest.length > 0) chunks.push(rest)
     })
   })
 }
 
 const { BROWSER_CDP_URL } = process.env
 if (BROWSER_CDP_URL) {
-  await serve(BROWSER_CDP_URL).catch((error) => fail(codeOf(error)))
+  await serve(BROWSER_CDP_URL).catch((error) => fail(describeError(error)))
 }

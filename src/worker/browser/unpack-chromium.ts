@@ -1,0 +1,56 @@
+/**
+ * Unpacks the Chromium of @sparticuz/chromium, with its libraries and fonts, to the directory in the argument. Runs as a
+ * process, because the package unpacks to TMPDIR, and because waiting for the lock blocks the thread.
+ */
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Chromium from '@sparticuz/chromium'
+import { lockFile } from './file-lock.ts'
+
+/** Open Sans comes with the package. It has no monospaced face and few symbols: those come from the system, if any. */
+const fontSettings = `<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+  <dir prefix="relative">fonts</dir>
+  <dir>/usr/share/fonts</dir>
+  <dir>/usr/local/share/fonts</dir>
+  <alias binding="same">
+    <family>sans-serif</family>
+    <prefer><family>Open Sans</family></prefer>
+  </alias>
+  <alias binding="same">
+    <family>system-ui</family>
+    <prefer><family>Open Sans</family></prefer>
+  </alias>
+  <alias binding="same">
+    <family>monospace</family>
+    <prefer>
+      <family>DejaVu Sans Mono</family>
+      <family>Liberation Mono</family>
+      <family>Noto Sans Mono</family>
+    </prefer>
+  </alias>
+</fontconfig>
+`
+
+const target = process.argv[2]
+if (!target) throw new Error('The directory to unpack to is missing.')
+
+const lock = lockFile(`${target}.lock`, 60_000)
+if (!lock) throw new Error('Another process has been unpacking it for a minute.')
+if (!existsSync(target)) await unpack(target)
+lock.release()
+
+/** Unpacks under another name and renames at the end, so that the directory is always complete. */
+async function unpack(directory: string): Promise<void> {
+  const partial = `${directory}.part`
+  rmSync(partial, { recursive: true, force: true })
+  mkdirSync(partial)
+  // The package unpacks its libraries only on AWS Lambda, for which they were built.
+  Object.assign(process.env, { TMPDIR: partial, AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs24.x' })
+  const executable = await Chromium.executablePath()
+  // For every user: its content is not secret.
+  chmodSync(executable, 0o755)
+  writeFileSync(join(partial, 'fonts.conf'), fontSettings)
+  renameSync(partial, directory)
+}
