@@ -1,7 +1,7 @@
 /** Services behind a proxy that retries nothing are restarted one after the other, and no caller notices. */
 import { expect, test } from 'vitest'
 import { clientOf, ownInstallation, queue, untilStatus } from '../e2e/caller.ts'
-import { type Front, startFront } from '../support/front.ts'
+import { type LoadBalancer, startLoadBalancer } from '../support/load-balancer.ts'
 import { until } from '../support/service.ts'
 import { usesPostgres } from '../support/service-storage.ts'
 import { record } from './figures.ts'
@@ -11,7 +11,7 @@ const callersCount = 12
 test('a rolling restart under load resets no connection, refuses no request, and loses nothing', async (context) => {
   // Much longer than the front takes to notice.
   const own = await ownInstallation(context, { DRAIN_SECONDS: '5', SHUTDOWN_SECONDS: '10', RATE_LIMIT_PER_MINUTE: '0' })
-  const front = await startFront()
+  const front = await startLoadBalancer()
   context.onTestFinished(front.close)
   const started = async () => {
     const service = await own.start()
@@ -42,7 +42,7 @@ test('a rolling restart under load resets no connection, refuses no request, and
 })
 
 /** Callers that queue runs and read them, without a pause and without a second try. */
-function startLoad({ url }: Front, key: string) {
+function startLoad({ url }: LoadBalancer, key: string) {
   const client = clientOf({ executionUrl: url }, key, { retries: 0 })
   const acknowledged: string[] = []
   const problems: string[] = []

@@ -1,4 +1,4 @@
-/** Every page of the dashboard with something to see on it, for those who look at all of them. */
+/** Every page of the dashboard with data on it, for screenshots and accessibility checks. */
 import type { Page } from 'playwright-core'
 import { readConfig } from '../../src/config.ts'
 import { acquireContextLease } from '../../src/domain/browser-contexts/context-lease.ts'
@@ -8,15 +8,15 @@ import { createKey, type Dashboard, inNewWindow } from './dashboard-browser.ts'
 import { until } from './service.ts'
 
 export interface ShownPage {
-  /** As the file of its picture is called. */
+  /** Name of the screenshot's file. */
   name: string
-  /** Brings the page up in a window whose user is signed in where the page asks for it. */
+  /** Opens the page in a window that is signed in where necessary. */
   open(page: Page): Promise<unknown>
 }
 
 const at = (name: string, path: string): ShownPage => ({ name, open: (page) => page.goto(path) })
 
-/** Pages for whoever is not signed in; `welcomeUrl` is one that still works. */
+/** Returns pages that need no session. `welcomeUrl` must be unused. */
 export function signedOutPages(welcomeUrl: string): ShownPage[] {
   const wrong = async (page: Page) => {
     await page.goto('/sign-in')
@@ -32,7 +32,7 @@ export function signedOutPages(welcomeUrl: string): ShownPage[] {
   ]
 }
 
-/** Pages of an account in which nothing has happened yet. */
+/** Pages of an empty account. */
 export const emptyPages: ShownPage[] = [
   at('overview-empty', '/'),
   at('runs-empty', '/runs'),
@@ -40,7 +40,7 @@ export const emptyPages: ShownPage[] = [
   at('api-keys-empty', '/api-keys'),
 ]
 
-/** Lets things happen in the account, and returns the pages that show them. */
+/** Creates data in the account, and returns the pages that show it. */
 export async function populateDashboard(dashboard: Dashboard, page: Page): Promise<ShownPage[]> {
   await page.goto('/settings')
   await page.getByLabel('Account name').fill('Analytical Engines')
@@ -84,7 +84,7 @@ export async function populateDashboard(dashboard: Dashboard, page: Page): Promi
 type ShownRuns = Awaited<ReturnType<typeof queueRuns>>
 
 function runPages(runs: ShownRuns): ShownPage[] {
-  const misfit = async (page: Page) => {
+  const invalid = async (page: Page) => {
     await page.goto('/workflows/check-links?as=json')
     await page.locator('textarea').first().fill('{"url": 1, "depth": "deep"}')
     await page.getByRole('button', { name: /queue/i }).click()
@@ -101,15 +101,15 @@ function runPages(runs: ShownRuns): ShownPage[] {
     at('workflows', '/workflows'),
     at('workflow', '/workflows/check-links'),
     at('workflow-browser', '/workflows/shop-sign-in'),
-    { name: 'workflow-misfit', open: misfit },
+    { name: 'workflow-invalid', open: invalid },
   ]
 }
 
-/** Browser contexts, one with versions and one that a run holds; and a run that has made something. */
+/** Creates browser contexts, one with versions and one leased by a run, and artifacts of a run. */
 async function contextPages(dashboard: Dashboard, page: Page, runs: ShownRuns): Promise<ShownPage[]> {
   const sites = ['.shop.example', 'pay.shop.example', 'login.example', '.news.example', 'mail.example']
   const shop = await newContext(page, 'Shop, signed in')
-  for (const count of [2, 5]) await upload(page, shop, stateOf(sites.slice(0, count)))
+  for (const count of [2, 5]) await upload(page, shop, createState(sites.slice(0, count)))
   const bank = await newContext(page, 'Bank')
   const image = { name: 'page.png', mediaType: 'image/png', content: await page.screenshot() } as const
   const table = { name: 'rows.csv', mediaType: 'text/csv', content: Buffer.from('name,rows\nshop,2\n') } as const
@@ -117,7 +117,9 @@ async function contextPages(dashboard: Dashboard, page: Page, runs: ShownRuns): 
   await store.write(async (tx) => {
     const now = Date.now()
     await acquireContextLease(tx, bank, runs.running, now)
-    for (const made of [image, table]) await putArtifact(tx, { runId: runs.succeeded, attempt: 1 }, made, now)
+    for (const artifact of [image, table]) {
+      await putArtifact(tx, { runId: runs.succeeded, attempt: 1 }, artifact, now)
+    }
   })
   await store.close()
   const restore = `/browser-contexts/${shop}/versions/1/restore`
@@ -132,7 +134,7 @@ async function contextPages(dashboard: Dashboard, page: Page, runs: ShownRuns): 
   ]
 }
 
-/** Makes a browser context in its tab, and returns its id. */
+/** Creates a browser context on its page, and returns the id. */
 async function newContext(page: Page, name: string): Promise<string> {
   await page.goto('/browser-contexts/new')
   await page.getByLabel('Name').fill(name)
@@ -149,7 +151,7 @@ async function upload(page: Page, contextId: string, state: string): Promise<voi
   await page.getByText(/^(Uploaded\.|Nothing was stored\.)/).waitFor()
 }
 
-function stateOf(sites: string[]): string {
+function createState(sites: string[]): string {
   const rest = { path: '/', expires: -1, httpOnly: true, secure: true, sameSite: 'Lax' }
   const cookies = sites.map((domain) => ({ name: 'session', value: 'x'.repeat(400), domain, ...rest }))
   return JSON.stringify({ cookies, origins: [] })
@@ -177,13 +179,13 @@ async function queueRuns(dashboard: Dashboard, key: string) {
     const { body } = await dashboard.call(key, 'GET', `/v1/execution/runs/${id}`)
     return (body as { status: string }).status === status
   }
-  await until('the runs have come as far as they do', async () => {
+  await until('the runs have reached their statuses', async () => {
     return (await isAt(succeeded, 'succeeded')) && (await isAt(failed, 'failed')) && (await isAt(running, 'running'))
   })
   return { succeeded, failed, delayed, running }
 }
 
-/** Somebody else accepts the invitation, and makes a key. */
+/** Accepts the invitation as another user, and creates a key. */
 function join(dashboard: Dashboard, invitation: string): Promise<void> {
   return inNewWindow(dashboard.open, async (page) => {
     await page.goto(invitation)

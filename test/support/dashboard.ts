@@ -1,4 +1,4 @@
-/** The dashboard as a browser without scripts sees it: pages and forms, cookies, and users who are signed in. */
+/** The dashboard over plain HTTP: pages, forms, cookies and signed-in users. */
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { type Service, startService } from '../../src/app.ts'
@@ -21,20 +21,20 @@ import { type Environment, newStorage, type Storage } from './service-storage.ts
 
 const noWorker = fileURLToPath(new URL('../operations/no-worker.ts', import.meta.url))
 
-/** A service in this process, without a worker, and what another process of the installation would have of its store. */
+/** A service in this process without a worker, and a domain on its store, like that of another process. */
 export interface DashboardService extends Service {
-  /** Where tests reach the dashboard, whatever DASHBOARD_URL says. */
+  /** The dashboard's actual address, independent of DASHBOARD_URL. */
   url: string
   dataDirectory: string
-  /** What leads others to the same store. */
+  /** Environment that selects the same store. */
   settings: Environment
-  /** Every byte that is kept. */
+  /** Returns all stored bytes. */
   contents: Storage['contents']
   log: LogLine[]
   domain: Awaited<ReturnType<typeof openDomain>>
 }
 
-/** @param settings as in the environment; with those of another one, both serve the same store. */
+/** @param settings environment; with the settings of another service, both share its store. */
 export async function startDashboardService(settings: Environment = {}): Promise<DashboardService> {
   const own = settings.DATA_DIR === undefined ? await newStorage() : undefined
   const storage = own?.settings ?? settings
@@ -68,7 +68,7 @@ async function openDomain(settings: Environment) {
     store,
     browserContexts: new BrowserContexts(store, new Cursors(encryption)),
     contextVersions: new ContextVersions(store, encryption, 10),
-    /** What a worker has of the runs. */
+    /** The worker's side of runs. */
     queue: new RunQueue(store),
     apiKeys,
     accounts: new Accounts(store),
@@ -90,7 +90,7 @@ export interface Sent {
   body?: string | Buffer
 }
 
-/** Somebody with a browser: keeps cookies, and says of forms that they are the dashboard's own, as browsers do. */
+/** A browser without scripts: stores cookies, and sends `Sec-Fetch-Site` with forms. */
 export class Visitor {
   readonly cookies = new Map<string, string>()
   readonly #url: string
@@ -107,36 +107,36 @@ export class Visitor {
 
   post(path: string, form: Form = {}, headers: Record<string, string> = {}) {
     const own = { 'Sec-Fetch-Site': 'same-origin', 'Content-Type': 'application/x-www-form-urlencoded' }
-    return this.send('POST', path, { headers: { ...own, ...headers }, body: encoded(form) })
+    return this.send('POST', path, { headers: { ...own, ...headers }, body: encodeForm(form) })
   }
 
-  /** Sends what is given, with the cookies, and nothing else. */
+  /** Sends a request with the cookies, and no other header than the given ones. */
   async send(method: string, path: string, { headers = {}, body }: Sent = {}) {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
     const all = { ...(cookie !== '' && { Cookie: cookie }), ...this.#headers, ...headers }
     const flat = Object.entries(all).flat()
-    const answer = await sendRaw(this.#url, { method, path, headers: flat, ...(body !== undefined && { body }) })
-    for (const line of setCookieHeaders(answer)) {
+    const response = await sendRaw(this.#url, { method, path, headers: flat, ...(body !== undefined && { body }) })
+    for (const line of setCookieHeaders(response)) {
       const [name = '', value = ''] = (line.split(';')[0] ?? '').split(/=(.*)/s)
       this.cookies.set(name, value)
     }
-    return answer
+    return response
   }
 }
 
-/** The lines of `Set-Cookie`. */
+/** Returns the values of `Set-Cookie`. */
 export function setCookieHeaders({ headers }: { headers: Record<string, string | string[] | undefined> }): string[] {
   return [headers['set-cookie'] ?? []].flat()
 }
 
-function encoded(form: Form): string {
+function encodeForm(form: Form): string {
   if (form instanceof URLSearchParams) return form.toString()
   return new URLSearchParams(
     Object.entries(form).flatMap(([name, value]) => [value].flat().map((each) => [name, each] as [string, string])),
   ).toString()
 }
 
-/** A user who is signed in. */
+/** A user with a session. */
 export interface SignedInUser {
   visitor: Visitor
   id: string
@@ -149,16 +149,16 @@ export interface SignedInUser {
 export const password = 'correct horse battery'
 
 interface PersonOptions {
-  /** A new account unless one is given. */
+  /** Default: a new account. */
   accountId?: string
   role?: Role
   name?: string
   scopesEnabled?: boolean
-  /** What their browser sends with every request. */
+  /** Headers of every request. */
   headers?: Record<string, string>
 }
 
-/** Makes a user as the product does, by a link, which signs them in. */
+/** Creates a user with a welcome or invitation link, which also signs them in. */
 export async function signIn(
   service: { dashboardUrl: string; url?: string; settings: Environment },
   { accountId, role = 'owner', name = 'Ada', scopesEnabled = false, headers = {} }: PersonOptions = {},
@@ -172,8 +172,8 @@ export async function signIn(
       : await domain.links.createWelcomeLink(id)
     const visitor = new Visitor(service.url ?? service.dashboardUrl, headers)
     const email = `${crypto.randomUUID()}@example.com`
-    const answer = await visitor.post(`/links/${token}`, { name, email, password })
-    if (answer.status !== 303) throw new Error(`The link did not sign in: ${answer.status} ${answer.text}`)
+    const response = await visitor.post(`/links/${token}`, { name, email, password })
+    if (response.status !== 303) throw new Error(`The link did not sign in: ${response.status} ${response.text}`)
     const user = (await domain.users.list(id)).find((each) => each.email === email)
     return { visitor, id: user?.id ?? '', accountId: id, name, email, password }
   } finally {
@@ -181,25 +181,25 @@ export async function signIn(
   }
 }
 
-/** What a page says, without its markup. */
+/** Returns the text of a page without its markup. */
 export function pageText({ text }: { text: string }): string {
-  return unescaped(text.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ')
+  return unescapeHtml(text.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ')
 }
 
-/** The value of the page's input of this name. */
+/** Returns the value of the input with this name. */
 export function inputValue({ text }: { text: string }, name: string): string | undefined {
   const input = text.match(new RegExp(`<input[^>]*\\sname="${name}"[^>]*>`))?.[0]
   const value = input?.match(/\svalue="([^"]*)"/)?.[1]
-  return value === undefined ? undefined : unescaped(value)
+  return value === undefined ? undefined : unescapeHtml(value)
 }
 
-/** What the page says is wrong with the input of this name. */
+/** Returns the error message of the input with this name. */
 export function fieldError({ text }: { text: string }, name: string): string | undefined {
   const error = text.match(new RegExp(`<small id="field-${name}-error" class="error">([^<]*)</small>`))?.[1]
-  return error === undefined ? undefined : unescaped(error)
+  return error === undefined ? undefined : unescapeHtml(error)
 }
 
-function unescaped(text: string): string {
+function unescapeHtml(text: string): string {
   const named: Record<string, string> = { lt: '<', gt: '>', quot: '"', amp: '&', '#39': "'" }
   return text.replaceAll(/&(lt|gt|quot|amp|#39);/g, (_, name) => named[name] ?? '')
 }

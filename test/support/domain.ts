@@ -1,5 +1,4 @@
-/** What tests of the domain stand on: a place, a store in it, the domain's parts over it, an account with a key. */
-
+/** Fixtures for tests of the domain: a store, the domain's services, accounts, workflows and runs. */
 import { hash } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import type { TestContext } from 'vitest'
@@ -25,10 +24,10 @@ import { FixedKeys } from '../../src/storage/encryption-keys.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { type StoreKind, sqlite } from './store-kinds.ts'
 
-/** What a helper needs of the test it helps: to be told when it ends. */
+/** The part of a test's context that helpers need: cleanup after the test. */
 export type Test = Pick<TestContext, 'onTestFinished'>
 
-/** A place for a store, removed when the test ends; for the embedded store it is an empty directory. */
+/** Creates a place for a store: an empty directory for SQLite, a database for PostgreSQL. It is removed with the test. */
 export async function newPlace(
   test: Test,
   kind: StoreKind = sqlite,
@@ -39,14 +38,14 @@ export async function newPlace(
   return place
 }
 
-/** A store that is closed when the test ends. */
+/** Opens a store that is closed with the test. */
 export async function openStore(test: Test, place: string, kind: StoreKind = sqlite): Promise<Store> {
   const store = await kind.open(place)
   test.onTestFinished(() => store.close())
   return store
 }
 
-/** A workflow that takes anything and returns anything, but for what `changes` says. */
+/** Creates a workflow with any variables and output, except for `changes`. */
 export function workflow(changes: Partial<Workflow> = {}): Workflow {
   return {
     id: 'anything',
@@ -63,27 +62,27 @@ export function workflow(changes: Partial<Workflow> = {}): Workflow {
   }
 }
 
-/** What a new installation has. */
+/** The default retention. */
 export const retention: Retention = retentionOf(readConfig({}))
 
 export interface DomainOptions {
   kind?: StoreKind
-  /** Where the store is; a new place unless one is given. */
+  /** Place of the store; default a new one. */
   place?: string
   workflows?: readonly Workflow[]
   now?: () => number
-  /** How many versions of a browser context are kept. */
+  /** Number of versions kept of each browser context. */
   versionsKept?: number
   accountConcurrency?: number
   retention?: Retention
-  /** How many runs an account may have queued; any number unless given. */
+  /** Limit of queued runs per account; default none. */
   queuedRunsMax?: number
 }
 
-/** Of most domains: compiling its schemas takes longer than opening a store. */
+/** Cached, since compiling its schemas takes longer than opening a store. */
 let anything: Workflows | undefined
 
-function workflowsOf(listed: readonly Workflow[] | undefined): Workflows {
+function createWorkflows(listed: readonly Workflow[] | undefined): Workflows {
   if (listed) return new Workflows(listed)
   anything ??= new Workflows([workflow()])
   return anything
@@ -91,12 +90,12 @@ function workflowsOf(listed: readonly Workflow[] | undefined): Workflows {
 
 export type Domain = Awaited<ReturnType<typeof openDomain>>
 
-/** The domain's parts over a store. Opened twice on one place, they are like two processes of one installation. */
+/** Opens the domain on a store. Two domains on one place behave like two processes of an installation. */
 export async function openDomain(test: Test, options: DomainOptions = {}) {
   const { kind = sqlite, now = Date.now, accountConcurrency = 0, queuedRunsMax = 0 } = options
   const place = options.place ?? (await newPlace(test, kind))
   const store = await openStore(test, place, kind)
-  const workflows = workflowsOf(options.workflows)
+  const workflows = createWorkflows(options.workflows)
   const encryption = new Encryption(new FixedKeys([hash('sha256', place, 'buffer')]))
   const cursors = new Cursors(encryption)
   const artifacts = new RunArtifacts(store, retention.artifacts, now)
@@ -121,7 +120,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
   }
 }
 
-/** An account, its owner, and an API key of theirs. */
+/** Creates an account with its owner and an API key. */
 export async function newAccount({ accounts, apiKeys }: Domain, { scopesEnabled = false } = {}) {
   const { id: accountId } = await accounts.create({ name: 'Test', scopesEnabled })
   const userId = await accounts.findOwnerId(accountId)
@@ -130,7 +129,7 @@ export async function newAccount({ accounts, apiKeys }: Domain, { scopesEnabled 
   return { accountId, userId, key, principal }
 }
 
-/** Another user of the account. */
+/** Adds a user to the account, and returns the id. */
 export async function newUser({ store }: Pick<Domain, 'store'>, accountId: string): Promise<string> {
   const id = uuid()
   const user = { id, account_id: accountId, name: 'Another', created_at: Date.now() }
@@ -138,14 +137,14 @@ export async function newUser({ store }: Pick<Domain, 'store'>, accountId: strin
   return id
 }
 
-/** Queues a run of the workflow `anything`, but for what `changes` says, and returns it. */
+/** Queues a run of the workflow `anything`, except for `changes`, and returns it. */
 export async function queueRun({ runs }: Domain, principal: Principal, changes: Partial<QueueRequest> = {}) {
   const queued = await runs.queue(principal, { ...request, ...changes })
   if (queued.kind !== 'queued') throw new Error(`The run was not queued: ${JSON.stringify(queued)}`)
   return queued.run
 }
 
-/** A request that asks for nothing special. */
+/** A request without options. */
 export const request: QueueRequest = {
   workflowId: 'anything',
   variables: {},

@@ -1,4 +1,4 @@
-/** Runs PostgreSQL servers for tests: on loopback and a port that is free, in a directory that is removed at the end. */
+/** Runs PostgreSQL servers for tests, on a free port of the loopback interface and in temporary directories. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -9,52 +9,52 @@ import { fastTemporaryDirectory, memoryDirectory } from './memory-directory.ts'
 import { findBinaries, serverUser, type User } from './postgres-binaries.ts'
 
 export interface ServerOptions {
-  /** Whether what was committed outlives the server and the machine, as it does by PostgreSQL's own settings. */
+  /** Whether commits are durable, as by PostgreSQL's defaults; default false. */
   durable?: boolean
-  /** What stands in postgresql.conf beyond what tests need: `{ log_statement: 'all' }`. */
+  /** Additional server settings, such as `{ log_statement: 'all' }`. */
   settings?: Record<string, string>
-  /** A directory for the data, such as a file system of its own; it is not removed. */
+  /** Directory for the data, such as a mounted file system. It is not removed. */
   dataDirectory?: string
-  /** One that is free unless it is given. */
+  /** Default: a free port. */
   port?: number
-  /** Whether to run npm's PostgreSQL, also where there is another. */
+  /** Runs npm's PostgreSQL even if another one is installed. */
   fromNpm?: boolean
-  /** What the server is started through: `['strace', '-f', …]`. */
+  /** A command that runs the server, such as `['strace', '-f', …]`. */
   through?: readonly string[]
 }
 
 export interface PostgresServer {
   port: number
   dataDirectory: string
-  /** What the server has logged. */
+  /** Returns the server's log. */
   log(): string
-  /** The address of a database; of the one for administration unless another is named. */
+  /** Returns the URL of a database; default `postgres`. */
   url(database?: string): string
-  /** The first process of the server. */
+  /** Returns the id of the server's main process. */
   pid(): number
-  /** Ends the server: at once (SIGQUIT), or as if by kill -9 with SIGKILL. Its data stay, and `start` goes on with them. */
+  /** Ends the server, by default with SIGQUIT (immediate shutdown). Its data remain for `start`. */
   end(signal?: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void>
-  /** Starts it again, on the same port. */
+  /** Starts the server again on the same port. */
   start(): Promise<void>
-  /** Ends it, and removes what it has kept. */
+  /** Ends the server, and removes its data. */
   remove(): Promise<void>
 }
 
 const notDurable = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
 
 const forTests = {
-  // Each service and worker of each test has connections of its own.
+  // Each service and worker of each test has a pool.
   max_connections: '500',
   max_wal_size: '256MB',
   autovacuum: 'off',
 }
 
 const prefix = 'execution-service-postgres-'
-/** Tried again while another test, which has found the same, or a process that ends makes or removes something there. */
+/** Retries while another test or an ending process changes the directory. */
 const removal = { recursive: true, force: true, maxRetries: 10 }
 
-/** Of processes that ended together with their server and its keeper, as when all of a container is killed. */
-function removeLeftOver(): void {
+/** Removes directories of processes that were killed together with their server and its keeper. */
+function removeLeftovers(): void {
   for (const path of globSync(`{${tmpdir()},${memoryDirectory}}/${prefix}*`)) {
     const [, pid] = /-(\d+)-[^-]+$/.exec(path) ?? []
     if (pid && isGone(Number(pid))) rmSync(path, removal)
@@ -66,15 +66,15 @@ function isGone(pid: number): boolean {
     process.kill(pid, 0)
     return false
   } catch (error) {
-    // Not one that belongs to somebody else.
+    // EPERM means that the process belongs to another user.
     return (error as NodeJS.ErrnoException).code === 'ESRCH'
   }
 }
 
-/** A server that serves; it is gone as soon as this process is, however that ends. */
+/** Starts a server that accepts connections. It ends with this process, even after SIGKILL. */
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
   const user = serverUser()
-  removeLeftOver()
+  removeLeftovers()
   const own = `${prefix}${process.pid}-`
   const directory = mkdtempSync(join(tmpdir(), own))
   const ownData = options.dataDirectory ? undefined : mkdtempSync(join(fastTemporaryDirectory(), own))
@@ -83,9 +83,9 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
     if (user.uid && user.gid) chownSync(each, user.uid, user.gid)
   }
   const binaries = findBinaries(user, directory, options.fromNpm)
-  if (!existsSync(join(dataDirectory, 'PG_VERSION'))) initialise(binaries, dataDirectory, user)
+  if (!existsSync(join(dataDirectory, 'PG_VERSION'))) initialize(binaries, dataDirectory, user)
   const logFile = join(directory, 'log')
-  const log = () => readIfThere(logFile)
+  const log = () => readIfExists(logFile)
   const port = options.port ?? (await freePort())
   const durability = options.durable ? {} : notDurable
   const settings = {
@@ -97,9 +97,9 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
   }
   const args = Object.entries({ ...settings, port }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const command = [...(options.through ?? []), join(binaries, 'postgres'), '-D', dataDirectory, ...args]
-  const places = { directory, ownData, dataDirectory, logFile }
+  const paths = { directory, ownData, dataDirectory, logFile }
   let keeper: ChildProcess | undefined
-  // Kept, because a disk that has failed does not tell it any more.
+  // Cached, because it cannot be read from a failed disk.
   let pid = 0
   const server: PostgresServer = {
     port,
@@ -118,8 +118,8 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
       keeper = undefined
     },
     async start() {
-      keeper = await untilItServes(command, user, places)
-      pid = statusOf(dataDirectory).pid
+      keeper = await startServer(command, user, paths)
+      pid = readStatus(dataDirectory).pid
     },
     async remove() {
       await server.end()
@@ -135,7 +135,7 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
   )
 }
 
-/** Sends the signal to a process that may have ended by itself. */
+/** Sends a signal to a process, which may have ended. */
 export function kill(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
@@ -144,9 +144,9 @@ export function kill(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-function initialise(binaries: string, dataDirectory: string, user: User): void {
+function initialize(binaries: string, dataDirectory: string, user: User): void {
   const options = ['--no-sync', '--locale=C', '--encoding=UTF8', '--auth=trust', '--username=postgres']
-  // Not in this process's directory, which the user may not be allowed to enter.
+  // `user` may not be allowed to enter this process's directory.
   const { status, stderr } = spawnSync(join(binaries, 'initdb'), ['-D', dataDirectory, ...options], {
     ...user,
     cwd: dataDirectory,
@@ -157,8 +157,8 @@ function initialise(binaries: string, dataDirectory: string, user: User): void {
 }
 
 /**
- * Its standard input is this process's, and ends with it: then the server is ended, as no handler of this process could
- * after kill -9, and the directory removed. The signal goes to the server itself, whose parent may be a tracer.
+ * Ends the server when this process ends, even after SIGKILL: standard input is a pipe from this process, and closes with
+ * it. The signal goes to the pid file's process, since the direct child may be a tracer.
  */
 const keeperScript = `
 log=$1 directory=$2 own=$3 data=$4; shift 4
@@ -176,24 +176,24 @@ kill $watcher
 if [ -e "$directory/orphaned" ]; then rm -rf "$directory" "\${own:-$directory}"; fi
 `
 
-/** Tries again where what a killed server has left is still ending; the server itself sees that. */
-async function untilItServes(command: readonly string[], user: User, places: Places): Promise<ChildProcess> {
-  const before = statusOf(places.dataDirectory).pid
+/** Starts the server, and retries while processes of a killed server still use its data. */
+async function startServer(command: readonly string[], user: User, paths: Paths): Promise<ChildProcess> {
+  const before = readStatus(paths.dataDirectory).pid
   for (;;) {
-    const child = keep(command, user, places)
+    const child = keep(command, user, paths)
     while (child.exitCode === null) {
-      const { pid, serves } = statusOf(places.dataDirectory)
-      if (serves && pid !== before) return child
+      const { pid, isReady } = readStatus(paths.dataDirectory)
+      if (isReady && pid !== before) return child
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
-    const log = readFileSync(places.logFile, 'utf8')
+    const log = readFileSync(paths.logFile, 'utf8')
     if (!/still in use[^\n]*\n[^\n]*$/.test(log.trimEnd())) throw new Error(`PostgreSQL did not start:\n${log}`)
   }
 }
 
-interface Places {
+interface Paths {
   directory: string
-  /** Removed with the directory. */
+  /** Removed together with `directory`. */
   ownData: string | undefined
   dataDirectory: string
   logFile: string
@@ -202,7 +202,7 @@ interface Places {
 function keep(
   command: readonly string[],
   user: User,
-  { directory, ownData = '', dataDirectory, logFile }: Places,
+  { directory, ownData = '', dataDirectory, logFile }: Paths,
 ): ChildProcess {
   const child = spawn(
     '/bin/sh',
@@ -212,7 +212,7 @@ function keep(
       cwd: directory,
       env: { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' },
       stdio: ['pipe', 'ignore', 'ignore'],
-      // In a group of its own, which Ctrl-C does not reach.
+      // In a process group that Ctrl-C does not reach.
       detached: true,
     },
   )
@@ -220,14 +220,14 @@ function keep(
   return child
 }
 
-/** From postmaster.pid: the first line is the process, the eighth says whether it serves. */
-function statusOf(dataDirectory: string): { pid: number; serves: boolean } {
-  const lines = readIfThere(join(dataDirectory, 'postmaster.pid')).split('\n')
-  return { pid: Number(lines[0]), serves: lines[7]?.trim() === 'ready' }
+/** Reads postmaster.pid: the process id is in line 1, the status in line 8. */
+function readStatus(dataDirectory: string): { pid: number; isReady: boolean } {
+  const lines = readIfExists(join(dataDirectory, 'postmaster.pid')).split('\n')
+  return { pid: Number(lines[0]), isReady: lines[7]?.trim() === 'ready' }
 }
 
-/** A server that starts removes what another has left. */
-function readIfThere(path: string): string {
+/** Returns an empty text if the file is missing. A starting server removes old files. */
+function readIfExists(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {

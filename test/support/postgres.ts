@@ -1,4 +1,4 @@
-/** The store in PostgreSQL, for tests: each place is a database of its own, and its URL. */
+/** PostgreSQL for the stores' tests: a place is the URL of a new database. */
 import pg from 'pg'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { dropDatabase, makeDatabase } from './postgres-databases.ts'
@@ -12,7 +12,7 @@ export const postgres: StoreKind = {
   contents,
 }
 
-/** Does `act` while the database takes no connection, and has ended those it had. */
+/** Calls `act` while the database accepts no connections; existing ones are terminated. */
 export async function whileConnectionsRefused<Result>(place: string, act: () => Promise<Result>): Promise<Result> {
   const name = new URL(place).pathname.slice(1)
   const administration = new URL(place)
@@ -26,7 +26,7 @@ export async function whileConnectionsRefused<Result>(place: string, act: () => 
   })
 }
 
-/** Does `act` while a transaction of somebody else locks the runs. */
+/** Calls `act` while another transaction has the table of runs locked. */
 export async function whileLocked<Result>(place: string, act: () => Promise<Result>): Promise<Result> {
   return withClient(place, async (client) => {
     await client.query('BEGIN; LOCK TABLE execution_service.runs IN EXCLUSIVE MODE')
@@ -34,7 +34,7 @@ export async function whileLocked<Result>(place: string, act: () => Promise<Resu
   })
 }
 
-/** Every value of every row. The files of PostgreSQL hold what was deleted, too, until its vacuum comes by. */
+/** Returns all values of all rows. PostgreSQL's files also contain deleted rows until vacuum. */
 function contents(place: string): Promise<Buffer> {
   return withClient(place, async (client) => {
     const tables = await client.query(
@@ -43,7 +43,7 @@ function contents(place: string): Promise<Buffer> {
     )
     const values: Buffer[] = []
     for (const { name } of tables.rows) {
-      const { rows } = await client.query({ text: `SELECT * FROM ${name}`, rowMode: 'array', types: asKept })
+      const { rows } = await client.query({ text: `SELECT * FROM ${name}`, rowMode: 'array', types: rawTypes })
       for (const value of rows.flat()) values.push(Buffer.isBuffer(value) ? value : Buffer.from(String(value)))
     }
     return Buffer.concat(values)
@@ -56,6 +56,6 @@ async function withClient<Result>(url: string, act: (client: pg.Client) => Promi
   return act(client).finally(() => client.end())
 }
 
-const asKept: pg.CustomTypesConfig = {
+const rawTypes: pg.CustomTypesConfig = {
   getTypeParser: (id: number) => (id === pg.types.builtins.BYTEA ? pg.types.getTypeParser(id) : (text: string) => text),
 }

@@ -1,4 +1,4 @@
-/** Processes that a test starts: forked with a channel, and gone when the test has ended. */
+/** Forked processes with an IPC channel, which are killed with their test. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import type { Test } from './domain.ts'
 import type { StoreKind } from './store-kinds.ts'
 import { waitLimits } from './timeouts.ts'
 
-/** A process with a store of its own (store-process.ts), which goes on when it is sent a message. */
+/** Starts store-process.ts, which waits for a message before it runs the command. */
 export async function startStoreProcess(
   test: Test,
   { kind, command, places }: { kind: StoreKind; command: string; places: readonly string[] },
@@ -16,7 +16,7 @@ export async function startStoreProcess(
   return startProcess(test, new URL('./store-process.ts', import.meta.url), [kind.name, command, ...places])
 }
 
-/** A process that runs the module, and has said its first word. */
+/** Starts a process that runs the module, and waits for its first message. */
 export async function startProcess(test: Test, module: URL, args: readonly string[]): Promise<ChildProcess> {
   const child = fork(fileURLToPath(module), args, { execArgv: [] })
   test.onTestFinished(() => void child.kill('SIGKILL'))
@@ -24,7 +24,7 @@ export async function startProcess(test: Test, module: URL, args: readonly strin
   return child
 }
 
-/** Whether the process exists and is not merely waiting to be buried. */
+/** Whether the process is running, and not a zombie. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -34,7 +34,7 @@ function isAlive(pid: number): boolean {
   try {
     return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
   } catch {
-    // It was buried meanwhile, unless the system has no such files at all.
+    // The process has ended, unless this system has no /proc.
     return !existsSync('/proc/self/stat')
   }
 }

@@ -1,9 +1,9 @@
-/** An installation whose store `restore` has made of a backup. */
+/** Creates installations from backups. */
 import type { TestContext } from 'vitest'
 import { type Installation, newInstallation, runCommand } from './installation.ts'
 import { type Environment, removeDirectory, serviceSettings, temporaryDirectory } from './service.ts'
 
-/** A data directory with nothing in it. */
+/** Creates an empty directory that is removed with the test. */
 export function emptyDirectory({ onTestFinished }: Pick<TestContext, 'onTestFinished'>): string {
   const directory = temporaryDirectory()
   onTestFinished(() => removeDirectory(directory))

@@ -1,6 +1,4 @@
-/** Numbers that look random and are the same for the same seed, so that what a test has found is found again. */
-
-/** mulberry32: numbers from 0 to 1. */
+/** Pseudorandom numbers from 0 to 1, reproducible by their seed (mulberry32). */
 export function seededRandom(seed: number): () => number {
   let state = seed
   return () => {

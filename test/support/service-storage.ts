@@ -1,6 +1,5 @@
 /**
- * Where a service that a test starts keeps everything: in a data directory of its own and, with TEST_STORE=postgres in the
- * environment, in a database of its own.
+ * Storage for services in tests: a new data directory and, with TEST_STORE=postgres in the environment, a new database.
  */
 import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,13 +13,13 @@ export type Environment = Record<string, string>
 
 export interface Storage {
   dataDirectory: string
-  /** What leads a service, a worker or a command to it. */
+  /** Environment that selects this storage. */
   settings: Environment
-  /** Every byte that is kept, by the file or store that keeps it. */
+  /** Returns all stored bytes, by file or store. */
   contents(): Promise<[place: string, bytes: Buffer][]>
-  /** Does `act` while nobody can read what the store keeps. */
+  /** Calls `act` while the store cannot be read. */
   whileUnreadable<Result>(act: () => Promise<Result>): Promise<Result>
-  /** Does `act` while another program keeps everybody from writing to the store. */
+  /** Calls `act` while another program has the store locked for writing. */
   whileLocked<Result>(act: () => Promise<Result>): Promise<Result>
   remove(): Promise<void>
 }
@@ -33,7 +32,7 @@ export async function newStorage(): Promise<Storage> {
 
 function newDirectory(): Storage {
   const dataDirectory = temporaryDirectory()
-  // Not closed before its services stop: closing any descriptor of a file ends all locks that the process has on it.
+  // Closed after the services: closing any descriptor of a file releases all locks of the process on it.
   let opened: OpenFile | undefined
   const file = () => {
     opened ??= openFile(join(dataDirectory, 'service.db'))
@@ -91,15 +90,15 @@ function openFile(path: string): OpenFile {
 const headerBytes = 100
 
 /**
- * Overwrites the header of the embedded store's file. Its connections notice because a commit before has made what they
- * remember of the file stale, and recover because a commit after it does so again; nobody writes in between.
+ * Overwrites the header of the SQLite file. A commit before and one after invalidate the connections' caches, so that they
+ * notice the damage and the recovery. The lock prevents writes in between.
  */
 async function whileOverwritten<Result>(
   { database, descriptor }: OpenFile,
   act: () => Promise<Result>,
 ): Promise<Result> {
   const header = Buffer.alloc(headerBytes)
-  // Until the log is in the database.
+  // Until the log is checkpointed.
   do {
     await delay(1)
     database.exec('PRAGMA user_version = 1')

@@ -1,4 +1,4 @@
-/** Runs the real service for tests in their own process, and does what its operator does: makes accounts and keys. */
+/** Runs the service in the process of the tests, and administers accounts and keys like an operator. */
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
 import { startService } from '../../src/app.ts'
@@ -17,7 +17,7 @@ export { type Environment, removeDirectory, temporaryDirectory } from './service
 export const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 const noWorker = fileURLToPath(new URL('../operations/no-worker.ts', import.meta.url))
 
-/** Workflows that are quick, hold, fail, or say a secret, as tests need it; and the example that the documents name. */
+/** Workflows for tests: quick, blocking, failing, leaking a secret; and the example of the OpenAPI documents. */
 export const testWorkflows = fileURLToPath(new URL('../operations/workflows', import.meta.url))
 
 export type LogLine = Record<string, unknown> & { msg: string }
@@ -29,7 +29,7 @@ export interface TestKey {
 
 export interface TestAccount {
   id: string
-  /** The value of a key that may do everything. */
+  /** The value of a key with full access. */
   key: string
   createKey(options?: { scopes?: string[]; expiresAt?: number }): Promise<TestKey>
   deleteKey(id: string): Promise<void>
@@ -43,26 +43,26 @@ export interface Addresses {
 }
 
 export interface TestService extends Addresses, Omit<Storage, 'contents' | 'remove'> {
-  /** What the service has logged, at every level; a worker logs nothing. */
+  /** Log lines of the service at every level. The worker logs nothing. */
   log: LogLine[]
   createAccount: CreateAccount
-  /** Reads from the store as nobody else does; `?` stands for each value. */
+  /** Queries the store directly, with `?` for each value. */
   rows<Row extends object>(sql: string, ...values: Value[]): Promise<Row[]>
-  /** Writes to the store as nobody else does. */
+  /** Changes the store directly. */
   change(sql: string, ...values: Value[]): Promise<void>
   stop(): Promise<void>
 }
 
 /**
- * Starts the service in this process, one for each test file: its worker takes its settings from the environment of
- * this process, which is changed for it. Without a worker, runs stay queued.
+ * Starts the service in this process, at most one per test file: its worker inherits the environment of this process, which
+ * this function changes. Without a worker, runs stay queued.
  */
 export async function startTestService({
   worker = true,
   settings = {},
 }: {
   worker?: boolean
-  /** Of the service alone; its worker does not get them. */
+  /** Settings of the service only, not of its worker. */
   settings?: Environment
 } = {}): Promise<TestService> {
   const storage = await newStorage()
@@ -87,12 +87,12 @@ export async function startTestService({
   }
 }
 
-/** How many requests a key may make where a test reaches the limit. */
+/** Rate limit for tests that reach it. */
 export const requestsPerMinute = 100
-/** How many runs an account may have queued where a test reaches the cap. */
+/** Limit of queued runs for tests that reach it. */
 export const queuedRunsMax = 50
 
-/** On ports that the system chooses, so that any number of services run at the same time. */
+/** Returns settings with ports that the system chooses, so that several services can run at once. */
 export function serviceSettings(storage: Environment): Environment {
   const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
   return { ...ports, ...storage, WORKFLOWS_DIR: testWorkflows }
@@ -100,7 +100,7 @@ export function serviceSettings(storage: Environment): Environment {
 
 export type CreateAccount = (options?: { scopesEnabled?: boolean }) => Promise<TestAccount>
 
-/** A store of its own, as the operator's commands have beside a service that runs. */
+/** Opens the store like an operator's command, while a service may be running. */
 export async function openAdministration(
   config: Config,
 ): Promise<{ store: Store; createAccount: CreateAccount; close(): Promise<void> }> {
@@ -131,7 +131,7 @@ export async function openAdministration(
   }
 }
 
-/** Looks again and again until `condition` gives something; fails with what was waited for. */
+/** Polls `condition` until it returns a truthy value. The error after a timeout names `what`. */
 export async function until<Result>(
   what: string,
   condition: () => Result | Promise<Result>,
@@ -140,7 +140,7 @@ export async function until<Result>(
   for (;;) {
     const result = await condition()
     if (result) return result as Exclude<Result, undefined | false | null | '' | 0>
-    if (performance.now() > deadline) throw new Error(`Waited in vain until ${what}.`)
+    if (performance.now() > deadline) throw new Error(`Timed out waiting until ${what}.`)
     await new Promise((resolve) => setTimeout(resolve, waitLimits.interval))
   }
 }

@@ -1,4 +1,4 @@
-/** The stores that the tests in test/storage run on, with the little that the tests must know of each. */
+/** The stores that the conformance tests run on. */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,16 +8,13 @@ import { postgres } from './postgres.ts'
 
 export interface StoreKind {
   name: string
-  /**
-   * Makes a place that a store can be opened in, by any number of processes. What opening makes may be there already,
-   * unless it is to be empty.
-   */
+  /** Creates a place for a store that any number of processes can open. It may be initialized unless `empty`. */
   prepare(options?: { empty?: boolean }): Promise<string>
-  /** Removes the place with everything in it. */
+  /** Removes the place and its contents. */
   remove(place: string): Promise<void>
-  /** The store's bells ring when they are rung and at no other time, so that no test passes by waiting. */
+  /** Opens a store without the fallback of notifications, so that no test passes because of it. */
   open(place: string): Promise<Store>
-  /** Every byte that is kept in the place. */
+  /** Returns all stored bytes. */
   contents(place: string): Promise<Buffer>
 }
 

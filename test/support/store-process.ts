@@ -1,4 +1,4 @@
-/** A process with a store of its own: `node store-process.ts KIND COMMAND PLACE…`; its parent tells it when to go. */
+/** A process with a store: `node store-process.ts KIND COMMAND PLACE…`. It waits for a message from its parent. */
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { addKeyInTransaction, keyFilePath } from '../../src/storage/key-file.ts'
 import type { Store } from '../../src/storage/store.ts'
@@ -9,17 +9,17 @@ const kind = stores.find((each) => each.name === name)
 if (!kind) throw new Error(`There is no store "${name}".`)
 
 const commands: Record<string, (store: Store) => Promise<void>> = {
-  /** Starts as the service does, and ends. */
+  /** Initializes the store like a start of the service. */
   async start(store) {
     await new Accounts(store).createFirst()
     await store.close()
   },
-  /** Writes an account, and dies as soon as that is said to be durable. */
+  /** Writes an account, and kills itself once the write resolves. */
   async writeAndDie(store) {
     await new Accounts(store).create({ name: 'Written last', scopesEnabled: false })
     process.kill(process.pid, 'SIGKILL')
   },
-  /** Reads all runs again and again, and says so after the first time. */
+  /** Reads all runs in a loop, and sends a message after the first time. */
   async readOn(store) {
     for (let count = 0; ; count += 1) {
       await store.read.query.selectFrom('runs').selectAll().execute()
@@ -27,13 +27,13 @@ const commands: Record<string, (store: Store) => Promise<void>> = {
       await new Promise((resolve) => setImmediate(resolve))
     }
   },
-  /** Adds keys to the file beside the store, one after the other. */
+  /** Adds ten keys to the key file. */
   async addKeys(store) {
     for (let count = 0; count < 10; count += 1) await addKeyInTransaction(store, keyFilePath(places[0] ?? ''))
     await store.close()
     process.disconnect()
   },
-  /** Rings a bell back for each one that it hears. */
+  /** Answers each notification with another. */
   async answerNotification(store) {
     store.listen('queue', () => store.notify('runs'))
     process.send?.('listening')

@@ -1,22 +1,22 @@
-/** Stands between the service and its database, and breaks the connections as networks do. */
+/** A TCP proxy between the service and its database that simulates network failures. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from './domain.ts'
 
 export interface TcpProxy {
   port: number
-  /** Resets every connection, and refuses new ones. */
+  /** Resets all connections, and new ones at once. */
   cut(): void
-  /** Passes nothing on any more; connections stay open, and new ones are accepted. */
+  /** Forwards nothing. Connections stay open, and new ones are accepted. */
   stall(): void
-  /** Passes nothing on any more of the connections that are there, and everything of new ones. */
+  /** Forwards nothing on current connections, and everything on new ones. */
   stallCurrent(): void
-  /** Passes everything on again; what was stalled is reset. */
+  /** Forwards everything again, and resets stalled connections. */
   restore(): void
 }
 
 export async function startTcpProxy(test: Test, target: number): Promise<TcpProxy> {
-  let state: 'whole' | 'cut' | 'stalled' = 'whole'
+  let state: 'normal' | 'cut' | 'stalled' = 'normal'
   const sockets = new Set<Socket>()
   const lost = new WeakSet<Socket>()
   const keep = (socket: Socket) => {
@@ -27,9 +27,9 @@ export async function startTcpProxy(test: Test, target: number): Promise<TcpProx
   const reset = () => {
     for (const socket of sockets) socket.resetAndDestroy()
   }
-  const pass = (from: Socket, to: Socket) => {
+  const forward = (from: Socket, to: Socket) => {
     from.on('data', (bytes) => {
-      if (state === 'whole' && !lost.has(from)) to.write(bytes)
+      if (state === 'normal' && !lost.has(from)) to.write(bytes)
     })
     from.once('close', () => to.destroy())
   }
@@ -37,30 +37,30 @@ export async function startTcpProxy(test: Test, target: number): Promise<TcpProx
     keep(near)
     if (state === 'cut') return void near.resetAndDestroy()
     const far = keep(connect(target, '127.0.0.1'))
-    pass(near, far)
-    pass(far, near)
+    forward(near, far)
+    forward(far, near)
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   test.onTestFinished(() => {
     reset()
     server.close()
   })
-  const become = (next: typeof state) => {
+  const setState = (next: typeof state) => {
     state = next
   }
   return {
     port: (server.address() as { port: number }).port,
     cut() {
-      become('cut')
+      setState('cut')
       reset()
     },
-    stall: () => become('stalled'),
+    stall: () => setState('stalled'),
     stallCurrent() {
       for (const socket of sockets) lost.add(socket)
     },
     restore() {
       reset()
-      become('whole')
+      setState('normal')
     },
   }
 }

@@ -1,31 +1,31 @@
 /**
- * A pooler in transaction mode with one connection to the server, as far as clients that take turns can tell: what one
- * has said on the connection, the next one finds there.
+ * Imitates a pooler in transaction mode with one connection to the server, for clients that query in turn: each sees the
+ * session state that the others have set.
  */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Test } from './domain.ts'
 
-/** Returns the URL by which the database is reached through it. */
+/** Returns the URL of the database through the pooler. */
 export async function startTransactionPooler(test: Test, url: string): Promise<string> {
   const { hostname, port } = new URL(url)
   const far = connect(Number(port || 5432), hostname)
   let near: Socket | undefined
   far.on('data', (bytes) => near?.write(bytes))
-  // The first client signs in to the server itself, by whatever that asks of it; others are told what that was told.
-  let welcome: Promise<Buffer> | undefined
+  // The first client authenticates with the server; the others get a copy of the server's response.
+  let greeting: Promise<Buffer> | undefined
   const clients = new Set<Socket>()
   const server = createServer((client) => {
     clients.add(client.on('error', () => {}))
-    const pass = (bytes: Buffer) => {
+    const forward = (bytes: Buffer) => {
       near = client
-      if (!isFarewell(bytes)) far.write(bytes)
+      if (!isTerminate(bytes)) far.write(bytes)
     }
     client.once('data', async (bytes) => {
-      client.on('data', pass)
-      if (welcome) return void client.write(await welcome)
-      welcome = untilReady(far)
-      pass(bytes)
+      client.on('data', forward)
+      if (greeting) return void client.write(await greeting)
+      greeting = untilReady(far)
+      forward(bytes)
     })
   })
   server.listen(0, '127.0.0.1')
@@ -41,19 +41,19 @@ export async function startTransactionPooler(test: Test, url: string): Promise<s
 }
 
 /** AuthenticationOk (PostgreSQL, "Message Formats"). */
-const signedIn = Buffer.from([...Buffer.from('R'), 0, 0, 0, 8, 0, 0, 0, 0])
+const authenticationOk = Buffer.from([...Buffer.from('R'), 0, 0, 0, 8, 0, 0, 0, 0])
 
-/** From AuthenticationOk to the first ReadyForQuery, which is six bytes and comes last. */
+/** Returns the messages from AuthenticationOk to the first ReadyForQuery, which has six bytes. */
 async function untilReady(socket: Socket): Promise<Buffer> {
   let received = Buffer.alloc(0)
-  while (!received.includes(signedIn) || received.at(-6) !== 'Z'.charCodeAt(0)) {
+  while (!received.includes(authenticationOk) || received.at(-6) !== 'Z'.charCodeAt(0)) {
     const [bytes] = await once(socket, 'data')
     received = Buffer.concat([received, bytes])
   }
-  return received.subarray(received.indexOf(signedIn))
+  return received.subarray(received.indexOf(authenticationOk))
 }
 
-/** Terminate: of the client, not of the connection that it was lent. */
-function isFarewell(bytes: Buffer): boolean {
+/** A client's Terminate message must not end the shared connection. */
+function isTerminate(bytes: Buffer): boolean {
   return bytes[0] === 'X'.charCodeAt(0) && bytes.length === 5
 }

@@ -1,19 +1,19 @@
-/** A service with a worker and a workflow of two steps, for tests of what they tell of a run: traces, metrics. */
+/** A service with a workflow of two steps, for tests of traces and metrics. */
 import type { TestContext } from 'vitest'
 import { newInstallation } from './installation.ts'
 import { writeModules } from './worker.ts'
 
-/** A variable of every run. */
+/** The secret variable of every run. */
 export const secret = 'correct-horse-battery'
 
-/** Two steps, and an attempt that fails between them. */
+/** The first attempt fails in the second step. */
 const workflow = `export default {
   id: 'two-steps', version: '1.0.0', title: 'Two steps', output: {}, retry: { maxAttempts: 2, backoffSeconds: 0 },
   variables: { type: 'object', properties: { token: { type: 'string', writeOnly: true } } },
   async run({ step, attempt, variables }) {
     await step('first', () => 1)
     await step('second', () => {
-      if (attempt === 1) throw new Error('It was ' + variables.token)
+      if (attempt === 1) throw new Error('Failed with ' + variables.token)
       return 2
     })
     return null
@@ -21,7 +21,7 @@ const workflow = `export default {
 }
 `
 
-/** `run` waits for the run's end. */
+/** Starts the service. `run` queues a run and waits for its end. */
 export async function startTwoStepService(test: TestContext, changes: Record<string, string>) {
   const WORKFLOWS_DIR = await writeModules(test, { 'two-steps.ts': workflow })
   const installation = await newInstallation({ WORKFLOWS_DIR, ...changes })

@@ -1,4 +1,4 @@
-/** Workers for tests, over the workflows in test/worker/workflows: in the test's process, or in one of their own. */
+/** Workers for tests, with the workflows in test/worker/workflows, in the test's process or in a separate one. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ const directory = fileURLToPath(new URL('../worker/workflows', import.meta.url))
 
 let described: Promise<Workflow[]> | undefined
 
-/** A domain that knows those workflows, an account in it, and a folder for files that runs and tests exchange. */
+/** Opens a domain with these workflows, an account, and a directory for files that runs and tests exchange. */
 export async function openInstallation(test: Test, kind: StoreKind = sqlite) {
   described ??= describeWorkflows(directory)
   const domain = await openDomain(test, { kind, workflows: await described })
@@ -29,20 +29,20 @@ export async function openInstallation(test: Test, kind: StoreKind = sqlite) {
   return { domain, principal, file: (name: string) => join(exchange, name) }
 }
 
-/** A folder with these modules, by file name. */
+/** Writes modules, by file name, to a new directory. */
 export async function writeModules(test: Test, modules: Record<string, string>): Promise<string> {
   const folder = await newPlace(test)
   for (const [name, text] of Object.entries(modules)) writeFileSync(join(folder, name), text)
   return folder
 }
 
-/** The text of a module that exports a workflow; `members` are added to what every workflow has. */
+/** Returns the source of a module that exports a workflow with the required members and `members`. */
 export function moduleText(id: string, members = 'run: () => null'): string {
   const required = `id: '${id}', version: '1.0.0', title: 'A test', variables: { type: 'object' }, output: {}`
   return `export default { ${required}, ${members} }\n`
 }
 
-/** A worker in this process; it is stopped when the test ends. */
+/** Starts a worker in this process. It is stopped with the test. */
 export async function startWorker(
   test: Test,
   { store, encryption }: Pick<Domain, 'store' | 'encryption'>,
@@ -59,7 +59,7 @@ export async function startWorker(
     retention,
     ...changes,
   }
-  // No mock: those of all tests are cleared whenever one begins, and tests of workers run at the same time.
+  // Not mocks: each test clears the mocks of all tests, and tests of workers run concurrently.
   const fatal: unknown[] = []
   const log: string[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(line) })
@@ -69,7 +69,7 @@ export async function startWorker(
   return { worker, fatal, log }
 }
 
-/** A worker in a process of its own, as an operator starts it; it has ended when the test ends. */
+/** Starts a worker in a separate process, like an operator. It is killed with the test. */
 export async function startWorkerProcess(
   test: Test,
   { place }: Domain,
@@ -84,7 +84,7 @@ export async function startWorkerProcess(
     ABORT_GRACE_SECONDS: '1',
     SHUTDOWN_SECONDS: '1',
     LOG_LEVEL: 'info',
-    // The one that openDomain uses.
+    // The key of openDomain.
     ENCRYPTION_KEY: hash('sha256', place, 'buffer').toString('base64'),
     ...changes,
   }
@@ -98,7 +98,7 @@ export async function startWorkerProcess(
   return child
 }
 
-/** The run, once it has finished. */
+/** Waits until the run has finished, and returns it. */
 export async function waitForRun({ runs }: Domain, { accountId, id }: Run): Promise<Run> {
   return vi.waitUntil(async () => {
     const run = await runs.get(accountId, id)
@@ -106,14 +106,14 @@ export async function waitForRun({ runs }: Domain, { accountId, id }: Run): Prom
   }, waitLimits) as Promise<Run>
 }
 
-/** The line that attempt `attempt` of the workflow `wait` writes when it has started: its process. */
+/** Waits until an attempt of the workflow `wait` has written its process id to `path`, and returns the id. */
 export async function waitForStart(path: string, attempt = 1): Promise<number> {
   const line = new RegExp(`^${attempt} (\\d+)$`, 'm')
   const read = () => existsSync(path) && line.exec(readFileSync(path, 'utf8'))?.[1]
   return Number(await vi.waitUntil(read, waitLimits))
 }
 
-/** What has happened to the run, each event on a line. */
+/** Returns one line for each event of the run. */
 export async function describeEvents({ store }: Domain, { id }: Run): Promise<string[]> {
   const events = await eventsAfter(store.read, id, 0, 10_000)
   return events.map(({ type, data }) => {

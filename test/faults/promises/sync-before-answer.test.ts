@@ -27,12 +27,12 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     await untilAcknowledged(ledger, underLoad)
     await stop()
     await stopTracing()
-    const { answers, afterSync, syncs } = compareOrder(readCalls(output), kind.logFiles)
-    const lost = answers - afterSync
-    record({ ...about, figures: { acknowledged: answers, lost }, remark: `${syncs} times \`fsync\`` })
-    expect(answers).toBe(oneByOne + ledger.acknowledged.length)
-    expect(afterSync).toBe(answers)
+    const { responses, afterSync, syncs } = compareOrder(readCalls(output), kind.logFiles)
+    const lost = responses - afterSync
+    record({ ...about, figures: { acknowledged: responses, lost }, remark: `${syncs} times \`fsync\`` })
+    expect(responses).toBe(oneByOne + ledger.acknowledged.length)
+    expect(afterSync).toBe(responses)
     // Otherwise nothing was under load: runs that arrive together share an fsync.
-    expect(syncs).toBeLessThan(answers + oneByOne)
+    expect(syncs).toBeLessThan(responses + oneByOne)
   })
 })
