@@ -59,7 +59,7 @@ test("a run is one trace below its caller's span: the request, the attempts, the
   const instance = 'service.instance.id'
   expect(failed?.resource[instance]).not.toBe(request?.resource[instance])
   // With the secret masked.
-  expect(failed?.status.message).toMatch(/^It was (?!correct)/)
+  expect(failed?.status.message).toMatch(/^Failed with (?!correct)/)
   expect(failed?.events).toMatchObject([{ name: 'exception', attributes: { 'exception.type': 'Error' } }])
   // A page is told by its route alone.
   expect(collector.spans.find(({ name }) => name === 'GET /links/:token')).toMatchObject({ kind: 2 })
