@@ -56,7 +56,7 @@ describe('five keys', () => {
     const refused = await create(ada, { name: 'the "sixth"' })
     expect(refused.status).toBe(409)
     expect(inputValue(refused, 'name')).toBe('the "sixth"')
-    const words = 'Your limit is reached. You hold 5 API keys, expired ones included.'
+    const words = 'You have reached your limit of 5 API keys , including expired ones.'
     for (const page of [refused, await ada.visitor.get('/api-keys/new'), await ada.visitor.get('/api-keys')]) {
       expect(pageText(page)).toContain(words)
     }
@@ -75,7 +75,7 @@ describe('five keys', () => {
       const refused = await create(person)
       expect(refused.status).toBe(409)
       for (const page of [refused, await person.visitor.get('/api-keys')]) {
-        expect(pageText(page)).toContain("The account's limit is reached. It has 5 active API keys.")
+        expect(pageText(page)).toContain('This account has reached its limit of 5 active API keys.')
       }
     }
     expect(await list(ada)).toHaveLength(5)
@@ -93,7 +93,7 @@ describe('scopes', () => {
     ]) {
       const refused = await create(ada, forged)
       expect([refused.status, valueIn.test(refused.text)]).toEqual([400, false])
-      expect(refused.text).toMatch(/role="alert">(Scopes are not enabled|Choose “Only these scopes”)/)
+      expect(refused.text).toMatch(/role="alert">(Scopes are not enabled|Choose “Selected scopes only”)/)
     }
     expect(await list(ada)).toEqual([])
     await ada.visitor.post('/settings', { name: 'Test', scopesEnabled: 'on' })
@@ -149,7 +149,7 @@ describe('whoever is not the creator of a key', () => {
     expect((await ada.visitor.post(`${path}/rotate`, { id: crypto.randomUUID() })).status).toBe(403)
     expect((await ada.visitor.post(`${path}/rename`, { name: 'hers' })).status).toBe(403)
     expect(await list(bo)).toMatchObject([{ id: key?.id, name: 'his' }])
-    expect(pageText(await ada.visitor.get(`${path}/delete`))).toContain('Creator Bo')
+    expect(pageText(await ada.visitor.get(`${path}/delete`))).toContain('Created by Bo')
     expect((await ada.visitor.post(`${path}/delete`)).status).toBe(303)
     expect(await list(bo)).toEqual([])
   })

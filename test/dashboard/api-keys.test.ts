@@ -67,7 +67,7 @@ describe('a key', () => {
       expect(page.text).not.toContain(value)
       expect(page.text).not.toContain(value.slice(9))
     }
-    expect(pageText(await ada.visitor.get('/api-keys?done=repeated'))).toContain('That was done already.')
+    expect(pageText(await ada.visitor.get('/api-keys?done=repeated'))).toContain('This key was already created.')
   })
 
   test('is listed with what tells it from others, and not with its value', async () => {
@@ -75,8 +75,8 @@ describe('a key', () => {
     const value = shownValue((await create(ada, { name: 'nightly import', lifetime: '30' })).answer)
     await call(value, 'nightly/1.0 "<b>')
     const shown = async () => pageText(await ada.visitor.get('/api-keys'))
-    expect(await shown()).toContain('You hold 1 of 5; 1 of 5 in the account are active.')
-    for (const fact of ['nightly import', `${value.slice(0, 8)}…`, 'You', 'active', 'Rename', 'Rotate', 'Delete']) {
+    expect(await shown()).toContain('1 of 5 keys in use. You have created 1 of 5.')
+    for (const fact of ['nightly import', `${value.slice(0, 8)}…`, 'You', 'Active', 'Rename', 'Rotate', 'Delete']) {
       expect(await shown()).toContain(fact)
     }
     const [key] = await list(ada)
@@ -98,7 +98,7 @@ describe('a key', () => {
     expect((await ada.visitor.post(`/api-keys/${id}/delete`)).headers.location).toBe('/api-keys?done=deleted')
     expect(await call(shownValue(answer))).toBe(401)
     expect((await ada.visitor.post(`/api-keys/${id}/delete`)).status).toBe(404)
-    expect(pageText(await ada.visitor.get('/api-keys'))).toContain('No API key yet')
+    expect(pageText(await ada.visitor.get('/api-keys'))).toContain('No API keys')
   })
 
   test('ends when it was said to', async () => {
@@ -114,10 +114,14 @@ describe('a key', () => {
         .execute(),
     )
     expect(await call(value)).toBe(401)
-    expect(pageText(await ada.visitor.get('/api-keys'))).toContain('expired')
+    expect(pageText(await ada.visitor.get('/api-keys'))).toContain('Expired')
     for (const lifetime of ['8', '-1', 'never', '1e3', '__proto__', 'constructor', 'toString']) {
       const { answer } = await create(ada, { lifetime })
-      expect([lifetime, answer.status, fieldError(answer, 'lifetime')]).toEqual([lifetime, 400, 'Choose one of these.'])
+      expect([lifetime, answer.status, fieldError(answer, 'lifetime')]).toEqual([
+        lifetime,
+        400,
+        'Choose one of the listed lifetimes.',
+      ])
     }
     expect(await list(ada)).toHaveLength(1)
   })
@@ -127,11 +131,11 @@ describe('a key', () => {
     const { id } = await create(ada)
     const rename = (name: string) => ada.visitor.post(`/api-keys/${id}/rename`, { name })
     expect((await rename(' nightly import ')).headers.location).toBe('/api-keys?done=renamed')
-    expect(pageText(await ada.visitor.get('/api-keys?done=renamed'))).toContain('Create API key Renamed.')
+    expect(pageText(await ada.visitor.get('/api-keys?done=renamed'))).toContain('API key renamed.')
     for (const wrong of ['', '   ', 'a'.repeat(101), 'a\u0001b']) {
       const answer = await rename(wrong)
       expect([answer.status, inputValue(answer, 'name')]).toEqual([400, wrong])
-      expect(fieldError(answer, 'name')).toMatch(/^(Enter a name|Use at most 100 characters|Use no control)/)
+      expect(fieldError(answer, 'name')).toMatch(/^(Enter a name|Use at most 100 characters|Remove the control characters)/)
     }
     expect(await list(ada)).toMatchObject([{ id, name: 'nightly import' }])
   })
@@ -148,7 +152,7 @@ describe('a key', () => {
     for (const other of others) expect(other.headers.location).toBe('/api-keys?done=repeated')
     expect(await call(shownValue(answer))).toBe(401)
     expect(await call(shownValue(rotated))).toBe(200)
-    expect(pageText(rotated)).toContain('“rotated” is ready')
+    expect(pageText(rotated)).toContain('Save the API key “rotated”')
     expect((await list(ada)).map((key) => key.id)).toContain(newId)
     expect(await list(ada)).toHaveLength(5)
     expect((await rotate()).headers.location).toBe('/api-keys?done=repeated')

@@ -1,10 +1,10 @@
 /** What a page makes of a run's events: its attempts and steps, durations in words, bursts of news. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { RunEvent } from '../../src/domain/runs/run.ts'
-import { attemptsOf } from '../../src/surfaces/dashboard/runs/attempts.ts'
-import { inBursts } from '../../src/surfaces/dashboard/runs/bursts.ts'
-import { filterOf, requestOf, searchOf } from '../../src/surfaces/dashboard/runs/filter.ts'
-import { durationWords } from '../../src/surfaces/dashboard/runs/run-labels.ts'
+import { formatDuration } from '../../src/surfaces/dashboard/format.ts'
+import { lastOfBursts } from '../../src/surfaces/dashboard/runs/change-streams.ts'
+import { parseAttempts } from '../../src/surfaces/dashboard/runs/run-attempts.ts'
+import { parseRunFilter, toListRequest, toRunQuery } from '../../src/surfaces/dashboard/runs/run-filter.ts'
 
 function eventsOf(...told: [type: RunEvent['type'], data: Record<string, unknown>][]): RunEvent[] {
   return told.map(([type, data], index) => ({ sequence: index + 1, at: (index + 1) * 100, type, data }))
@@ -20,7 +20,7 @@ const step = (name: string, state: string, attempt = 1): [RunEvent['type'], obje
 ]
 
 function attempts(...told: [RunEvent['type'], object][]) {
-  return attemptsOf(eventsOf(...(told as [RunEvent['type'], Record<string, unknown>][])))
+  return parseAttempts(eventsOf(...(told as [RunEvent['type'], Record<string, unknown>][])))
 }
 
 describe('attempts', () => {
@@ -95,7 +95,7 @@ test.each([
   [7_261_000, '2h 1m'],
   [86_400_000 * 2 + 3_600_000 * 4, '2d 4h'],
 ])('%d milliseconds are %s', (milliseconds, words) => {
-  expect(durationWords(milliseconds)).toBe(words)
+  expect(formatDuration(milliseconds)).toBe(words)
 })
 
 describe('in bursts', () => {
@@ -112,14 +112,14 @@ describe('in bursts', () => {
   }
 
   test('what comes together is told once, by its last', async () => {
-    expect(await all(inBursts(source(['a', 'b', 'c']), 1000))).toEqual(['c'])
+    expect(await all(lastOfBursts(source(['a', 'b', 'c']), 1000))).toEqual(['c'])
   })
 
   test('what comes later is told later', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     onTestFinished(() => void vi.useRealTimers())
     const { promise, resolve } = Promise.withResolvers<string>()
-    const told = inBursts(source(['a', 'b'], promise), 1000)
+    const told = lastOfBursts(source(['a', 'b'], promise), 1000)
     const first = told.next()
     await vi.advanceTimersByTimeAsync(1000)
     expect((await first).value).toBe('b')
@@ -129,7 +129,7 @@ describe('in bursts', () => {
   })
 
   test('silence is told where it is alone', async () => {
-    expect(await all(inBursts(source([null, 'a', null]), 1000))).toEqual([null, 'a'])
+    expect(await all(lastOfBursts(source([null, 'a', null]), 1000))).toEqual([null, 'a'])
   })
 
   test('its source ends with it, and what its source throws is thrown', async () => {
@@ -141,7 +141,7 @@ describe('in bursts', () => {
         ended = true
       }
     }
-    const told = inBursts(endless(), 1)
+    const told = lastOfBursts(endless(), 1)
     await told.next()
     await told.return(undefined)
     expect(ended).toBe(true)
@@ -149,15 +149,15 @@ describe('in bursts', () => {
     const broken = (async function* (): AsyncGenerator<string> {
       throw new Error('the store is gone')
     })()
-    await expect(all(inBursts(broken, 1))).rejects.toThrow('the store is gone')
+    await expect(all(lastOfBursts(broken, 1))).rejects.toThrow('the store is gone')
   })
 })
 
 describe('the filter of the list', () => {
-  const filterIn = (search: string) => filterOf(new URLSearchParams(search))
+  const filterIn = (search: string) => parseRunFilter(new URLSearchParams(search))
 
   test('takes whole days in UTC, the last one included', () => {
-    expect(requestOf(filterIn('from=2026-01-31&until=2026-01-31'))).toMatchObject({
+    expect(toListRequest(filterIn('from=2026-01-31&until=2026-01-31'))).toMatchObject({
       createdAfter: Date.UTC(2026, 0, 31),
       createdBefore: Date.UTC(2026, 1, 1),
     })
@@ -168,12 +168,12 @@ describe('the filter of the list', () => {
     for (const search of ['status=toString', 'from=2026-13-01', 'until=2026-02-30&from=x', 'status=&from=']) {
       expect(filterIn(search)).toEqual(none)
     }
-    expect(searchOf(none)).toBe('')
+    expect(toRunQuery(none)).toBe('')
   })
 
   test('comes back from the address that it makes', () => {
     const filter = { workflow: 'a&b', status: 'unfinished', from: '2026-01-01', until: '2026-01-02' }
-    expect(filterIn(searchOf(filter, { cursor: 'x' }))).toEqual(filter)
-    expect(requestOf(filter)).toMatchObject({ workflowId: 'a&b', status: ['queued', 'running'] })
+    expect(filterIn(toRunQuery(filter, 'x'))).toEqual(filter)
+    expect(toListRequest(filter)).toMatchObject({ workflowId: 'a&b', status: ['queued', 'running'] })
   })
 })

@@ -89,7 +89,7 @@ test('tells what was done in the dashboard, by whom, the newest first', async ()
     'Bo changed a password',
     'Ada created a sign-in link Bo',
     'Ada changed a role Bo',
-    'Ada withdrew an invitation Cy',
+    'Ada revoked an invitation Cy',
     'Ada invited a user Cy',
     'Ada deleted an API key nightly',
     '127.0.0.1 old used a deleted API key nightly',
@@ -139,7 +139,7 @@ describe('a filter', () => {
     expect(await download(ada, link.replace(`${path}.jsonl`, ''))).toMatchObject([
       { action: 'user.signedIn', by: { id: bo.id } },
     ])
-    expect(pageText(await ada.visitor.get(`${path}?action=user.removed`))).toContain('No entry fits this filter.')
+    expect(pageText(await ada.visitor.get(`${path}?action=user.removed`))).toContain('No entries match these filters.')
     // What is no kind of entry filters nothing.
     for (const nonsense of ['constructor', '__proto__', 'user.', '%01'])
       expect(await only(`action=${nonsense}`)).toHaveLength(5)

@@ -69,7 +69,7 @@ test('a file of 5 MiB is taken, and one byte more is refused in words', async ()
   for (const large of [fits.replace('vv', 'vvv'), fits + ' '.repeat(1024 * 1024)]) {
     const answer = await upload(ada, id, large)
     expect(answer.status).toBe(413)
-    expect(fieldError(answer, 'state')).toBe('A storage state may have 5\u00a0MiB, and this file has more.')
+    expect(fieldError(answer, 'state')).toBe('The file is too large. A storage state has at most 5\u00a0MiB.')
   }
   expect(await stored(ada, id)).toBe(fits)
 })

@@ -23,15 +23,15 @@ test('a file is uploaded, who holds the context is told live, and an image is dr
   await page.context().addCookies([...ada.visitor.cookies].map(([name, value]) => ({ name, value, url: served.url })))
   await page.goto('/')
   await page.getByRole('link', { name: 'Browser Contexts' }).click()
-  await page.getByRole('link', { name: 'Create your first browser context' }).click()
+  await page.getByRole('link', { name: 'Create browser context' }).click()
   await page.getByLabel('Name').fill('Shop')
   await page.getByRole('button', { name: 'Create browser context' }).click()
   const buffer = Buffer.from(JSON.stringify(stateOf(['shop.example'])))
   await page.getByLabel('File').setInputFiles({ name: 'state.json', mimeType: 'application/json', buffer })
   await page.getByRole('button', { name: 'Upload', exact: true }).click()
-  await page.getByText('Uploaded.').waitFor()
+  await page.getByText('Storage state uploaded.').waitFor()
 
-  const badge = (word: string) => page.locator('.run-head .badge', { hasText: word }).waitFor()
+  const badge = (word: string) => page.locator('#browser-context > .badge', { hasText: word }).waitFor()
   await badge('ready')
   const { contexts } = (await served.domain.browserContexts.list(ada.accountId, { limit: 1 })) ?? { contexts: [] }
   const lease = await holdContext(served, ada, contexts[0]?.id ?? '')

@@ -31,9 +31,9 @@ async function audited({ visitor }: SignedInUser) {
 
 test('an account without browser contexts is told what they are, and how a run gets one', async () => {
   const text = await page(await signIn(served), '/browser-contexts')
-  expect(text).toContain('No browser context yet')
-  expect(text).toContain('A browser context is what a browser remembers')
-  expect(text).toContain('A run of a workflow that uses a browser is queued with one')
+  expect(text).toContain('No browser contexts')
+  expect(text).toContain('A browser context stores what a browser remembers')
+  expect(text).toContain('Queue a run with a browser context')
 })
 
 test('one is made, filled, filled again, brought back, named and deleted, and the audit log tells who did it', async () => {
@@ -43,7 +43,7 @@ test('one is made, filled, filled again, brought back, named and deleted, and th
   const made = await visitor.post('/browser-contexts/new', { name: ' Shop ' })
   const path = String(made.headers.location).replace('?done=created', '')
   const id = path.split('/')[2] ?? ''
-  expect(await page(ada, `${path}?done=created`)).toContain('Created. It is empty until')
+  expect(await page(ada, `${path}?done=created`)).toContain('Browser context created. It is empty until')
 
   expect((await upload(ada, id, JSON.stringify(stateOf(['.shop.example'])))).headers.location).toBe(
     `${path}?done=uploaded`,
@@ -52,12 +52,12 @@ test('one is made, filled, filled again, brought back, named and deleted, and th
   expect((await visitor.get(`${path}/versions/2/restore`)).status).toBe(404)
   const question = await page(bo, `${path}/versions/1/restore`)
   expect(question).toContain('Restore version 1?')
-  expect(question).toContain('It becomes version 3, with which the next run starts. Version 2 stays')
+  expect(question).toContain('Its state becomes version 3, which the next run starts with.')
   expect(question).toContain('shop.example')
   expect((await bo.visitor.post(`${path}/versions/1/restore`)).headers.location).toBe(`${path}?done=restored`)
   const versions = (await rows(ada, path)).map((row) => row.replaceAll(/\d{4}-\d\d-\d\d [\d:]+ UTC/g, 'then'))
   expect(versions).toEqual([
-    expect.stringMatching(/^3 current then Bo restored from 1 shop\.example \d+ B$/),
+    expect.stringMatching(/^3 Current then Bo restored from 1 shop\.example \d+ B$/),
     expect.stringMatching(/^2 then Bo bank\.example \d+ B Restore$/),
     expect.stringMatching(/^1 then Ada shop\.example \d+ B Restore$/),
   ])
@@ -71,9 +71,7 @@ test('one is made, filled, filled again, brought back, named and deleted, and th
   expect(await page(ada, path)).toContain('Shop, signed in')
   const warning = await page(ada, `${path}/delete`)
   expect(warning).toContain('This cannot be undone.')
-  expect(warning).toContain(
-    'Runs that are queued with it start all the same, and fail when they ask for their browser.',
-  )
+  expect(warning).toContain('Queued runs that use it still start, and fail when they request their browser.')
   expect((await bo.visitor.post(`${path}/delete`)).headers.location).toBe('/browser-contexts?done=deleted')
   expect((await visitor.get(path)).status).toBe(404)
   expect(await served.domain.contextVersions.read(accountId, id)).toBeUndefined()
@@ -109,7 +107,7 @@ test('a name is refused when it is taken, or is none, and the form keeps it', as
   for (const path of paths) {
     const taken = await ada.visitor.post(path, { name: 'Shop' })
     expect([path, taken.status]).toEqual([path, 409])
-    expect(fieldError(taken, 'name')).toBe('There is a browser context of this name already. Choose another one.')
+    expect(fieldError(taken, 'name')).toBe('Another browser context has this name. Enter a different name.')
     expect(taken.text).toContain('value="Shop"')
     const refused = await ada.visitor.post(path, { name: 'a\u0007b' })
     expect([path, refused.status]).toEqual([path, 400])
@@ -134,8 +132,8 @@ describe('the list', () => {
     await newContext(served, ada, 'Bank')
     await upload(ada, id, JSON.stringify(stateOf(['e.example', '.a.example', 'a.example', 'b.example', 'c.example'])))
     const [bank, shop] = await rows(ada, '/browser-contexts')
-    expect(bank).toMatch(/^Bank empty none none – .* never$/)
-    expect(shop).toMatch(/^Shop ready 1 a\.example, b\.example, c\.example \+1 [\d.]+ (B|KiB) /)
+    expect(bank).toMatch(/^Bank Empty none none – .* never$/)
+    expect(shop).toMatch(/^Shop Ready 1 a\.example, b\.example, c\.example \+1 [\d.]+ (B|KiB) /)
   })
 
   test('leads on to older ones, fifty on a page', async () => {
@@ -158,11 +156,11 @@ describe('a browser context that a run holds', () => {
     for (const site of ['a.example', 'b.example']) await upload(ada, id, JSON.stringify(stateOf([site])))
     const { runId } = await holdContext(served, ada, id)
     const short = `…${runId.slice(-8)}`
-    expect((await rows(ada, '/browser-contexts'))[0]).toMatch(`Shop in use run ${short} 2`)
+    expect((await rows(ada, '/browser-contexts'))[0]).toMatch(`Shop In use run ${short} 2`)
     expect((await ada.visitor.get(path)).text).toContain(`href="/runs/${runId}"`)
-    expect(await page(ada, path)).toContain(`in use Shop ${id}`)
+    expect(await page(ada, path)).toContain(`In use Shop ${id}`)
 
-    const sentence = `Run ${short} holds this browser context and may be about to change it. Wait for its end, or cancel it.`
+    const sentence = `Run ${short} is using this browser context and may change it. Nothing was saved.`
     const refused = [
       await upload(ada, id, JSON.stringify(stateOf([]))),
       await ada.visitor.post(`${path}/versions/1/restore`),
@@ -175,7 +173,7 @@ describe('a browser context that a run holds', () => {
     expect((await served.domain.contextVersions.list(ada.accountId, id))?.map(({ number }) => number)).toEqual([2, 1])
     expect((await audited(ada)).map(({ details }) => details)).toEqual([{ version: 2 }, { version: 1 }])
 
-    expect(await page(ada, `${path}/delete`)).toContain(`Run ${short} holds it. It goes on, but`)
+    expect(await page(ada, `${path}/delete`)).toContain(`Run ${short} is using it. The run continues, but`)
     expect((await ada.visitor.post(`${path}/delete`)).status).toBe(303)
     expect((await ada.visitor.get(path)).status).toBe(404)
   })
@@ -187,12 +185,12 @@ describe('a browser context that a run holds', () => {
     const next = await queueWith(ada, { browserContextId: id, persistContext: 'always' })
     expect(await claim(served)).toEqual([])
     const text = await page(ada, `/runs/${next}`)
-    expect(text).toContain(`It waits for its browser context, Shop , which run …${holder.runId.slice(-8)} holds.`)
-    expect(text).toContain('Browser context Shop Kept in it always, also when the run fails')
-    expect(await page(ada, '/runs')).toContain('for its browser context')
+    expect(text).toContain(`Waiting for its browser context, Shop , which run …${holder.runId.slice(-8)} is using.`)
+    expect(text).toContain('Browser context Shop Save browser state Always, even if the run fails')
+    expect(await page(ada, '/runs')).toContain('waiting for its browser context')
     await ada.visitor.post(`/browser-contexts/${id}/delete`)
     const deleted = await page(ada, `/runs/${next}`)
-    expect(deleted).toContain('Its browser context was deleted while it waited for it')
-    expect(deleted).toContain('Browser context a deleted one')
+    expect(deleted).toContain('Its browser context was deleted. The run starts without one.')
+    expect(deleted).toContain('Browser context deleted')
   })
 })

@@ -36,7 +36,7 @@ describe('the form of a workflow that uses a browser', () => {
     const { id } = await newContext(served, ada, 'Shop')
     const shown = await ada.visitor.get('/workflows/browse')
     expect([chosenOf(shown, 'browserContextId'), chosenOf(shown, 'persistContext')]).toEqual(['', 'onSuccess'])
-    expect(pageText(shown)).toContain('Browser each run has one of its own')
+    expect(pageText(shown)).toContain('Browser one per run')
     expect(pageText(shown)).toContain('Shop (empty)')
     await queueWith(ada, { browserContextId: '', persistContext: 'always' })
     await queueWith(ada, { browserContextId: id.toUpperCase(), persistContext: 'never' })
@@ -46,7 +46,7 @@ describe('the form of a workflow that uses a browser', () => {
     ])
     const plain = await ada.visitor.get('/workflows/plain')
     expect(plain.text).not.toContain('browserContextId')
-    expect(pageText(plain)).not.toContain('Browser each run')
+    expect(pageText(plain)).not.toContain('Browser one per run')
   })
 
   test('has the choice of the run that is run again, also in the command for programs', async () => {
@@ -63,7 +63,7 @@ describe('the form of a workflow that uses a browser', () => {
     await ada.visitor.post(`/browser-contexts/${id}/delete`)
     const gone = await ada.visitor.get(`/workflows/browse?from=${run}`)
     expect(chosenOf(gone, 'browserContextId')).toBe('')
-    expect(fieldError(gone, 'browserContextId')).toContain('is gone. Choose another one, or none.')
+    expect(fieldError(gone, 'browserContextId')).toContain('was deleted. Choose another one, or none.')
     expect(pageText(gone)).not.toContain('?browserContextId')
   })
 
@@ -74,16 +74,19 @@ describe('the form of a workflow that uses a browser', () => {
     for (const id of [others.id, crypto.randomUUID(), 'none']) {
       const answer = await ada.visitor.post('/workflows/browse', { key, browserContextId: id, 'variable-url': 'kept' })
       expect(answer.status).toBe(400)
-      expect(pageText(answer)).toContain('Nothing was queued.')
-      expect(fieldError(answer, 'browserContextId')).toContain('is gone. Choose another one, or none.')
+      expect(pageText(answer)).toContain('The run was not queued.')
+      expect(fieldError(answer, 'browserContextId')).toContain('was deleted. Choose another one, or none.')
       expect(inputValue(answer, 'variable-url')).toBe('kept')
     }
     const wrong = await ada.visitor.post('/workflows/browse', { key, persistContext: 'toString' })
-    expect([wrong.status, fieldError(wrong, 'browserContextId')]).toEqual([400, 'Choose when it is kept.'])
+    expect([wrong.status, fieldError(wrong, 'browserContextId')]).toEqual([
+      400,
+      'Choose when to save the browser state.',
+    ])
     const { id } = await newContext(served, ada)
     const plain = await ada.visitor.post('/workflows/plain', { key, browserContextId: id })
     expect(plain.status).toBe(400)
-    expect(pageText(plain)).toContain('this workflow uses no browser, and takes no browser context.')
+    expect(pageText(plain)).toContain('this workflow uses no browser, so it takes no browser context.')
     expect(await storedRuns(ada)).toEqual([])
   })
 })
@@ -126,7 +129,7 @@ describe('the page of a run', () => {
     expect([...text.matchAll(/<img src="\/runs\/[^"]*artifacts\/([^"?]*)/g)].map(([, name]) => name)).toEqual([
       'page.png',
     ])
-    expect(pageText({ text })).toContain('made invoice.pdf, 2 KiB')
+    expect(pageText({ text })).toContain('Created artifact invoice.pdf, 2 KiB')
     expect(pageText(await ada.visitor.get(`/runs/${await runWith(ada, [])}`))).not.toContain('Artifacts')
   })
 
@@ -159,8 +162,8 @@ describe('the page of a run', () => {
     const outcome = { kind: 'failed', reason: 'contextNotSaved', error } as const
     await served.domain.queue.complete(lease, outcome, { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 })
     const text = pageText(await ada.visitor.get(`/runs/${lease.runId}`))
-    expect(text).toContain('What its browser held could not be saved: its browser context is as it was before.')
+    expect(text).toContain('The browser state could not be saved. The browser context is unchanged.')
     expect(text).toContain('ContextNotSaved It is too large.')
-    expect(pageText(await ada.visitor.get(`/browser-contexts/${id}`))).toContain('Held by no run')
+    expect(pageText(await ada.visitor.get(`/browser-contexts/${id}`))).toContain('In use by no run')
   })
 })

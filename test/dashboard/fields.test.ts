@@ -1,6 +1,6 @@
 /** From a workflow's JSON Schema to the fields of a form. */
 import { describe, expect, test } from 'vitest'
-import { fieldsOf, hasFieldForAll } from '../../src/surfaces/dashboard/workflows/fields.ts'
+import { hasFieldForAll, variableFields } from '../../src/surfaces/dashboard/workflows/variable-fields.ts'
 
 type Json = Record<string, unknown>
 
@@ -10,7 +10,7 @@ function object(properties: Json, more: Json = {}): Json {
 
 /** The kind of the only member's field. */
 function kindOf(schema: unknown, more: Json = {}) {
-  return fieldsOf(object({ it: schema }, more))[0]?.kind
+  return variableFields(object({ it: schema }, more))[0]?.kind
 }
 
 describe('a member gets the field that fits its schema', () => {
@@ -85,18 +85,18 @@ describe('a member gets the field that fits its schema', () => {
       { token: { $ref: '#/$defs/secret' }, loop: { $ref: '#/$defs/loop' }, one: { $ref: '#/$defs/a~1b~0c' } },
       { $defs },
     )
-    const [token, loop, one] = fieldsOf(schema)
+    const [token, loop, one] = variableFields(schema)
     expect(token).toMatchObject({ isSecret: true, kind: { type: 'text' } })
     expect(loop).toMatchObject({ kind: { type: 'json' } })
     expect(one).toMatchObject({ kind: { type: 'choice', values: [1] } })
   })
 
   test('a member that is required and not described gets a field all the same', () => {
-    expect(fieldsOf({ type: 'object', required: ['it'] })).toMatchObject([{ name: 'it', kind: { type: 'json' } }])
+    expect(variableFields({ type: 'object', required: ['it'] })).toMatchObject([{ name: 'it', kind: { type: 'json' } }])
   })
 
   test('a schema without members has no fields; only one that permits none needs none', () => {
-    expect(fieldsOf({ type: 'object' })).toEqual([])
+    expect(variableFields({ type: 'object' })).toEqual([])
     expect(hasFieldForAll({ type: 'object' })).toBe(false)
     expect(hasFieldForAll({ type: 'object', additionalProperties: false })).toBe(true)
     expect(hasFieldForAll({ type: 'object', properties: 'nonsense', required: 'nonsense' })).toBe(false)

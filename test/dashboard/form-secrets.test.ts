@@ -2,11 +2,16 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { mask } from '../../src/domain/workflows/secrets.ts'
-import { queueCommand } from '../../src/surfaces/dashboard/workflows/curl.ts'
-import { readEntries, withoutSecretEntries } from '../../src/surfaces/dashboard/workflows/entries.ts'
-import { draftOf, exampleOf } from '../../src/surfaces/dashboard/workflows/example.ts'
-import { fieldsOf, inputName } from '../../src/surfaces/dashboard/workflows/fields.ts'
-import { putInAgain, readJson, secretPlaces, withoutSecrets } from '../../src/surfaces/dashboard/workflows/json-text.ts'
+import { queueCommand } from '../../src/surfaces/dashboard/workflows/curl-commands.ts'
+import { draftVariables, exampleVariables } from '../../src/surfaces/dashboard/workflows/example-variables.ts'
+import { hideSecretValues, readFormValues } from '../../src/surfaces/dashboard/workflows/form-values.ts'
+import {
+  findSecretPlaces,
+  hiddenSecret,
+  hideSecrets,
+  parseVariables,
+} from '../../src/surfaces/dashboard/workflows/json-input.ts'
+import { inputName, variableFields } from '../../src/surfaces/dashboard/workflows/variable-fields.ts'
 
 type Json = Record<string, unknown>
 
@@ -21,19 +26,19 @@ describe('a secret that was put in is not shown again', () => {
     login: { type: 'object', properties: { user: { type: 'string' }, password: { type: 'string', writeOnly: true } } },
     note: { type: 'string' },
   })
-  const places = secretPlaces(schema)
+  const places = findSecretPlaces(schema)
 
   test('neither in its own field nor in JSON', () => {
-    const fields = fieldsOf(schema)
+    const fields = variableFields(schema)
     const login = '{"user": "ada", "password": "hunter2"}'
     const texts = { token: 'hunter2', tokens: 'hunter2\r\nhunter3', login, note: 'kept' }
     const form = new URLSearchParams(Object.entries(texts).map(([name, text]) => [inputName(name), text]))
-    const entries = readEntries(fields, form)
-    const shown = withoutSecretEntries(fields, entries, places)
+    const entries = readFormValues(fields, form)
+    const shown = hideSecretValues(fields, entries, places)
     expect(JSON.stringify([...shown])).not.toContain('hunter')
     expect(shown.get('note')).toEqual({ text: 'kept' })
     expect(shown.get('token')).toMatchObject({ text: '', isHidden: true })
-    expect(JSON.parse(shown.get('login')?.text ?? '')).toEqual({ user: 'ada', password: putInAgain })
+    expect(JSON.parse(shown.get('login')?.text ?? '')).toEqual({ user: 'ada', password: hiddenSecret })
   })
 
   test('nor in text that is no JSON', () => {
@@ -47,16 +52,16 @@ describe('a secret that was put in is not shown again', () => {
       '{"note": "kept", "token": "hunter1", "token": "hunter2"}',
     ]
     for (const text of texts) {
-      const shown = withoutSecrets(text, places)
+      const shown = hideSecrets(text, places)
       expect(shown).not.toContain('hunter')
       expect(shown).toContain('kept')
-      expect(readJson(shown ?? '')).toMatchObject({ misfits: [{ detail: expect.stringContaining(putInAgain) }] })
+      expect(parseVariables(shown ?? '')).toMatchObject({ errors: [{ detail: expect.stringContaining(hiddenSecret) }] })
     }
   })
 
   test('the mask of an earlier secret stays, for it is none', () => {
     const text = JSON.stringify({ token: mask, tokens: [mask, mask] })
-    expect(JSON.parse(withoutSecrets(text, places) ?? '')).toEqual({ token: mask, tokens: [mask, mask] })
+    expect(JSON.parse(hideSecrets(text, places) ?? '')).toEqual({ token: mask, tokens: [mask, mask] })
   })
 
   test('nothing of the text is shown where a schema does not tell the names of its secrets', () => {
@@ -64,11 +69,11 @@ describe('a secret that was put in is not shown again', () => {
       { type: 'object', additionalProperties: { type: 'string', writeOnly: true } },
       object({ it: { $ref: '#/$defs/secret' } }, { $defs: { secret: { writeOnly: true } } }),
     ]
-    for (const schema of unnamed) expect(withoutSecrets('{"it": "hunter2"}', secretPlaces(schema))).toBeUndefined()
+    for (const schema of unnamed) expect(hideSecrets('{"it": "hunter2"}', findSecretPlaces(schema))).toBeUndefined()
   })
 
   test('all of the text is shown where there is no secret', () => {
-    expect(withoutSecrets('{"token": ', secretPlaces(object({ token: {} })))).toBe('{"token": ')
+    expect(hideSecrets('{"token": ', findSecretPlaces(object({ token: {} })))).toBe('{"token": ')
   })
 })
 
@@ -89,7 +94,7 @@ describe('an example of the variables', () => {
   )
 
   test('has what is required, and defaults and examples, but no secret', () => {
-    expect(exampleOf(schema)).toEqual({
+    expect(exampleVariables(schema)).toEqual({
       path: '<path>',
       url: 'https://example.com/',
       top: 5,
@@ -99,12 +104,12 @@ describe('an example of the variables', () => {
       kind: 'a',
       other: '<other>',
     })
-    expect(draftOf(schema)).toMatchObject({ path: '', token: '', top: 5 })
+    expect(draftVariables(schema)).toMatchObject({ path: '', token: '', top: 5 })
   })
 
   test('ends for a schema that contains itself', () => {
     const endless = object({ next: { $ref: '#' } }, { required: ['next'] })
-    expect(JSON.stringify(exampleOf(endless))).toMatch(/^\{"next":\{"next":/)
+    expect(JSON.stringify(exampleVariables(endless))).toMatch(/^\{"next":\{"next":/)
   })
 
   test('is in the command as a shell hands it on, whatever it holds', () => {

@@ -100,7 +100,7 @@ describe.each(posts)('%s', (_, route) => {
     for (const [status, body, headers] of refused) {
       const answer = await send(visitor, path, body, headers)
       expect([headers, answer.status]).toEqual([headers, status])
-      expect(pageText(answer)).toContain('Nothing was done.')
+      expect(pageText(answer)).toContain('No changes were made.')
     }
   })
 })

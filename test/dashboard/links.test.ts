@@ -36,13 +36,13 @@ describe('the first link', () => {
       const answer = await visitor.send(method, path)
       expect([answer.status, answer.headers['set-cookie']]).toEqual([200, undefined])
     }
-    expect(pageText(await visitor.get(path))).toContain('you will own the account Default')
+    expect(pageText(await visitor.get(path))).toContain('You will be the owner of the account Default')
     const used = await visitor.post(path, ada)
     expect([used.status, used.headers.location]).toEqual([303, '/'])
-    expect(pageText(await visitor.get('/profile'))).toContain('An owner of Default')
+    expect(pageText(await visitor.get('/profile'))).toContain('Owner of Default')
     for (const again of [await visitor.get(path), await visitor.post(path, { ...ada, email: 'eve@example.com' })]) {
       expect(again.status).toBe(410)
-      expect(pageText(again)).toContain('This link has ended')
+      expect(pageText(again)).toContain('This link is no longer valid')
     }
     const [account] = await served.domain.accounts.list()
     expect(await served.domain.users.list(account?.id ?? '')).toMatchObject([
@@ -58,7 +58,7 @@ describe('the first link', () => {
     expect(refused.status).toBe(400)
     expect(inputValue(refused, 'name')).toBe('Ada "<b>"')
     expect(inputValue(refused, 'email')).toBe('nobody')
-    expect(fieldError(refused, 'email')).toBe('Enter an e-mail address, such as name@example.com.')
+    expect(fieldError(refused, 'email')).toBe('Enter an email address, such as name@example.com.')
     expect(refused.text).not.toContain('not long')
     const short = await visitor.post(path, { ...ada, password: 'not long' })
     expect([short.status, fieldError(short, 'password')]).toEqual([400, 'Use at least 12 characters.'])
@@ -141,7 +141,7 @@ describe('a link', () => {
     expect(pageText(await visitor.get(pathOf(link)))).toContain('to join Test as a member')
     const forged = { name: 'Bo', email: 'bo@example.com', password, role: 'owner', accountId: 'x', kind: 'welcome' }
     expect((await visitor.post(pathOf(link), forged)).status).toBe(303)
-    expect(pageText(await visitor.get('/profile'))).toContain('A member of Test')
+    expect(pageText(await visitor.get('/profile'))).toContain('Member of Test')
     expect((await new Visitor(served.url).get(pathOf(link))).status).toBe(410)
     expect((await owner.visitor.get('/settings/members')).text).not.toContain('Bo &amp; Co')
   })
@@ -152,7 +152,7 @@ describe('a link', () => {
     const token = await served.domain.links.invite(owner.accountId, invitation, operator)
     const [{ id = '' } = {}] = await served.domain.links.listInvitations(owner.accountId)
     const withdrawn = await owner.visitor.post(`/settings/members/invitations/${id}/withdraw`)
-    expect(withdrawn.headers.location).toBe('/settings/members?done=withdrawn')
+    expect(withdrawn.headers.location).toBe('/settings/members?done=revoked')
     expect((await new Visitor(served.url).get(`/links/${token}`)).status).toBe(410)
     expect((await owner.visitor.post(`/settings/members/invitations/${id}/withdraw`)).status).toBe(404)
   })
@@ -164,7 +164,7 @@ describe('a link', () => {
     const path = pathOf(text.match(/<code id="link" data-once>([^<]+)</)?.[1])
     const visitor = new Visitor(served.url)
     const shown = await visitor.get(path)
-    expect(pageText(shown)).toContain('This link signs you in as Bo of Test')
+    expect(pageText(shown)).toContain('This link signs you in to Test as Bo')
     expect(visitor.cookies.size).toBe(0)
     expect((await visitor.post(path)).status).toBe(303)
     expect((await visitor.post(path)).status).toBe(410)

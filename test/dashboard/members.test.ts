@@ -58,7 +58,7 @@ test('are listed for everyone of the account, with what may be done for its owne
   const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo <i>' })
   const [hers, his] = [await ada.visitor.get(members), await bo.visitor.get(members)]
   for (const page of [hers, his]) {
-    for (const fact of ['Ada', ada.email, 'Bo <i>', bo.email, 'owner', 'member']) expect(pageText(page)).toContain(fact)
+    for (const fact of ['Ada', ada.email, 'Bo <i>', bo.email, 'Owner', 'Member']) expect(pageText(page)).toContain(fact)
     expect(page.text).not.toContain('<i>')
   }
   expect(hers.text).toContain(`action="${members}/${bo.id}/role"`)
@@ -139,7 +139,7 @@ describe('who are removed', () => {
     await there.post('/sign-in', { email: bo.email, password })
     const path = `${members}/${bo.id}/remove`
     const asked = await ada.visitor.get(path)
-    expect(pageText(asked)).toContain('These 2 API keys die with them')
+    expect(pageText(asked)).toContain('These 2 API keys are deleted too.')
     for (const { name, prefix } of [first, second]) expect(pageText(asked)).toContain(`${name} ${prefix}…`)
     expect(pageText(asked)).not.toContain('kept')
     const urls = [served.executionUrl, other.executionUrl]
@@ -177,7 +177,7 @@ describe('who are removed', () => {
     const form = { name: 'Bo', email: bo.email, password }
     expect((await again.post(`/links/${token}`, form)).status).toBe(303)
     expect((await again.get('/profile')).status).toBe(200)
-    expect(pageText(await again.get('/api-keys'))).toContain('You hold 0 of 5')
+    expect(pageText(await again.get('/api-keys'))).toContain('You have created 0 of 5')
     expect(await call(served.executionUrl, key.value)).toBe(401)
     expect((await bo.visitor.get('/')).status).toBe(303)
   })
@@ -185,9 +185,9 @@ describe('who are removed', () => {
   test('without keys are said to have none', async () => {
     const ada = await signIn(served)
     const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo' })
-    expect(pageText(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('Bo holds no API key.')
+    expect(pageText(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('Bo has no API keys.')
     await newKey(bo)
-    expect(pageText(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('This API key dies with them')
+    expect(pageText(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('This API key is deleted too.')
   })
 })
 

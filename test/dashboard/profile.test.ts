@@ -43,9 +43,9 @@ test('a user takes another name and e-mail address, and signs in with that one f
 test('what cannot be is refused with what was typed kept, and nothing is changed', async () => {
   const [ada, eve] = [await signIn(served), await signIn(served)]
   const wrong: [form: Record<string, string>, member: string, words: string][] = [
-    [{ name: 'Ada', email: eve.email.toUpperCase() }, 'email', 'Another user has this e-mail address.'],
-    [{ name: 'Ada', email: 'ada' }, 'email', 'Enter an e-mail address, such as name@example.com.'],
-    [{ name: 'Ada', email: 'a\u0001@b' }, 'email', 'Enter an e-mail address, such as name@example.com.'],
+    [{ name: 'Ada', email: eve.email.toUpperCase() }, 'email', 'Another user has this email address.'],
+    [{ name: 'Ada', email: 'ada' }, 'email', 'Enter an email address, such as name@example.com.'],
+    [{ name: 'Ada', email: 'a\u0001@b' }, 'email', 'Enter an email address, such as name@example.com.'],
     [{ name: '', email: ada.email }, 'name', 'Enter a name.'],
     [{ name: '"'.repeat(101), email: ada.email }, 'name', 'Use at most 100 characters.'],
   ]
@@ -95,7 +95,7 @@ test('the password is changed by whoever knows the present one, and is on no pag
     expect(refused.text).not.toContain(password)
   }
   expect((await change({ currentPassword: password, password: 'canary password' })).status).toBe(303)
-  expect(pageText(await ada.visitor.get('/profile?done=password'))).toContain('Your password is changed')
+  expect(pageText(await ada.visitor.get('/profile?done=password'))).toContain('Password changed.')
   const enter = async (given: string) =>
     (await new Visitor(served.url).post('/sign-in', { email: ada.email, password: given })).status
   expect([await enter('canary password'), await enter(password)]).toEqual([303, 401])
@@ -126,7 +126,7 @@ test('a user who came by a link with neither is asked for an e-mail address and 
   const visitor = new Visitor(served.url)
   await visitor.post(`/links/${await domain.links.createSignInLink(owner, operator)}`)
   const page = await visitor.get('/profile')
-  expect(pageText(page)).toContain('Choose an e-mail address and a password, so that you can sign in without a link.')
+  expect(pageText(page)).toContain('Set an email address and a password so that you can sign in without a link.')
   expect(inputValue(page, 'currentPassword')).toBeUndefined()
   const email = `${crypto.randomUUID()}@example.com`
   expect((await visitor.post('/profile', { name: 'Ada', email })).status).toBe(303)

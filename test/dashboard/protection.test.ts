@@ -73,7 +73,7 @@ describe('a form', () => {
         )
         const answer = await send(ours.owner.visitor, path, all)
         expect([what, answer.status]).toEqual([what, 403])
-        expect(pageText(answer)).toContain('This form was sent from another site. Nothing was done.')
+        expect(pageText(answer)).toContain('This form was submitted from another site. No changes were made.')
         expect(answer.headers['set-cookie']).toBeUndefined()
       }
       expect(await contents(served)).toBe(before)
@@ -183,7 +183,7 @@ describe('every answer', () => {
     for (const answer of [page, form]) {
       expect(answer.status).toBe(503)
       expect(policyOf(answer.headers['content-security-policy'])).toEqual(policy)
-      expect(pageText(answer)).toContain('The store does not answer. Nothing was changed.')
+      expect(pageText(answer)).toContain('The service is temporarily unavailable. No changes were made.')
       expect(answer.text).not.toMatch(/sqlite|database|\.ts\b/i)
       expect(service.log).toContainEqual(expect.objectContaining({ requestId: answer.headers['x-request-id'] }))
     }

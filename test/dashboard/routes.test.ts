@@ -79,7 +79,7 @@ describe('a member', () => {
     for (const things of [ours.things, { ...ours.things, user: ours.member.id }, theirs.things]) {
       const answer = await visit(ours.member.visitor, route, pathTo(route, things))
       expect(answer.status).toBe(403)
-      expect(pageText(answer)).toContain('Only an owner may see or do this.')
+      expect(pageText(answer)).toContain('Only owners can view this page or make this change.')
     }
     expect(await contents(served)).toBe(before)
   })
@@ -89,7 +89,7 @@ describe('a member', () => {
     for (const route of routes.filter(({ of }) => of === 'apiKey')) {
       const answer = await visit(ours.member.visitor, route, pathTo(route, ours.things))
       expect([nameOf(route), answer.status]).toEqual([nameOf(route), 403])
-      expect(pageText(answer)).toContain('Only the user who has created an API key')
+      expect(pageText(answer)).toContain('Only the user who created an API key')
     }
     expect(await contents(served)).toBe(before)
   })
@@ -159,7 +159,7 @@ test('nobody finds a page that there is not', async () => {
     for (const visitor of [new Visitor(served.url), ours.owner.visitor]) {
       const answer = await visitor.get(path)
       expect([path, answer.status]).toEqual([path, 404])
-      expect(pageText(answer)).toContain('There is no such page, or what it showed is gone.')
+      expect(pageText(answer)).toContain('This page doesn’t exist, or what it showed was deleted.')
     }
   }
   expect((await ours.owner.visitor.post('/nothing')).status).toBe(404)

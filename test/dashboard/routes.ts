@@ -4,7 +4,7 @@ import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { emptyState } from '../../src/domain/browser-contexts/storage-state.ts'
 import { putArtifact } from '../../src/domain/runs/artifacts.ts'
 import { dashboardApp } from '../../src/surfaces/dashboard/dashboard.ts'
-import type { Parts } from '../../src/surfaces/dashboard/dependencies.ts'
+import type { Dependencies } from '../../src/surfaces/dashboard/dependencies.ts'
 import { sendRaw } from '../operations/http.ts'
 import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
 
@@ -94,7 +94,7 @@ export function servedRoutes(): string[] {
     sessions: {} as Sessions,
     docs: () => undefined,
   }
-  const { router } = dashboardApp(parts as unknown as Parts) as unknown as Router
+  const { router } = dashboardApp(parts as unknown as Dependencies) as unknown as Router
   return router.stack.flatMap(({ route }) =>
     Object.keys(route?.methods ?? {}).map((method) => `${method.toUpperCase()} ${route?.path}`),
   )

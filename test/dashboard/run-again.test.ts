@@ -32,9 +32,9 @@ describe('all variables as JSON', () => {
   })
 
   test.each([
-    ['', /^This is to be a JSON object/],
+    ['', /^Enter a JSON object/],
     ['{"name": "Ada"', /^This is not JSON/],
-    ['[]', /^This is to be a JSON object/],
+    ['[]', /^Enter a JSON object/],
     ['{"name": "Ada", "name": "Eve"}', /^This must not have two members of the same name/],
     ['{"name": "Ada", "__proto__": {}}', /^\/__proto__ is not allowed/],
     ['{"style": "rude", "times": 9}', /\/name is required\..*\/times must be <= 3\./],
@@ -52,9 +52,9 @@ describe('all variables as JSON', () => {
     const answer = await sendJson(person, 'greet', JSON.stringify({ token: secret, times: 9 }))
     expect(answer.text).not.toContain(secret)
     const again = areaOf(answer, 'variables') ?? ''
-    expect(JSON.parse(again)).toEqual({ token: '<put it in again>', times: 9 })
+    expect(JSON.parse(again)).toEqual({ token: '<enter again>', times: 9 })
     const corrected = again.replace('"times": 9', '"name": "Ada"')
-    expect(fieldError(await sendJson(person, 'greet', corrected), 'variables')).toContain('where a secret belongs')
+    expect(fieldError(await sendJson(person, 'greet', corrected), 'variables')).toContain('in place of a secret')
     expect(await runsOf(person)).toEqual([])
   })
 })
@@ -74,7 +74,7 @@ describe('running again', () => {
     expect(inputValue(shown, 'variable-name')).toBe('Ada')
     expect(areaOf(shown, 'variable-tags')).toBe('a b')
     expect(inputValue(shown, 'variable-token')).toBe('')
-    expect(pageText(shown)).toContain('Left empty, it is the one of the run that you run again.')
+    expect(pageText(shown)).toContain('Leave empty to use the value of the earlier run.')
     const form = {
       key: inputValue(shown, 'key') ?? '',
       from: inputValue(shown, 'from') ?? '',
@@ -123,11 +123,11 @@ describe('running again', () => {
     const answer = await person.visitor.post('/workflows/greet', wrong)
     expect(answer.status).toBe(400)
     expect(answer.text).not.toContain('a new secret')
-    expect(fieldError(answer, 'variable-token')).toMatch(/^Put secrets in again/)
+    expect(fieldError(answer, 'variable-token')).toMatch(/^Enter secrets again/)
     expect(answer.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
     const json = JSON.stringify({ token: 'a new secret', times: 9 })
     const again = await sendJson(person, 'greet', json, { from: first.id })
-    expect(areaOf(again, 'variables')).toContain('"token": "<put it in again>"')
+    expect(areaOf(again, 'variables')).toContain('"token": "<enter again>"')
   })
 
   test('of a run with variables that have no field is JSON', async () => {
@@ -135,7 +135,7 @@ describe('running again', () => {
     const first = await queued(person, 'greet', { name: 'two\r\nlines' })
     const shown = await person.visitor.get(`/workflows/greet?from=${first.id}`)
     expect(shown.text).toContain('action="/workflows/greet?as=json"')
-    expect(pageText(shown)).toContain('As JSON, since the form has no field for some of them.')
+    expect(pageText(shown)).toContain('Shown as JSON because the form has no fields for some of the variables.')
     expect(areaOf(shown, 'variables')).toContain('"name": "two\\r\\nlines"')
   })
 
@@ -147,7 +147,7 @@ describe('running again', () => {
     const form = { key: crypto.randomUUID(), from: first.id, 'variable-name': 'Ada', 'variable-token': '********' }
     const answer = await person.visitor.post('/workflows/greet', form)
     expect(answer.status).toBe(400)
-    expect(fieldError(answer, 'variable-token')).toMatch(/^Is a secret, and has to be put in again/)
+    expect(fieldError(answer, 'variable-token')).toMatch(/^Is a secret that must be entered again/)
   })
 })
 
@@ -164,16 +164,16 @@ test('in a browser: the form queues a run, whose page shows live how it ends, an
   await page.getByLabel('file').fill(file)
   await page.getByRole('button', { name: 'Queue run' }).click()
   await page.getByText('Holding').waitFor()
-  await page.getByText('Everything it says, with curl').click()
+  await page.getByText('Follow all events with curl').click()
   writeFileSync(file, '')
   await page.getByText('Released', { exact: true }).waitFor()
-  await page.locator('.run-head .badge', { hasText: 'succeeded' }).waitFor()
+  await page.locator('#run > .badge', { hasText: 'Succeeded' }).waitFor()
   // What the reader has opened stays open.
   expect(await page.getByText('curl -N').isVisible()).toBe(true)
   await page.getByRole('link', { name: 'Run again' }).click()
   expect(await page.getByLabel('file').inputValue()).toBe(file)
   await page.getByRole('button', { name: 'Queue run' }).click()
-  await page.locator('.run-head .badge', { hasText: 'succeeded' }).waitFor()
+  await page.locator('#run > .badge', { hasText: 'Succeeded' }).waitFor()
   await until('two runs are there', async () => (await runsOf(person)).length === 2)
   expect(await browserErrors(page)).toEqual([])
 })

@@ -16,10 +16,10 @@ describe('the list', () => {
   test('says what to do when there is no run yet, and when none fits', async () => {
     const user = await newUser(service)
     const empty = await page(user, '/runs')
-    expect(empty).toContain('No run yet')
+    expect(empty).toContain('No runs yet')
     expect(empty).toContain(`curl -X PUT ${service.executionUrl}/v1/execution/queue-remote/betray`)
     await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60')
-    expect(await page(user, '/runs?status=failed')).toContain('No run fits this filter')
+    expect(await page(user, '/runs?status=failed')).toContain('No runs match these filters')
   })
 
   test("shows the account's own runs alone, who queued them, and why they wait", async () => {
@@ -29,7 +29,7 @@ describe('the list', () => {
     const { text } = await ada.visitor.get('/runs')
     expect(text).toContain(`href="/runs/${mine}"`)
     expect(text).not.toContain(others)
-    expect(pageText({ text })).toMatch(/queued starts .* Greet somebody greet · …\w{8} .* test/)
+    expect(pageText({ text })).toMatch(/Queued starts .* Greet somebody greet · …\w{8} .* test/)
     expect(text).toContain('id="runs" data-live="/runs/changes"')
   })
 
@@ -39,7 +39,7 @@ describe('the list', () => {
     const key = await createKey()
     const id = await queue({ service, key: key.value }, 'greet', { name: 'Ada' }, '?delaySeconds=60')
     await deleteKey(key.id)
-    expect(await page(user, `/runs/${id}`)).toContain('Queued by a deleted key')
+    expect(await page(user, `/runs/${id}`)).toContain('Queued by deleted key')
     const form = new URLSearchParams({ 'variable-name': 'Ada', delaySeconds: '60' })
     const queued = await user.visitor.post('/workflows/greet', form)
     expect(await page(user, queued.headers.location as string)).toContain('Queued by Ada <b>Lovelace</b>')
@@ -91,13 +91,13 @@ describe('the page of a run', () => {
   test('says how it went: attempts with their steps, log, variables and output, with secrets masked', async () => {
     const user = await newUser(service)
     const id = await queue(user, 'betray', { token: 'hunter2hunter2', fails: false })
-    const text = await pageSaying(user, id, 'succeeded Say a secret')
-    expect(text).toMatch(/Attempt 1 failed .* The workflow failed; another attempt is allowed\./)
-    expect(text).toMatch(/Attempt 2 succeeded .* remember .* done before/)
+    const text = await pageSaying(user, id, 'Succeeded Say a secret')
+    expect(text).toMatch(/Attempt 1 Failed .* The workflow failed\. The run is retried\./)
+    expect(text).toMatch(/Attempt 2 Succeeded .* remember .* reused/)
     expect(text).toContain('"token": "********"')
     expect(text).toContain('The secrets are ********')
     expect(text).toContain('"said"')
-    expect(text).toContain('Attempts 2 of up to 2')
+    expect(text).toContain('Attempts 2 of 2')
     const { text: source } = await user.visitor.get(`/runs/${id}`)
     expect(source).not.toContain('hunter2')
     expect(source).not.toContain('data-live')
@@ -106,7 +106,7 @@ describe('the page of a run', () => {
   test('says why a run has failed', async () => {
     const user = await newUser(service)
     const id = await queue(user, 'count-words', { path: 'missing.md' })
-    const text = await pageSaying(user, id, 'failed Count the words')
+    const text = await pageSaying(user, id, 'Failed Count the words')
     expect(text).toContain('The workflow threw an error. Error ENOENT: no such file or directory')
   })
 
@@ -114,7 +114,7 @@ describe('the page of a run', () => {
     const user = await newUser(service)
     const name = '<img src=x onerror=alert(1)>"&\''
     const id = await queue(user, 'greet', { name })
-    const text = await pageSaying(user, id, 'succeeded Greet somebody')
+    const text = await pageSaying(user, id, 'Succeeded Greet somebody')
     expect(text).toContain(`Greeting ${name}`)
     expect(text).toContain(JSON.stringify(`Hello, ${name}!`))
     for (const path of ['/runs', `/runs/${id}`, `/workflows/greet?from=${id}`, `/workflows/greet?from=${id}&as=json`]) {
@@ -126,13 +126,13 @@ describe('the page of a run', () => {
     const user = await newUser(service)
     const delayed = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=600&expiresInSeconds=900&priority=3')
     const text = await page(user, `/runs/${delayed}`)
-    expect(text).toMatch(/It starts \d{4}-.* UTC ?\. It expires .* if it has not started by then\./)
+    expect(text).toMatch(/Starts \d{4}-.* UTC ?\. Expires .* if it has not started\./)
     expect(text).toContain('Priority 3')
     const first = await hold(user, 'single')
-    await pageSaying(user, first.id, 'running Hold alone')
+    await pageSaying(user, first.id, 'Running Hold alone')
     const second = await hold(user, 'single')
     expect(await page(user, `/runs/${second.id}`)).toContain(
-      'It waits until another run of its workflow ends: one may run',
+      'Waiting for another run to finish: this workflow runs one at a time.',
     )
   })
 
@@ -141,7 +141,7 @@ describe('the page of a run', () => {
     onTestFinished(served.stop)
     const user = await signIn(served)
     const queued = await user.visitor.post('/workflows/greet', { 'variable-name': 'Ada' })
-    expect(pageText(await user.visitor.get(String(queued.headers.location)))).toContain('No worker is running')
+    expect(pageText(await user.visitor.get(String(queued.headers.location)))).toContain('No workers are running.')
   })
 
   test('has the last lines of the log, and says how many are left out', async () => {
@@ -169,7 +169,7 @@ describe('the page of a run', () => {
     expect((await eve.visitor.post(`/runs/${id}/cancel`)).status).toBe(404)
     const form = { 'variable-name': 'Eve', from: id }
     expect((await eve.visitor.post('/workflows/greet', form)).status).toBe(404)
-    expect(await page(ada, `/runs/${id}`)).toContain('queued Greet somebody')
+    expect(await page(ada, `/runs/${id}`)).toContain('Queued Greet somebody')
     for (const id of ['none', crypto.randomUUID(), '%00', 'a'.repeat(500)]) {
       expect((await ada.visitor.get(`/runs/${id}`)).status).toBe(404)
     }
@@ -181,24 +181,24 @@ describe('cancelling', () => {
     const user = await newUser(service)
     const id = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60')
     expect(await page(user, `/runs/${id}/cancel`)).toContain('Cancel this run?')
-    expect(await page(user, `/runs/${id}`)).toContain('queued Greet somebody')
+    expect(await page(user, `/runs/${id}`)).toContain('Queued Greet somebody')
     const answer = await user.visitor.post(`/runs/${id}/cancel`)
     expect([answer.status, answer.headers.location]).toEqual([303, `/runs/${id}`])
-    expect(await page(user, `/runs/${id}`)).toMatch(/cancelled Greet somebody .* Somebody cancelled it\./)
+    expect(await page(user, `/runs/${id}`)).toMatch(/Cancelled Greet somebody .* Cancelled by a user or an API key\./)
   })
 
   test('makes a running one end', async () => {
     const user = await newUser(service)
     const { id } = await hold(user)
-    await pageSaying(user, id, 'running Hold until a file exists')
+    await pageSaying(user, id, 'Running Hold until a file exists')
     await user.visitor.post(`/runs/${id}/cancel`)
-    expect(await pageSaying(user, id, 'cancelled Hold until')).toContain('Attempt 1 cancelled')
+    expect(await pageSaying(user, id, 'Cancelled Hold until')).toContain('Attempt 1 Cancelled')
   })
 
   test('of one that has finished changes nothing, and says so', async () => {
     const user = await newUser(service)
     const id = await queue(user, 'greet', { name: 'Ada' })
-    await pageSaying(user, id, 'succeeded Greet somebody')
+    await pageSaying(user, id, 'Succeeded Greet somebody')
     for (const answer of [
       await user.visitor.get(`/runs/${id}/cancel`),
       await user.visitor.post(`/runs/${id}/cancel`),
@@ -206,7 +206,7 @@ describe('cancelling', () => {
       expect([answer.status, answer.headers.location]).toEqual([303, `/runs/${id}?done=finished`])
     }
     const text = await page(user, `/runs/${id}?done=finished`)
-    expect(text).toContain('The run had finished already')
-    expect(text).toContain('succeeded Greet somebody')
+    expect(text).toContain('This run had already finished')
+    expect(text).toContain('Succeeded Greet somebody')
   })
 })

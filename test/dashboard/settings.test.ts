@@ -28,7 +28,7 @@ test('an owner renames the account, and every page says so', async () => {
   const saved = await ada.visitor.post('/settings', { name: ` ${name} ` })
   expect(saved.headers.location).toBe('/settings?done=saved')
   const page = await ada.visitor.get('/settings?done=saved')
-  expect(pageText(page)).toContain('Saved.')
+  expect(pageText(page)).toContain('Changes saved.')
   expect(inputValue(page, 'name')).toBe(name)
   for (const path of ['/', '/api-keys', '/profile', '/settings']) {
     const shown = await bo.visitor.get(path)
@@ -60,7 +60,7 @@ test('an owner turns scopes on and off', async () => {
   expect(pageText(await bo.visitor.get('/settings'))).toContain('Scopes off')
   await turn('on')
   expect((await ada.visitor.get('/settings')).text).toMatch(/name="scopesEnabled"[^>]* checked/)
-  expect(pageText(await bo.visitor.get('/settings'))).toContain('Scopes API keys may be limited to scopes')
+  expect(pageText(await bo.visitor.get('/settings'))).toContain('Scopes API keys can be limited to scopes')
   await turn()
   expect(await accountOf(ada.accountId)).toMatchObject({ scopesEnabled: false })
 })
@@ -90,7 +90,7 @@ test('everyone sees for how long runs and the audit log are kept', async () => {
   const bo = await signIn(served, { accountId: ada.accountId, role: 'member' })
   for (const { visitor } of [ada, bo]) {
     const shown = pageText(await visitor.get('/settings'))
-    expect(shown).toContain('Finished runs are kept for 90 days, their artifacts for 30 days')
-    expect(shown).toContain('Audit log entries are kept for 365 days')
+    expect(shown).toContain('Finished runs kept for 90 days, artifacts for 30 days')
+    expect(shown).toContain('Audit log kept for 365 days')
   }
 })

@@ -56,7 +56,7 @@ test('answers a wrong password as it answers an e-mail address that nobody has',
   const wrong = await answerOf(ada.email)
   expect(wrong.status).toBe(401)
   expect(wrong.headers['set-cookie']).toBeUndefined()
-  expect(pageText(wrong)).toContain('There is no user with this e-mail address and password.')
+  expect(pageText(wrong)).toContain('Incorrect email or password.')
   expect(await answerOf(`${crypto.randomUUID()}@example.com`)).toEqual(wrong)
 })
 

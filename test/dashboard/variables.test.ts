@@ -2,13 +2,13 @@
 import { describe, expect, test } from 'vitest'
 import { mask } from '../../src/domain/workflows/secrets.ts'
 import {
-  defaultEntries,
-  entriesOf,
-  readEntries,
-  tellMisfits,
-  variablesOf,
-} from '../../src/surfaces/dashboard/workflows/entries.ts'
-import { fieldsOf, inputName } from '../../src/surfaces/dashboard/workflows/fields.ts'
+  assignErrors,
+  defaultFormValues,
+  readFormValues,
+  toFormValues,
+  toVariables,
+} from '../../src/surfaces/dashboard/workflows/form-values.ts'
+import { inputName, variableFields } from '../../src/surfaces/dashboard/workflows/variable-fields.ts'
 
 type Json = Record<string, unknown>
 
@@ -22,21 +22,21 @@ function formOf(texts: Record<string, string>): URLSearchParams {
 }
 
 function read(schema: Json, texts: Record<string, string>) {
-  const fields = fieldsOf(schema)
-  const entries = readEntries(fields, formOf(texts))
+  const fields = variableFields(schema)
+  const entries = readFormValues(fields, formOf(texts))
   const errors = [...entries].flatMap(([name, { error }]) => (error === undefined ? [] : [[name, error]]))
-  return { variables: variablesOf(fields, entries, {}), errors: Object.fromEntries(errors) }
+  return { variables: toVariables(fields, entries, {}), errors: Object.fromEntries(errors) }
 }
 
 /** What the variables come to when they stand in the form and it is sent as it is. */
 function sentUnchanged(schema: Json, variables: Json): Json | undefined {
-  const fields = fieldsOf(schema)
-  const entries = entriesOf(fields, variables)
+  const fields = variableFields(schema)
+  const entries = toFormValues(fields, variables)
   if (!entries) return undefined
   // Browsers send a ticked checkbox as `on`, others not at all, and every line break as CR LF.
   const sent = [...entries].filter(([, { text }]) => text !== '').map(([name, { text }]) => [name, text])
   const texts = Object.fromEntries(sent.map(([name, text]) => [name, text?.replaceAll('\n', '\r\n') ?? '']))
-  return variablesOf(fields, readEntries(fields, formOf(texts)), {})
+  return toVariables(fields, readFormValues(fields, formOf(texts)), {})
 }
 
 describe('variables that stand in the form come back as they were', () => {
@@ -89,7 +89,7 @@ describe('variables that stand in the form come back as they were', () => {
     ['a moment more exact than a form can say', { ...full, at: '2026-01-31T12:00:00.1234Z' }],
     ['a moment that is none', { ...full, at: 'tomorrow' }],
   ])('unless the form cannot say it: %s', (_, variables) => {
-    expect(entriesOf(fieldsOf(schema), variables)).toBeUndefined()
+    expect(toFormValues(variableFields(schema), variables)).toBeUndefined()
   })
 
   test('names may be anything, and none of them reaches a prototype', () => {
@@ -143,9 +143,9 @@ describe('a form', () => {
     const schema = object({ number: { type: 'number' }, whole: { type: 'integer' }, pick: { enum: ['a'] }, json: {} })
     const { errors } = read(schema, { number: 'many', whole: '1.5', pick: 'a', json: '{"secret": hunter2}' })
     expect(errors).toEqual({
-      number: 'Put in a number.',
-      whole: 'Put in a whole number.',
-      pick: 'Choose one of the values.',
+      number: 'Enter a number.',
+      whole: 'Enter a whole number.',
+      pick: 'Choose one of the listed values.',
       json: expect.stringMatching(/^This is not JSON/),
     })
     expect(JSON.stringify(errors)).not.toContain('hunter2')
@@ -164,7 +164,7 @@ describe('a form', () => {
       secret: { type: 'string', writeOnly: true, default: 'hunter2' },
       list: { type: 'array', items: { type: 'string' }, default: ['a', 'b'] },
     })
-    const texts = [...defaultEntries(fieldsOf(schema))].map(([name, { text }]) => [name, text])
+    const texts = [...defaultFormValues(variableFields(schema))].map(([name, { text }]) => [name, text])
     expect(Object.fromEntries(texts)).toEqual({
       text: 'a\nb',
       wrong: '',
@@ -177,16 +177,16 @@ describe('a form', () => {
   })
 
   test('uses a kept value where nothing is put in, and what is put in otherwise', () => {
-    const fields = fieldsOf(object({ token: { type: 'string', writeOnly: true } }, { required: ['token'] }))
-    const sent = (text: string) => variablesOf(fields, readEntries(fields, formOf({ token: text })), { token: mask })
+    const fields = variableFields(object({ token: { type: 'string', writeOnly: true } }, { required: ['token'] }))
+    const sent = (text: string) => toVariables(fields, readFormValues(fields, formOf({ token: text })), { token: mask })
     expect(sent('')).toEqual({ token: mask })
     expect(sent('new')).toEqual({ token: 'new' })
   })
 
   test('tells each misfit beside its field, and returns those that are about none', () => {
-    const fields = fieldsOf(object({ 'a/b~c': { type: 'string' }, deep: { type: 'object' } }))
-    const entries = readEntries(fields, formOf({}))
-    const others = tellMisfits(entries, [
+    const fields = variableFields(object({ 'a/b~c': { type: 'string' }, deep: { type: 'object' } }))
+    const entries = readFormValues(fields, formOf({}))
+    const others = assignErrors(entries, [
       { pointer: '/a~1b~0c', detail: 'is required' },
       { pointer: '/deep/city/0', detail: 'must be string' },
       { pointer: '/deep', detail: 'must be small' },

@@ -1,7 +1,7 @@
 /** The tab "Workflows": what is installed, and the form that queues a run of it by hand. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import bundled from '../../generated/execution.v1/document.json' with { type: 'json' }
-import { optionBounds } from '../../src/surfaces/dashboard/workflows/options.ts'
+import { optionBounds } from '../../src/surfaces/dashboard/workflows/queue-options.ts'
 import { fieldError, inputValue, pageText } from '../support/dashboard.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 import { newSender, runsOf, type StoredRun, secretsOf, send, sendJson } from './queueing.ts'
@@ -27,9 +27,9 @@ describe('a workflow', () => {
     const text = pageText(await person.visitor.get('/workflows/single'))
     expect(text).toContain('Hold alone')
     expect(text).toContain('Version 1.0.0')
-    expect(text).toContain('1m for each attempt')
+    expect(text).toContain('1m per attempt')
     expect(text).toContain('1 at a time')
-    expect(text).toContain('one attempt')
+    expect(text).toContain('Retries none')
     expect(text).toContain(`curl -X PUT ${service.executionUrl}/v1/execution/queue-remote/single`)
     expect(text).toContain('"file": "<file>"')
     expect(text).toContain('{ "type": "string" }')
@@ -63,9 +63,7 @@ describe('the form', () => {
     expect(new Set((await Promise.all(queued)).map(({ status }) => status))).toEqual(new Set([303]))
     const refused = await send(person, 'greet', greeting, later)
     expect(refused.status).toBe(429)
-    expect(pageText(refused)).toContain(
-      'Nothing was queued: this account has 20 queued runs, and may have no more. Send this again when some of them have started, or cancel some.',
-    )
+    expect(pageText(refused)).toContain('The run was not queued: this account has reached its limit of 20 queued runs.')
     expect(inputValue(refused, 'variable-name')).toBe('Ada')
     expect(await runsOf(person)).toHaveLength(queuedRunsMax)
   })
@@ -108,7 +106,7 @@ describe('the form', () => {
     const given = { name, times: '4', warmth: 'much', style: '', address: '{"city": 1', token: 'hunter2' }
     const unread = await send(person, 'greet', given)
     expect(unread.status).toBe(400)
-    expect(fieldError(unread, 'variable-warmth')).toBe('Put in a number.')
+    expect(fieldError(unread, 'variable-warmth')).toBe('Enter a number.')
     expect(fieldError(unread, 'variable-address')).toMatch(/^This is not JSON/)
     const misfit = await send(person, 'greet', { ...given, warmth: '0', address: '{"city": 1, "zip": 2}' })
     expect(misfit.status).toBe(400)
@@ -119,15 +117,13 @@ describe('the form', () => {
     expect(fieldError(misfit, 'variable-address')).toBe(
       '/address/zip is not in the schema. /address/city must be string.',
     )
-    expect(fieldError(misfit, 'variable-token')).toMatch(
-      /^Must NOT have fewer than 8 characters\. Put secrets in again/,
-    )
+    expect(fieldError(misfit, 'variable-token')).toMatch(/^Must NOT have fewer than 8 characters\. Enter secrets again/)
     for (const answer of [unread, misfit]) {
       expect(inputValue(answer, 'variable-name')).toBe(name)
       expect(inputValue(answer, 'variable-times')).toBe('4')
       expect(answer.text).not.toContain('hunter2')
       expect(answer.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
-      expect(pageText(answer)).toContain('Nothing was queued.')
+      expect(pageText(answer)).toContain('The run was not queued.')
     }
     expect(await runsOf(person)).toEqual([])
   })
@@ -151,7 +147,7 @@ describe('the form', () => {
       'variable-token': secret,
     })
     expect(changed.status).toBe(409)
-    expect(pageText(changed)).toContain('This form has queued a run already')
+    expect(pageText(changed)).toContain('This form already queued a run')
     expect(inputValue(changed, 'variable-name')).toBe('Grace')
     expect(changed.text).not.toContain(secret)
     expect(await runsOf(person)).toHaveLength(1)
@@ -182,11 +178,11 @@ describe('the form', () => {
       priority: '11',
     })
     expect(wrong.status).toBe(400)
-    expect(fieldError(wrong, 'delaySeconds')).toBe('Put in a whole number from 0 to 31536000.')
-    expect(fieldError(wrong, 'expiresInSeconds')).toBe('Put in a whole number from 1 to 31536000.')
-    expect(fieldError(wrong, 'priority')).toBe('Put in a whole number from -10 to 10.')
+    expect(fieldError(wrong, 'delaySeconds')).toBe('Enter a whole number from 0 to 31536000.')
+    expect(fieldError(wrong, 'expiresInSeconds')).toBe('Enter a whole number from 1 to 31536000.')
+    expect(fieldError(wrong, 'priority')).toBe('Enter a whole number from -10 to 10.')
     const late = await send(person, 'greet', greeting, { delaySeconds: '60', expiresInSeconds: '60' })
-    expect(fieldError(late, 'expiresInSeconds')).toBe('Choose a longer time than the one before it starts.')
+    expect(fieldError(late, 'expiresInSeconds')).toBe('Enter a time longer than the start delay.')
     expect(await runsOf(person)).toHaveLength(1)
   })
 })

@@ -21,8 +21,8 @@ afterAll(() => dashboard.stop())
 async function deleteKey(page: Page, name: string): Promise<void> {
   await page.goto('/api-keys')
   await page.getByRole('link', { name: `Delete ${name}`, exact: true }).click()
-  await page.getByRole('button', { name: 'Delete API key' }).click()
-  await page.getByText('Every system that used the key is refused').waitFor()
+  await page.getByRole('button', { name: 'Delete key' }).click()
+  await page.getByText('Programs that used it no longer have access').waitFor()
 }
 
 function held(page: Page): Promise<number> {
@@ -49,16 +49,16 @@ test('two windows that create at the same moment stop at five keys, and the page
   for (const [index, page] of windows.entries()) await page.getByLabel('Name').fill(`window ${index}`)
   await Promise.all(windows.map((page) => page.getByRole('button', { name: 'Create API key' }).click()))
   const answers = windows.map((page) =>
-    page.getByText('Store the value now').or(page.getByText('Your limit is reached')),
+    page.getByText('Copy this key now').or(page.getByText('You have reached your limit')),
   )
   for (const answer of answers) await answer.waitFor()
   const shown = await Promise.all(windows.map((page) => page.getByRole('main').innerText()))
-  expect(shown.filter((text) => text.includes('Store the value now'))).toHaveLength(1)
-  expect(shown.filter((text) => text.includes('Your limit is reached'))).toHaveLength(1)
+  expect(shown.filter((text) => text.includes('Copy this key now'))).toHaveLength(1)
+  expect(shown.filter((text) => text.includes('You have reached your limit'))).toHaveLength(1)
 
   await first.goto('/api-keys')
   expect(await held(first)).toBe(5)
-  await first.getByText('Your limit is reached').waitFor()
+  await first.getByText('You have reached your limit').waitFor()
   for (const name of await first.locator('td strong').allInnerTexts()) await deleteKey(first, name)
 })
 
@@ -71,8 +71,8 @@ test("a key's value is found nowhere after its page", async (context) => {
   await dashboard.call(key, 'GET', '/v1/execution/runs')
 
   // Back, forth and again: the browser shows what it has kept, or asks the server.
-  await page.getByRole('link', { name: 'I have stored it' }).click()
-  await page.getByRole('heading', { name: 'API Keys' }).waitFor()
+  await page.getByRole('link', { name: 'Done' }).click()
+  await page.getByRole('heading', { name: 'API Keys', exact: true }).waitFor()
   expect(await shows()).toBe(false)
   // What cannot be shown again is an error page, which arrives after the call has failed.
   const arrives = async (go: () => Promise<unknown>) => {
@@ -104,7 +104,7 @@ test('a form that is sent again makes no second key, and shows no value', async 
   const key = await createKey(page, 'once only')
   // What a reload does, once the reader has confirmed that the form is sent again.
   await page.reload()
-  await page.getByText('That was done already').waitFor()
+  await page.getByText('This key was already created').waitFor()
   expect(await page.content()).not.toContain(key)
   expect(await page.getByRole('link', { name: 'Delete once only' }).count()).toBe(1)
   await deleteKey(page, 'once only')
@@ -123,7 +123,7 @@ test("a form on another site's page does nothing", async (context) => {
   for (const host of ['localhost', '127.0.0.1']) {
     await page.goto(`http://${host}:${port}/`)
     await page.getByRole('button', { name: 'Win a prize' }).click()
-    await page.getByText('This form was sent from another site').waitFor()
+    await page.getByText('This form was submitted from another site').waitFor()
   }
   await page.goto('/api-keys')
   expect(await page.getByRole('main').innerText()).not.toContain('planted')
@@ -149,15 +149,15 @@ test('an invited member joins, works, and is refused with their key once they ar
   const page = await dashboard.open(context)
   await signIn(page)
   await page.goto('/settings/members')
-  await page.getByRole('link', { name: 'Invite a user' }).click()
+  await page.getByRole('link', { name: 'Invite member' }).click()
   await page.getByLabel('For').fill('Grace')
-  await page.getByRole('button', { name: 'Make the link' }).click()
+  await page.getByRole('button', { name: 'Create invitation' }).click()
   const link = await page.locator('#link').innerText()
 
   const other = await dashboard.open(context)
   await other.goto(link)
   await other.getByLabel('Name').fill('Grace Hopper')
-  await other.getByLabel('E-mail').fill('grace@example.com')
+  await other.getByLabel('Email').fill('grace@example.com')
   await other.getByLabel('Password').fill('nanoseconds of wire')
   await other.getByRole('button', { name: 'Join' }).click()
   const key = await createKey(other, 'compiler')
@@ -165,10 +165,10 @@ test('an invited member joins, works, and is refused with their key once they ar
 
   await page.goto('/settings/members')
   await page.getByRole('link', { name: 'Remove Grace Hopper' }).click()
-  await page.getByText('This API key dies with them').waitFor()
+  await page.getByText('This API key is deleted too.').waitFor()
   await page.getByText('compiler').waitFor()
   await page.getByRole('button', { name: 'Remove Grace Hopper' }).click()
-  await page.getByText('Their sessions and API keys are refused').waitFor()
+  await page.getByText('Their sessions and API keys no longer work').waitFor()
   expect((await dashboard.call(key, 'GET', '/v1/execution/workflows')).status).toBe(401)
   await other.goto('/api-keys')
   await other.getByRole('button', { name: 'Sign in' }).waitFor()
@@ -208,7 +208,7 @@ test('everything can be done without JavaScript', async (context) => {
 test('the keyboard alone suffices to create and delete a key', async (context) => {
   const page = await dashboard.open(context)
   await page.goto('/sign-in')
-  await untilFocused(page, 'E-mail')
+  await untilFocused(page, 'Email')
   await page.keyboard.type(owner.email)
   await page.keyboard.press('Tab')
   await page.keyboard.type(owner.password)
@@ -216,22 +216,22 @@ test('the keyboard alone suffices to create and delete a key', async (context) =
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
   await tabTo(page, 'API Keys')
   await page.keyboard.press('Enter')
-  await page.getByRole('heading', { name: 'API Keys' }).waitFor()
-  await tabTo(page, /^Create (your first )?API key$/)
+  await page.getByRole('heading', { name: 'API Keys', exact: true }).waitFor()
+  await tabTo(page, 'Create API key')
   await page.keyboard.press('Enter')
   await untilFocused(page, 'Name')
   await page.keyboard.type('by keyboard')
   await page.keyboard.press('Enter')
-  await page.getByText('Store the value now').waitFor()
-  await tabTo(page, 'I have stored it')
+  await page.getByText('Copy this key now').waitFor()
+  await tabTo(page, 'Done')
   await page.keyboard.press('Enter')
-  await page.getByRole('heading', { name: 'API Keys' }).waitFor()
+  await page.getByRole('heading', { name: 'API Keys', exact: true }).waitFor()
   await tabTo(page, 'Delete by keyboard')
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: /^Delete/ }).waitFor()
-  await tabTo(page, 'Delete API key')
+  await tabTo(page, 'Delete key')
   await page.keyboard.press('Enter')
-  await page.getByText('Every system that used the key is refused').waitFor()
+  await page.getByText('Programs that used it no longer have access').waitFor()
 })
 
 /** A page has its first focus with its first frame, which may come after its load event. */

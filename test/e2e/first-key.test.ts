@@ -43,5 +43,5 @@ test('the first link leads to an owner, a key, and a run that is seen to finish 
   expect(await browserErrors(page)).toEqual([])
 
   expect((await page.goto(dashboard.welcomeUrl))?.status()).toBe(410)
-  await page.getByRole('heading', { name: 'This link has ended' }).waitFor()
+  await page.getByRole('heading', { name: 'This link is no longer valid' }).waitFor()
 })

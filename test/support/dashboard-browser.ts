@@ -69,15 +69,15 @@ async function call(url: string, key: string, method: string, body: unknown) {
 export async function acceptWelcomeLink(page: Page, welcomeUrl: string): Promise<void> {
   await page.goto(welcomeUrl)
   await page.getByLabel('Name').fill(owner.name)
-  await page.getByLabel('E-mail').fill(owner.email)
+  await page.getByLabel('Email').fill(owner.email)
   await page.getByLabel('Password').fill(owner.password)
-  await page.getByRole('button', { name: 'Create my user' }).click()
+  await page.getByRole('button', { name: 'Create user' }).click()
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
 }
 
 export async function signIn(page: Page, user: { email: string; password: string } = owner): Promise<void> {
   await page.goto('/sign-in')
-  await page.getByLabel('E-mail').fill(user.email)
+  await page.getByLabel('Email').fill(user.email)
   await page.getByLabel('Password').fill(user.password)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
@@ -87,10 +87,7 @@ export async function signIn(page: Page, user: { email: string; password: string
 export async function createKey(page: Page, name: string): Promise<string> {
   await page.goto('/')
   await page.getByRole('link', { name: 'API Keys' }).click()
-  await page
-    .getByRole('link', { name: /^Create (your first )?API key$/ })
-    .first()
-    .click()
+  await page.getByRole('link', { name: 'Create API key' }).first().click()
   await page.getByLabel('Name').fill(name)
   await page.getByRole('button', { name: 'Create API key' }).click()
   return page.locator('#key-value').innerText()

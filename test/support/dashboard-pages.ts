@@ -20,7 +20,7 @@ const at = (name: string, path: string): ShownPage => ({ name, open: (page) => p
 export function signedOutPages(welcomeUrl: string): ShownPage[] {
   const wrong = async (page: Page) => {
     await page.goto('/sign-in')
-    await page.getByLabel('E-mail').fill('somebody@example.com')
+    await page.getByLabel('Email').fill('somebody@example.com')
     await page.getByLabel('Password').fill('not the password')
     await page.getByRole('button', { name: 'Sign in' }).click()
   }
@@ -44,14 +44,14 @@ export const emptyPages: ShownPage[] = [
 export async function populateDashboard(dashboard: Dashboard, page: Page): Promise<ShownPage[]> {
   await page.goto('/settings')
   await page.getByLabel('Account name').fill('Analytical Engines')
-  await page.getByLabel('API keys may be limited to scopes').check()
-  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByLabel('Allow API keys to be limited to scopes').check()
+  await page.getByRole('button', { name: 'Save changes' }).click()
   const key = await createKey(page, 'nightly import')
   await createKey(page, 'reporting')
   const runs = await queueRuns(dashboard, key)
   await page.goto('/settings/members/invite')
   await page.getByLabel('For').fill('Grace Hopper')
-  await page.getByRole('button', { name: 'Make the link' }).click()
+  await page.getByRole('button', { name: 'Create invitation' }).click()
   const invitation = await page.locator('#link').innerText()
   await join(dashboard, invitation)
   await page.goto('/api-keys')
@@ -148,7 +148,7 @@ async function upload(page: Page, contextId: string, state: string): Promise<voi
   const file = { name: 'state.json', mimeType: 'application/json', buffer: Buffer.from(state) }
   await page.getByLabel('File').setInputFiles(file)
   await page.getByRole('button', { name: 'Upload', exact: true }).click()
-  await page.getByText(/^(Uploaded\.|Nothing was stored\.)/).waitFor()
+  await page.getByText(/^(Storage state uploaded|The file was not saved)/).waitFor()
 }
 
 function createState(sites: string[]): string {
@@ -159,7 +159,7 @@ function createState(sites: string[]): string {
 
 async function refuseKey(page: Page): Promise<void> {
   await page.goto('/api-keys/new')
-  await page.getByLabel('Only these scopes').check()
+  await page.getByLabel('Selected scopes only').check()
   await page.getByLabel('Name').fill('without scopes')
   await page.getByRole('button', { name: 'Create API key' }).click()
 }
@@ -190,7 +190,7 @@ function join(dashboard: Dashboard, invitation: string): Promise<void> {
   return inNewWindow(dashboard.open, async (page) => {
     await page.goto(invitation)
     await page.getByLabel('Name').fill('Grace Hopper')
-    await page.getByLabel('E-mail').fill('grace@example.com')
+    await page.getByLabel('Email').fill('grace@example.com')
     await page.getByLabel('Password').fill('nanoseconds of wire')
     await page.getByRole('button', { name: 'Join' }).click()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()

@@ -6,7 +6,7 @@ import { UserError } from './user.ts'
 export async function requireUniqueEmail({ query }: Transaction, email: string, userId: string | null): Promise<void> {
   const users = query.selectFrom('users').select('id').where('email', '=', email).where('removed_at', 'is', null)
   const other = await (userId === null ? users : users.where('id', '!=', userId)).executeTakeFirst()
-  if (other) throw new UserError('Another user has this e-mail address.', 'email')
+  if (other) throw new UserError('Another user has this email address.', 'email')
 }
 
 /** Ends the links of these kinds that sign in as the user. */

@@ -63,10 +63,10 @@ export function parseName(text: string): string {
 /** Trims the e-mail address and converts it to lower case. @throws {UserError} */
 export function parseEmail(text: string): string {
   const email = text.trim().toLowerCase()
-  if (email === '') throw new UserError('Enter an e-mail address.', 'email')
+  if (email === '') throw new UserError('Enter an email address.', 'email')
   // As lenient as browsers: the service sends no mail that could verify more.
   if (email.length <= 254 && /^[^\s\p{Cc}@<>()]+@[^\s\p{Cc}@<>()]+$/u.test(email)) return email
-  throw new UserError('Enter an e-mail address, such as name@example.com.', 'email')
+  throw new UserError('Enter an email address, such as name@example.com.', 'email')
 }
 
 /** NIST SP 800-63B asks for a minimum length, not for kinds of characters. */

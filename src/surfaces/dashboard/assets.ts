@@ -1,32 +1,29 @@
-/** Style sheets and scripts, read at start, under addresses that change with their content, so that browsers keep them. */
+/** Style sheets and scripts, read at start and served under a path that contains their hash, so that browsers cache them. */
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Router } from 'express'
 
-/** Our own style sheets, in the order in which they build on each other; browsers get them as one. */
-const styles = ['base', 'frame', 'elements', 'forms', 'tables', 'overview', 'runs', 'timeline', 'workflows']
+/** Concatenated in this order: later style sheets override earlier ones. */
+const styleSheets = ['base', 'layout', 'elements', 'forms', 'overview', 'runs', 'workflows']
 
-const own = (name: string) => readFileSync(new URL(`./assets/${name}`, import.meta.url))
-const ofPackage = (specifier: string, path = '') => readFileSync(new URL(path, import.meta.resolve(specifier)))
+const readAsset = (name: string) => readFileSync(new URL(`./assets/${name}`, import.meta.url))
+const readPackageFile = (specifier: string, path = '') => readFileSync(new URL(path, import.meta.resolve(specifier)))
 
 const files = {
-  'pico.css': ofPackage('@picocss/pico/css/pico.indigo.min.css'),
-  'dashboard.css': Buffer.concat(styles.map((name) => own(`${name}.css`))),
-  'idiomorph.js': ofPackage('idiomorph'),
-  'relative-time.js': ofPackage('@github/relative-time-element', './bundle.js'),
-  'dashboard.js': own('dashboard.js'),
-  'icon.svg': own('icon.svg'),
+  'pico.css': readPackageFile('@picocss/pico/css/pico.indigo.min.css'),
+  'dashboard.css': Buffer.concat(styleSheets.map((name) => readAsset(`${name}.css`))),
+  'idiomorph.js': readPackageFile('idiomorph'),
+  'relative-time.js': readPackageFile('@github/relative-time-element', './bundle.js'),
+  'dashboard.js': readAsset('dashboard.js'),
+  'icon.svg': readAsset('icon.svg'),
 }
-
-export type Asset = keyof typeof files
 
 const contents = new Map<string, Buffer>(Object.entries(files))
 
-/** One for all of them, so that scripts can import each other by name. */
+/** One version for all files, so that scripts can import each other by relative path. */
 const version = hash('sha256', Buffer.concat([...contents.values()]), 'base64url').slice(0, 10)
 
-/** Where the asset is served. */
-export function assetPath(name: Asset): string {
+export function assetPath(name: keyof typeof files): string {
   return `/assets/${version}/${name}`
 }
 

@@ -1,97 +1,98 @@
-/** The dashboard: a list of its pages and of what can be done on them. */
+/** The dashboard: every page and action, with what guards it. */
 import express, { type Express } from 'express'
 import { stateBytesMax } from '../../domain/browser-contexts/storage-state.ts'
-import * as apiKeys from './api-keys/api-keys.ts'
+import * as apiKeys from './api-keys/api-key-handlers.ts'
 import { assetRouter } from './assets.ts'
-import { linkLimit, passwordLimit } from './attempt-limits.ts'
-import * as browserContexts from './browser-contexts/browser-contexts.ts'
-import { fileField } from './browser-contexts/context-view.ts'
-import type { Parts } from './dependencies.ts'
-import * as overview from './overview/overview.ts'
-import * as runArtifacts from './runs/artifacts.ts'
-import * as runs from './runs/runs.ts'
-import * as runStreams from './runs/streams.ts'
-import { failures, notFound, openPages, protect, requestId, signedInPages } from './serve.ts'
-import * as account from './settings/account.ts'
-import * as auditLog from './settings/audit-log.ts'
-import * as members from './settings/members.ts'
-import * as profile from './settings/profile.ts'
-import * as links from './sign-in/links.ts'
-import * as signIn from './sign-in/sign-in.ts'
-import { ofOwners } from './visit.ts'
-import * as workflows from './workflows/workflows.ts'
+import * as contexts from './browser-contexts/context-handlers.ts'
+import { fileField } from './browser-contexts/context-templates.ts'
+import type { Dependencies } from './dependencies.ts'
+import { errorPages, unknownPage } from './error-pages.ts'
+import { showOverview } from './overview/overview-page.ts'
+import { ownersOnly } from './page-handler.ts'
+import { assignRequestId, protectPages, publicPages, userPages } from './page-routes.ts'
+import { streamAccountChanges, streamRunChanges } from './runs/change-streams.ts'
+import { downloadArtifact } from './runs/run-artifacts.ts'
+import * as runs from './runs/run-handlers.ts'
+import * as account from './settings/account-settings-page.ts'
+import * as auditLog from './settings/audit-log-page.ts'
+import * as members from './settings/member-handlers.ts'
+import * as profile from './settings/profile-page.ts'
+import { linkLimit, passwordLimit } from './sign-in/attempt-limits.ts'
+import * as links from './sign-in/link-pages.ts'
+import * as signIn from './sign-in/sign-in-page.ts'
+import * as workflows from './workflows/workflow-handlers.ts'
 
-export function dashboardApp(parts: Parts): Express {
+export function dashboardApp(deps: Dependencies): Express {
   const app = express().disable('x-powered-by').disable('etag').enable('strict routing')
-  app.set('trust proxy', parts.proxyHops)
-  if (parts.before) app.use(parts.before)
+  app.set('trust proxy', deps.proxyHops)
+  if (deps.before) app.use(deps.before)
   app.use(assetRouter())
-  app.use(requestId(), parts.docs)
-  app.use(...protect(parts))
+  app.use(assignRequestId(), deps.docs)
+  app.use(...protectPages(deps))
 
-  const open = openPages(app)
-  open.get('/sign-in', signIn.show())
-  open.post('/sign-in', ...signIn.limits(parts), signIn.submit(parts))
-  open.post('/sign-out', signIn.leave())
-  open.get('/links/:token', links.show(parts))
-  open.post('/links/:token', linkLimit(parts.attempts), links.submit(parts))
+  const open = publicPages(app, deps)
+  open.get('/sign-in', signIn.showSignIn)
+  open.post('/sign-in', signIn.signIn, ...signIn.limitSignIn(deps))
+  open.post('/sign-out', signIn.signOut)
+  open.get('/links/:token', links.showLink)
+  open.post('/links/:token', links.useLink, linkLimit(deps.attempts))
 
-  const pages = signedInPages(app, parts)
-  pages.get('/', overview.show(parts))
+  const pages = userPages(app, deps)
+  pages.get('/', showOverview)
 
-  pages.get('/runs', runs.list(parts))
-  pages.stream('/runs/changes', runStreams.allChanges(parts))
-  pages.get('/runs/:id', runs.show(parts))
-  pages.stream('/runs/:id/changes', runStreams.runChanges(parts))
-  pages.stream('/runs/:id/artifacts/:name', runArtifacts.download(parts))
-  pages.get('/runs/:id/cancel', runs.cancel(parts))
-  pages.post('/runs/:id/cancel', runs.submitCancellation(parts))
+  pages.get('/runs', runs.listRuns)
+  pages.stream('/runs/changes', streamAccountChanges)
+  pages.get('/runs/:id', runs.showRun)
+  pages.stream('/runs/:id/changes', streamRunChanges)
+  pages.stream('/runs/:id/artifacts/:name', downloadArtifact)
+  pages.get('/runs/:id/cancel', runs.confirmCancellation)
+  pages.post('/runs/:id/cancel', runs.cancelRun)
 
-  pages.get('/workflows', workflows.list(parts))
-  pages.get('/workflows/:id', workflows.show(parts))
-  pages.post('/workflows/:id', workflows.queue(parts))
+  pages.get('/workflows', workflows.listWorkflows)
+  pages.get('/workflows/:id', workflows.showWorkflow)
+  pages.post('/workflows/:id', workflows.queueRun)
 
-  pages.get('/browser-contexts', browserContexts.list(parts))
-  pages.get('/browser-contexts/new', browserContexts.create())
-  pages.post('/browser-contexts/new', browserContexts.submitNew(parts))
-  pages.get('/browser-contexts/:id', browserContexts.show(parts))
-  pages.upload('/browser-contexts/:id', fileField, stateBytesMax, browserContexts.upload(parts))
-  pages.get('/browser-contexts/:id/rename', browserContexts.rename(parts))
-  pages.post('/browser-contexts/:id/rename', browserContexts.submitName(parts))
-  pages.get('/browser-contexts/:id/delete', browserContexts.remove(parts))
-  pages.post('/browser-contexts/:id/delete', browserContexts.submitDeletion(parts))
-  pages.get('/browser-contexts/:id/versions/:version/restore', browserContexts.restore(parts))
-  pages.post('/browser-contexts/:id/versions/:version/restore', browserContexts.submitRestoration(parts))
+  pages.get('/browser-contexts', contexts.listContexts)
+  pages.get('/browser-contexts/new', contexts.showNewContext)
+  pages.post('/browser-contexts/new', contexts.createContext)
+  pages.get('/browser-contexts/:id', contexts.showContext)
+  pages.upload('/browser-contexts/:id', fileField, stateBytesMax, contexts.uploadState)
+  pages.get('/browser-contexts/:id/rename', contexts.showContextRename)
+  pages.post('/browser-contexts/:id/rename', contexts.renameContext)
+  pages.get('/browser-contexts/:id/delete', contexts.confirmContextDeletion)
+  pages.post('/browser-contexts/:id/delete', contexts.deleteContext)
+  pages.get('/browser-contexts/:id/versions/:version/restore', contexts.confirmRestore)
+  pages.post('/browser-contexts/:id/versions/:version/restore', contexts.restoreVersion)
 
-  pages.get('/api-keys', apiKeys.list(parts))
-  pages.get('/api-keys/new', apiKeys.create(parts))
-  pages.post('/api-keys/new', apiKeys.submitNew(parts))
-  pages.get('/api-keys/:id/rename', apiKeys.rename(parts))
-  pages.post('/api-keys/:id/rename', apiKeys.submitName(parts))
-  pages.get('/api-keys/:id/rotate', apiKeys.rotate(parts))
-  pages.post('/api-keys/:id/rotate', apiKeys.submitRotation(parts))
-  pages.get('/api-keys/:id/delete', apiKeys.remove(parts))
-  pages.post('/api-keys/:id/delete', apiKeys.submitDeletion(parts))
+  pages.get('/api-keys', apiKeys.listApiKeys)
+  pages.get('/api-keys/new', apiKeys.showNewApiKey)
+  pages.post('/api-keys/new', apiKeys.createApiKey)
+  pages.get('/api-keys/:id/rename', apiKeys.showApiKeyRename)
+  pages.post('/api-keys/:id/rename', apiKeys.renameApiKey)
+  pages.get('/api-keys/:id/rotate', apiKeys.confirmRotation)
+  pages.post('/api-keys/:id/rotate', apiKeys.rotateApiKey)
+  pages.get('/api-keys/:id/delete', apiKeys.confirmApiKeyDeletion)
+  pages.post('/api-keys/:id/delete', apiKeys.deleteApiKey)
 
-  pages.get('/settings', account.show(parts))
-  pages.post('/settings', ofOwners(account.submit(parts)))
-  pages.get('/settings/members', members.list(parts))
-  pages.get('/settings/members/invite', ofOwners(members.invite()))
-  pages.post('/settings/members/invite', ofOwners(members.submitInvitation(parts)))
-  pages.post('/settings/members/invitations/:id/withdraw', ofOwners(members.withdraw(parts)))
-  pages.post('/settings/members/:id/role', ofOwners(members.submitRole(parts)))
-  pages.post('/settings/members/:id/sign-in-link', ofOwners(members.makeSignInLink(parts)))
-  pages.get('/settings/members/:id/remove', ofOwners(members.remove(parts)))
-  pages.post('/settings/members/:id/remove', ofOwners(members.submitRemoval(parts)))
-  pages.get('/settings/audit-log', ofOwners(auditLog.list(parts)))
-  pages.stream('/settings/audit-log.jsonl', ofOwners(auditLog.download(parts)))
+  pages.get('/settings', account.showAccount)
+  pages.post('/settings', ownersOnly(account.changeAccount))
+  pages.get('/settings/members', members.listMembers)
+  pages.get('/settings/members/invite', ownersOnly(members.showInvite))
+  pages.post('/settings/members/invite', ownersOnly(members.inviteMember))
+  pages.post('/settings/members/invitations/:id/withdraw', ownersOnly(members.revokeInvitation))
+  pages.post('/settings/members/:id/role', ownersOnly(members.changeRole))
+  pages.post('/settings/members/:id/sign-in-link', ownersOnly(members.createSignInLink))
+  pages.get('/settings/members/:id/remove', ownersOnly(members.confirmRemoval))
+  pages.post('/settings/members/:id/remove', ownersOnly(members.removeMember))
+  pages.get('/settings/audit-log', ownersOnly(auditLog.showAuditLog))
+  pages.stream('/settings/audit-log.jsonl', ownersOnly(auditLog.downloadAuditLog))
 
-  pages.get('/profile', profile.show())
-  const guesses = passwordLimit(parts.attempts)
-  pages.post('/profile', profile.submit(parts), guesses)
-  pages.post('/profile/password', profile.submitPassword(parts), guesses)
+  pages.get('/profile', profile.showProfile)
+  const limitPasswordGuesses = passwordLimit(deps.attempts)
+  pages.post('/profile', profile.changeProfile, limitPasswordGuesses)
+  pages.post('/profile/password', profile.changePassword, limitPasswordGuesses)
 
-  app.use(notFound(parts))
-  app.use(failures(parts))
+  app.use(unknownPage())
+  app.use(errorPages(deps))
   return app
 }

@@ -1,4 +1,4 @@
-/** What the dashboard is made of: the domain's actions, and where the reader finds the rest of the service. */
+/** What the dashboard needs from the rest of the service. */
 import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Accounts } from '../../domain/accounts/accounts.ts'
@@ -16,9 +16,9 @@ import type { Runs } from '../../domain/runs/runs.ts'
 import type { Workers } from '../../domain/runs/workers.ts'
 import type { Workflows } from '../../domain/workflows/workflows.ts'
 import type { Retention } from '../../maintenance/retention.ts'
-import type { AttemptCounts } from './shared-attempts.ts'
+import type { AttemptCounts } from './sign-in/attempt-limits.ts'
 
-export interface Parts {
+export interface Dependencies {
   accounts: Accounts
   users: Users
   links: SignInLinks
@@ -32,22 +32,21 @@ export interface Parts {
   artifacts: RunArtifacts
   feed: RunFeed
   statistics: RunStatistics
-  /** For how many days what is finished is kept. */
   retention: Retention
   workers: Workers
   /** Counts failed attempts at passwords and links. */
   attempts: AttemptCounts
-  /** Stands before everything else: a trace. */
+  /** Runs before every other handler: tracing. */
   before?: RequestHandler | undefined
-  /** Serves the docs to everyone, and lets other paths go on. */
+  /** Serves the documentation to everyone and passes on all other paths. */
   docs: RequestHandler
-  /** The first signs the cookies of sessions; those that the others have signed are taken as well. */
+  /** The first signs session cookies; cookies signed with the others are still accepted. */
   sessionSecrets: string[]
-  /** The dashboard's public address, when it is behind a proxy. */
+  /** The dashboard's public address behind a proxy. */
   publicUrl: string | undefined
   port: number
   proxyHops: number
-  /** Public addresses of this installation; known once it listens. */
+  /** Public addresses of this installation, known once it listens. */
   addresses(): { dashboardUrl: string; executionUrl: string; browserContextUrl: string }
   isUnavailable(error: unknown): boolean
   log: Logger

@@ -1,21 +1,146 @@
-/** HTML as tagged templates, which escape every value that is not HTML itself. The template library is seen here alone. */
+/** HTML as tagged templates that escape every value, and the elements that pages are made of. */
 import { html } from 'hono/html'
 
 export { html }
 
 export type Html = ReturnType<typeof html>
 
-/** Nothing, where a template may have something. */
+/** The empty alternative in a template. */
 export const nothing = ''
 
-/** Attributes that a template has only when `when` holds. The text is the template's own, never a value. */
-export function attributes(when: boolean, text: 'checked' | 'selected' | 'required' | 'disabled' | 'open'): Html | '' {
-  if (!when) return nothing
-  return {
-    checked: html`checked`,
-    selected: html`selected`,
-    required: html`required`,
-    disabled: html`disabled`,
-    open: html`open`,
-  }[text]
+const booleanAttributes = {
+  checked: html`checked`,
+  selected: html`selected`,
+  required: html`required`,
+  open: html`open`,
+  autofocus: html`autofocus`,
+}
+
+/** A boolean attribute, present only when `isSet`. */
+export function attribute(name: keyof typeof booleanAttributes, isSet: boolean): Html | '' {
+  return isSet ? booleanAttributes[name] : nothing
+}
+
+/** The page's title, a sentence below it, and its main actions. */
+export function heading(title: string, { lead, actions }: { lead?: Html | string; actions?: Html } = {}): Html {
+  return html`<div class="heading">
+    <div><h1>${title}</h1>${lead ? html`<p class="muted">${lead}</p>` : nothing}</div>
+    ${actions ? html`<div class="actions">${actions}</div>` : nothing}
+  </div>`
+}
+
+export function backLink(path: string, title: string): Html {
+  return html`<p class="back"><a href="${path}">← ${title}</a></p>`
+}
+
+export type Tone = 'good' | 'bad' | 'busy' | 'waiting' | 'quiet' | 'warning'
+
+/** A status word. The colour adds nothing that the word does not say. */
+export function badge(tone: Tone, text: string): Html {
+  return html`<span class="badge ${tone}">${text}</span>`
+}
+
+export function notice(tone: 'good' | 'bad' | 'warning' | 'quiet', content: Html | string): Html {
+  return html`<div class="notice ${tone}" role="${tone === 'bad' ? 'alert' : 'status'}">${content}</div>`
+}
+
+/** Replaces an empty list: says why it is empty and what to do next. */
+export function emptyState(title: string, content: Html | string): Html {
+  return html`<section class="empty"><h2>${title}</h2><div>${content}</div></section>`
+}
+
+/** Text with a copy button. With `once`, the browser does not show the text again when the user navigates back. */
+export function copyable(id: string, text: string, { once = false, label = 'Copy' } = {}): Html {
+  return html`<div class="copyable">
+    <pre tabindex="0"><code id="${id}" ${once ? html`data-once` : nothing}>${text}</code></pre>
+    <button type="button" class="secondary" data-copy="#${id}" hidden>${label}</button>
+  </div>`
+}
+
+/** An id in a page's heading, with a copy button. */
+export function copyableId(elementId: string, id: string, label: string): Html {
+  return html`<span class="copyable-id"><code id="${elementId}">${id}</code>
+    <button type="button" class="quiet" data-copy="#${elementId}" aria-label="${label}" hidden>Copy</button></span>`
+}
+
+/** An empty column title is for the column of actions. On a phone, each row becomes a block of labelled values. */
+export function table(columns: string[], rows: (Html | string)[][], caption: string): Html {
+  const head = columns.map((title) => html`<th scope="col">${title || html`<span class="unseen">Actions</span>`}</th>`)
+  const body = rows.map(
+    (cells) =>
+      html`<tr>${cells.map((cell, index) => html`<td data-title="${columns[index] ?? ''}"><div>${cell}</div></td>`)}</tr>`,
+  )
+  return html`<div class="table"><table>
+    <caption class="unseen">${caption}</caption>
+    <thead><tr>${head}</tr></thead>
+    <tbody>${body}</tbody>
+  </table></div>`
+}
+
+export type Fact = [term: string, value: Html | string]
+
+export function facts(entries: Fact[]): Html {
+  return html`<dl class="facts">${entries.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`
+}
+
+export interface Field {
+  name: string
+  label: Html | string
+  hint?: Html | string | undefined
+  error?: Html | string | undefined
+}
+
+interface InputField extends Field {
+  value?: string
+  type?: 'text' | 'email' | 'password'
+  required?: boolean
+  /** HTML's `autocomplete`; off by default. */
+  autocomplete?: string
+  maxlength?: number
+  autofocus?: boolean
+}
+
+export function inputField(field: InputField): Html {
+  const { type = 'text', value = '', required = false, autocomplete = 'off', maxlength, autofocus = false } = field
+  return labelledField(
+    field,
+    (common) => html`<input ${common} type="${type}" value="${value}" autocomplete="${autocomplete}"
+      ${maxlength ? html`maxlength="${maxlength}"` : nothing} ${attribute('required', required)} ${attribute('autofocus', autofocus)} />`,
+  )
+}
+
+export interface Option {
+  value: string
+  title: string
+}
+
+export function selectField(field: Field & { value: string; options: Option[] }): Html {
+  const options = field.options.map(
+    ({ value, title }) =>
+      html`<option value="${value}" ${attribute('selected', value === field.value)}>${title}</option>`,
+  )
+  return labelledField(field, (common) => html`<select ${common}>${options}</select>`)
+}
+
+/** The line break after the tag belongs to HTML's syntax: without it, a leading line break of the text would be lost. */
+export function textArea(common: Html, text: string, rows: number): Html {
+  return html`<textarea ${common} rows="${rows}" spellcheck="false" autocomplete="off">${'\n'}${text}</textarea>`
+}
+
+/**
+ * A control with its label, hint and error.
+ *
+ * @param control renders the control with the given attributes: id, name and those that refer to hint and error.
+ */
+export function labelledField({ name, label, hint, error }: Field, control: (common: Html) => Html): Html {
+  const id = `field-${name.replaceAll(/[^A-Za-z0-9_-]/g, (each) => `_${each.codePointAt(0)}_`)}`
+  const describedBy = [error && `${id}-error`, hint && `${id}-hint`].filter(Boolean).join(' ')
+  const common = html`id="${id}" name="${name}" ${describedBy ? html`aria-describedby="${describedBy}"` : nothing}
+    ${error ? html`aria-invalid="true"` : nothing}`
+  return html`<div class="field">
+    <label for="${id}">${label}</label>
+    ${control(common)}
+    ${hint ? html`<small id="${id}-hint">${hint}</small>` : nothing}
+    ${error ? html`<small id="${id}-error" class="error">${error}</small>` : nothing}
+  </div>`
 }

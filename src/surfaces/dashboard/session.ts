@@ -1,4 +1,4 @@
-/** Who is signed in: express-session over the sessions of the store. */
+/** Sessions of signed-in users: express-session over the sessions table. */
 import type { RequestHandler } from 'express'
 import session from 'express-session'
 import type { Sessions } from '../../domain/accounts/sessions.ts'
@@ -7,21 +7,20 @@ import type { User } from '../../domain/accounts/user.ts'
 declare module 'express-session' {
   interface SessionData {
     userId: string
-    /** Whether a link has signed the user in: they may then choose a password without knowing the present one. */
+    /** Signed in with a link: the user may set a password without entering the current one. */
     byLink: boolean
   }
 }
 
-/** Whoever has signed in is asked again after a week. */
 const lifetimeMilliseconds = 7 * 24 * 60 * 60 * 1000
 
-export interface SessionOptions {
+interface SessionOptions {
   sessions: Sessions
-  /** The first signs the cookies; those that the others have signed are taken as well. */
+  /** The first signs cookies; cookies signed with the others are still accepted. */
   secrets: string[]
-  /** Whether readers come by https: the cookie is then bound to the host and sent by https alone. */
+  /** Whether browsers use HTTPS: the cookie is then bound to the host and sent over HTTPS only. */
   secure: boolean
-  /** Cookies do not know of ports: this keeps those of several dashboards on one host apart. */
+  /** Distinguishes dashboards on one host: cookies are shared between ports. */
   port: number
 }
 
@@ -32,7 +31,7 @@ export function sessionHandler({ sessions, secrets, secure, port }: SessionOptio
     store: new SessionStore(sessions),
     resave: false,
     saveUninitialized: false,
-    // Whoever set DASHBOARD_URL to https says that readers come by it, whatever the proxy sends.
+    // An https DASHBOARD_URL states that browsers use HTTPS, whatever headers the proxy sends.
     proxy: secure,
     cookie: { httpOnly: true, sameSite: 'lax', path: '/', secure, maxAge: lifetimeMilliseconds },
   })
@@ -52,7 +51,7 @@ class SessionStore extends session.Store {
     this.#sessions.get(id).then((found) => done(null, found ? JSON.parse(found.data) : null), done)
   }
 
-  /** Nothing changes a session once it has begun, so that one which has ended is not written again. */
+  /** Called once for each session: sessions do not change, so a request in flight cannot restore one that has ended. */
   override set(id: string, data: session.SessionData, done: Callback = () => {}): void {
     const expiresAt = Date.now() + lifetimeMilliseconds
     this.#sessions.create(id, { userId: data.userId, data: JSON.stringify(data), expiresAt }).then(() => done(), done)
@@ -63,18 +62,20 @@ class SessionStore extends session.Store {
   }
 }
 
-/** Signs the user in, under a new session id, so that one which somebody else has planted is worth nothing. */
-export async function signIn(request: Express.Request, user: User, byLink: boolean): Promise<void> {
-  await new Promise<void>((resolve, reject) =>
-    request.session.regenerate((error) => (error ? reject(error) : resolve())),
-  )
+/** Starts a session under a new id, which defeats session fixation, and saves it before the browser's next request. */
+export async function startSession(request: Express.Request, user: User, byLink: boolean): Promise<void> {
+  await completed((done) => request.session.regenerate(done))
+  // `regenerate` has replaced the request's session.
   request.session.userId = user.id
   request.session.byLink = byLink
-  // Before the answer, so that the browser's next request finds it.
-  await new Promise<void>((resolve, reject) => request.session.save((error) => (error ? reject(error) : resolve())))
+  await completed((done) => request.session.save(done))
 }
 
-/** Ends the session in the store, so that its cookie is worth nothing any more. */
-export async function signOut(request: Express.Request): Promise<void> {
-  await new Promise<void>((resolve, reject) => request.session.destroy((error) => (error ? reject(error) : resolve())))
+/** Deletes the session from the store, so that its cookie becomes worthless. */
+export async function endSession({ session }: Express.Request): Promise<void> {
+  await completed((done) => session.destroy(done))
+}
+
+function completed(action: (done: (error?: unknown) => void) => void): Promise<void> {
+  return new Promise((resolve, reject) => action((error) => (error ? reject(error) : resolve())))
 }

@@ -1,13 +1,13 @@
 /**
- * Makes pages live that work without it: copies text, follows what changes on the server, and forgets a key's value when
- * its page is left. Times in the reader's own zone are the `relative-time` element's.
+ * Enhances pages that work without it: copies text, keeps elements up to date, and removes secrets when a page is left.
+ * Times in the user's time zone are rendered by the `relative-time` element.
  */
 import { Idiomorph } from './idiomorph.js'
 import './relative-time.js'
 
-/** A button with `data-copy` copies the text of the element that it names, and says so. */
-function copy() {
-  // Browsers have no clipboard for pages that came by plain HTTP from another machine.
+/** Shows the buttons with `data-copy`, which copy the text of the element that they select. */
+function showCopyButtons() {
+  // Only secure contexts have a clipboard: not pages over plain HTTP from another machine.
   if (!navigator.clipboard) return
   for (const button of document.querySelectorAll('button[data-copy]')) button.hidden = false
 }
@@ -24,93 +24,92 @@ document.addEventListener('click', async (event) => {
   }, 2000)
 })
 
-/** When a stream that was refused is asked for again. */
-const comebackMilliseconds = 5000
+const reconnectMilliseconds = 5000
 
-/** The page is read anew at most this often. */
-const refreshMilliseconds = 300
+/** Minimum time between two reloads of an element. */
+const reloadMilliseconds = 300
 
-/** An element with `data-live` is kept as the server has it, whenever the stream of that address says so. */
-class Live {
+/** Reloads an element with `data-live` from the page's own address whenever the event stream at that path says so. */
+class LiveElement {
   #stream
   #element
-  #again = false
-  #isReading = false
-  /** Nothing will change any more, or it is not for this reader any more. */
-  #over = false
+  #isStale = false
+  #isReloading = false
+  /** The content no longer changes, or the user may no longer see it. */
+  #isClosed = false
 
   constructor(element) {
     this.#element = element
-    // A browser has few connections to one host: a page that nobody sees holds none.
-    document.addEventListener('visibilitychange', () => this.#follow())
-    this.#follow()
+    // Browsers limit the connections per host: hidden pages hold none.
+    document.addEventListener('visibilitychange', () => this.#connect())
+    this.#connect()
   }
 
-  #follow() {
+  #connect() {
     this.#stream?.close()
     this.#stream = undefined
-    if (this.#over || document.hidden) return
+    if (this.#isClosed || document.hidden) return
     const stream = new EventSource(this.#element.dataset.live)
     this.#stream = stream
-    stream.addEventListener('change', () => this.#read())
-    // A browser comes back by itself when the connection breaks, but gives up when a proxy answers in the server's place.
+    stream.addEventListener('change', () => this.#reload())
+    // Browsers reconnect after a broken connection, but not after an error response, such as a proxy's.
     stream.addEventListener('error', () => {
-      if (stream.readyState === EventSource.CLOSED) setTimeout(() => this.#comeBack(), comebackMilliseconds)
+      if (stream.readyState === EventSource.CLOSED) setTimeout(() => this.#reconnect(), reconnectMilliseconds)
     })
     stream.addEventListener('end', () => {
-      this.#over = true
+      this.#isClosed = true
       stream.close()
-      this.#read()
+      this.#reload()
     })
   }
 
-  async #comeBack() {
-    await this.#read()
-    this.#follow()
+  async #reconnect() {
+    await this.#reload()
+    this.#connect()
   }
 
-  async #read() {
-    this.#again = true
-    if (this.#isReading) return
-    this.#isReading = true
-    while (this.#again) {
-      this.#again = false
-      await this.#refresh().catch(() => {})
-      await new Promise((resolve) => setTimeout(resolve, refreshMilliseconds))
+  async #reload() {
+    this.#isStale = true
+    if (this.#isReloading) return
+    this.#isReloading = true
+    while (this.#isStale) {
+      this.#isStale = false
+      await this.#update().catch(() => {})
+      await new Promise((resolve) => setTimeout(resolve, reloadMilliseconds))
     }
-    this.#isReading = false
+    this.#isReloading = false
   }
 
-  async #refresh() {
-    const answer = await fetch(location.href, { headers: { Accept: 'text/html' } })
-    // Somebody has signed out elsewhere, or the thing is gone: the page says what it has, until it is left.
-    if (answer.redirected || answer.status === 404) {
-      this.#over = true
+  async #update() {
+    const response = await fetch(location.href, { headers: { Accept: 'text/html' } })
+    // The user signed out in another tab, or the item was deleted: the page keeps its last content.
+    if (response.redirected || response.status === 404) {
+      this.#isClosed = true
       this.#stream?.close()
     }
-    if (answer.redirected || !answer.ok) return
-    const page = new DOMParser().parseFromString(await answer.text(), 'text/html')
-    const fresh = page.getElementById(this.#element.id)
-    if (!fresh) return
-    Idiomorph.morph(this.#element, fresh.innerHTML, {
+    if (response.redirected || !response.ok) return
+    const page = new DOMParser().parseFromString(await response.text(), 'text/html')
+    const updated = page.getElementById(this.#element.id)
+    if (!updated) return
+    Idiomorph.morph(this.#element, updated.innerHTML, {
       morphStyle: 'innerHTML',
       ignoreActiveValue: true,
       callbacks: {
-        // What the reader has opened stays open.
+        // Keeps what the user has opened.
         beforeAttributeUpdated: (name) => name !== 'open' && name !== 'hidden',
       },
     })
-    copy()
+    showCopyButtons()
   }
 }
 
-copy()
-for (const element of document.querySelectorAll('[data-live]')) new Live(element)
+showCopyButtons()
+for (const element of document.querySelectorAll('[data-live]')) new LiveElement(element)
 
-// On a phone the tabs are wider than the screen.
+// On a phone, the tabs are wider than the screen.
 document.querySelector('.tabs [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
 
-// A browser may keep a page that was left as it was, to show it again when the reader goes back.
+// Browsers may restore the page from memory when the user navigates back.
 addEventListener('pagehide', () => {
   for (const element of document.querySelectorAll('[data-once]')) element.textContent = 'not shown again'
 })

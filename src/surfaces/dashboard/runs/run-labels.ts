@@ -1,149 +1,126 @@
-/** How the dashboard says what a run's status, reasons and times mean. */
+/** How pages describe a run: status, who queued it, why it waits and why it ended. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import type { RunReason, RunStatus } from '../../../domain/runs/run-state.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
-import { badge, moment, type Tone } from '../elements.ts'
-import { type Html, html } from '../html.ts'
+import type { Dependencies } from '../dependencies.ts'
+import { elapsedSince, formatDuration, time } from '../format.ts'
+import { badge, type Html, html, type Tone } from '../html.ts'
 
-const looks: Record<RunStatus, { tone: Tone; word: string }> = {
-  queued: { tone: 'waiting', word: 'queued' },
-  running: { tone: 'busy', word: 'running' },
-  succeeded: { tone: 'good', word: 'succeeded' },
-  failed: { tone: 'bad', word: 'failed' },
-  timedOut: { tone: 'bad', word: 'timed out' },
-  cancelled: { tone: 'quiet', word: 'cancelled' },
-  expired: { tone: 'warning', word: 'expired' },
+const statusBadges: Record<RunStatus, { tone: Tone; label: string }> = {
+  queued: { tone: 'waiting', label: 'Queued' },
+  running: { tone: 'busy', label: 'Running' },
+  succeeded: { tone: 'good', label: 'Succeeded' },
+  failed: { tone: 'bad', label: 'Failed' },
+  timedOut: { tone: 'bad', label: 'Timed out' },
+  cancelled: { tone: 'quiet', label: 'Cancelled' },
+  expired: { tone: 'warning', label: 'Expired' },
 }
 
-export const runStatuses = Object.keys(looks) as RunStatus[]
+export const statusOptions = Object.entries(statusBadges).map(([value, { label }]) => ({ value, title: label }))
 
-export function statusWord(status: RunStatus): string {
-  return looks[status].word
+export function runBadge({ status, cancelRequested }: Pick<Run, 'status' | 'cancelRequested'>): Html {
+  const { tone, label } = statusBadges[status]
+  return badge(tone, status === 'running' && cancelRequested ? 'Cancelling' : label)
 }
 
-export function statusBadge({ status, cancelRequested }: Pick<Run, 'status' | 'cancelRequested'>): Html {
-  const { tone, word } = looks[status]
-  return badge(tone, status === 'running' && cancelRequested ? 'cancelling' : word)
-}
-
-/** A run's times begin with its id, so that its end tells runs of the same minute apart. */
+/** The end of the id: ids begin with a time, so those of the same minute differ only at the end. */
 export function shortId(id: string): string {
   return `…${id.slice(-8)}`
 }
 
-/** Leads to a run of which no more is known than its id. */
-export function runLink(id: string, word: 'Run' | 'run' = 'run'): Html {
-  return html`<a class="unbroken" href="/runs/${id}">${word} <code>${shortId(id)}</code></a>`
+export function runLink(id: string, label: 'Run' | 'run' = 'run'): Html {
+  return html`<a class="unbroken" href="/runs/${id}">${label} <code>${shortId(id)}</code></a>`
 }
 
-/** What a queued run waits for, in a few words. */
-export function waitsBriefly({ waitingFor, availableAt, reason }: Run): Html | undefined {
+export type QueuerLabel = (run: Pick<Run, 'apiKeyId' | 'userId'>) => Html
+
+/** Names the API key or the user that queued a run of the account. */
+export async function readQueuerLabels({ apiKeys, users }: Dependencies, accountId: string): Promise<QueuerLabel> {
+  const [keys, userNames] = await Promise.all([apiKeys.list(accountId), users.names(accountId)])
+  const keyNames = new Map(keys.map(({ id, name }) => [id, name]))
+  return ({ apiKeyId, userId }) => {
+    if (userId !== null) return html`${userNames.get(userId) ?? html`<span class="muted">removed user</span>`}`
+    const name = keyNames.get(apiKeyId ?? '')
+    return name === undefined
+      ? html`<span class="muted">deleted key</span>`
+      : html`<span><span class="muted">key</span> ${name}</span>`
+  }
+}
+
+/** Why a queued run waits, in a few words. */
+export function describeWaitBriefly({ waitingFor, availableAt, reason }: Run): Html | undefined {
   if (waitingFor === null) return undefined
-  if (waitingFor === 'worker') return html`for a worker`
-  if (waitingFor === 'concurrencyLimit') return html`for its concurrency limit`
-  if (waitingFor === 'browserContext') return html`for its browser context`
-  return reason === 'attemptFailed' ? html`next attempt ${moment(availableAt)}` : html`starts ${moment(availableAt)}`
+  if (waitingFor === 'worker') return html`waiting for a worker`
+  if (waitingFor === 'concurrencyLimit') return html`concurrency limit reached`
+  if (waitingFor === 'browserContext') return html`waiting for its browser context`
+  return html`${reason === 'attemptFailed' ? 'retries' : 'starts'} ${time(availableAt)}`
 }
 
-/**
- * Why a queued run does not run yet, in a sentence or two.
- *
- * @param workers how many live now.
- * @param context the run's browser context, when it has one that was not deleted.
- */
-export function waitsBecause(
-  run: Run,
-  workflow: Workflow | undefined,
-  workers: number,
-  context: BrowserContext | undefined,
-): Html | undefined {
+interface WaitCircumstances {
+  /** `undefined` when it is no longer installed. */
+  workflow: Workflow | undefined
+  /** The number of running workers. */
+  workers: number
+  /** The run's browser context, unless it was deleted. */
+  context: BrowserContext | undefined
+}
+
+/** Why a queued run waits, in sentences. */
+export function describeWait(run: Run, { workflow, workers, context }: WaitCircumstances): Html | undefined {
   const { waitingFor, reason, attempts, availableAt } = run
   if (waitingFor === null) return undefined
-  const again = {
-    attemptFailed: html`Attempt ${attempts} failed. `,
-    workerStopped: html`The worker of attempt ${attempts} stopped and handed the run back. `,
-    workerLost: html`The worker of attempt ${attempts} was lost. `,
+  const endings: { [Key in RunReason]?: string } = {
+    attemptFailed: `Attempt ${attempts} failed. `,
+    workerStopped: `The worker of attempt ${attempts} shut down. `,
+    workerLost: `The worker of attempt ${attempts} stopped responding. `,
   }
-  const before = reason !== null && reason in again ? again[reason as keyof typeof again] : ''
+  const previous = (reason && endings[reason]) ?? ''
   if (waitingFor === 'delay') {
-    return before ? html`${before}The next one starts ${moment(availableAt)}.` : html`It starts ${moment(availableAt)}.`
+    return html`${previous}${previous ? 'The next attempt starts' : 'Starts'} ${time(availableAt)}.`
   }
-  if (waitingFor === 'concurrencyLimit')
-    return html`${before}It waits until another run of its workflow ends: ${limitWords(workflow)}.`
-  if (waitingFor === 'browserContext') return html`${before}${waitsForContext(context)}`
-  if (!workflow) return html`${before}Its workflow is not installed any more, so that no worker takes it.`
-  if (workers === 0) return html`${before}No worker is running that could take it.`
-  return html`${before}It waits for a worker with a free slot.`
+  if (waitingFor === 'concurrencyLimit') {
+    const limit = workflow?.concurrencyLimit ?? 1
+    return html`${previous}Waiting for another run to finish: this workflow runs ${limit === 1 ? 'one at a time' : `at most ${limit} at a time`}.`
+  }
+  if (waitingFor === 'browserContext') return html`${previous}${describeContextWait(context)}`
+  if (!workflow) return html`${previous}This workflow is no longer installed, so no worker can run it.`
+  return html`${previous}${workers === 0 ? 'No workers are running.' : 'Waiting for a free worker slot.'}`
 }
 
-function waitsForContext(context: BrowserContext | undefined): Html {
-  if (!context) return html`Its browser context was deleted while it waited for it; it starts without one.`
+function describeContextWait(context: BrowserContext | undefined): Html {
+  if (!context) return html`Its browser context was deleted. The run starts without one.`
   const { heldByRunId } = context
   const link = html`<a href="/browser-contexts/${context.id}">${context.name}</a>`
-  if (heldByRunId === null) return html`It is about to get its browser context, ${link}.`
-  return html`It waits for its browser context, ${link}, which ${runLink(heldByRunId)} holds.`
+  if (heldByRunId === null) return html`Its browser context, ${link}, is free again. The run starts shortly.`
+  return html`Waiting for its browser context, ${link}, which ${runLink(heldByRunId)} is using.`
 }
 
-function limitWords(workflow: Workflow | undefined): string {
-  const limit = workflow?.concurrencyLimit ?? 1
-  return limit === 1 ? 'one may run at a time' : `${limit} may run at the same time`
-}
-
-/** Why an attempt or a run ended as it did, where the status alone does not say it. */
-export const reasonWords: Record<RunReason, string> = {
-  attemptFailed: 'The workflow failed; another attempt is allowed.',
-  workerStopped: 'Its worker stopped and handed the run back.',
-  workerLost: 'Its worker was lost.',
+export const reasonLabels: Record<RunReason, string> = {
+  attemptFailed: 'The workflow failed. The run is retried.',
+  workerStopped: 'The worker shut down and returned the run to the queue.',
+  workerLost: 'The worker stopped responding.',
   workflowFailed: 'The workflow threw an error.',
-  workflowExited: 'The process of the workflow ended before the workflow did.',
-  contextNotSaved: 'What its browser held could not be saved: its browser context is as it was before.',
-  outputInvalid: 'What the workflow returned does not fit its output schema.',
-  timeLimit: 'The attempt took longer than the time limit of the workflow.',
-  cancelRequested: 'Somebody cancelled it.',
-  notStartedInTime: 'It had not started when its time to start was over.',
+  workflowExited: 'The process exited before the workflow finished.',
+  contextNotSaved: 'The browser state could not be saved. The browser context is unchanged.',
+  outputInvalid: 'The output does not match the workflow’s output schema.',
+  timeLimit: 'The attempt exceeded the workflow’s time limit.',
+  cancelRequested: 'Cancelled by a user or an API key.',
+  notStartedInTime: 'The run expired before it started.',
 }
 
-/** How a finished run ended, in a sentence. */
-export function endedBecause({ status, reason, attempts }: Run): string | undefined {
+/** Why a finished run ended as it did; `undefined` when the status says it all. */
+export function describeEnd({ status, reason, attempts }: Run): string | undefined {
   if (reason === null) return undefined
-  if (status === 'failed' && reason === 'workerLost')
-    return 'Its workers were lost too often; it may be what ends them.'
-  if (status === 'failed' && attempts > 1) return `${reasonWords[reason]} It was attempt ${attempts}, the last one.`
-  return reasonWords[reason]
+  if (status === 'failed' && reason === 'workerLost') {
+    return 'The worker stopped responding on every attempt. The workflow may crash its worker.'
+  }
+  if (status === 'failed' && attempts > 1) return `${reasonLabels[reason]} Attempt ${attempts} was the last.`
+  return reasonLabels[reason]
 }
 
-const secondMilliseconds = 1000
-const minuteMilliseconds = 60 * secondMilliseconds
-const units: [name: string, milliseconds: number][] = [
-  ['d', 24 * 60 * minuteMilliseconds],
-  ['h', 60 * minuteMilliseconds],
-  ['m', minuteMilliseconds],
-  ['s', secondMilliseconds],
-]
-
-/** Such as `85ms`, `2.4s`, `3m 20s`, `2d 4h`. */
-export function durationWords(milliseconds: number): string {
-  if (milliseconds < secondMilliseconds) return `${Math.max(0, Math.round(milliseconds))}ms`
-  if (milliseconds < minuteMilliseconds) return `${Math.floor(milliseconds / 100) / 10}s`
-  const first = units.findIndex(([, each]) => milliseconds >= each)
-  let rest = milliseconds
-  const words = units.slice(first, first + 2).map(([name, each]) => {
-    const count = Math.floor(rest / each)
-    rest -= count * each
-    return count === 0 ? '' : `${count}${name}`
-  })
-  return words.filter(Boolean).join(' ')
-}
-
-/** How long a run has taken, or takes so far, which goes on in the reader's browser. */
-export function runDuration({ startedAt, finishedAt }: Pick<Run, 'startedAt' | 'finishedAt'>): Html | string {
+/** The duration of a run, which the browser keeps counting while it runs. */
+export function renderRunDuration({ startedAt, finishedAt }: Pick<Run, 'startedAt' | 'finishedAt'>): Html | string {
   if (startedAt === null) return '–'
-  return finishedAt === null ? elapsedSince(startedAt) : durationWords(finishedAt - startedAt)
-}
-
-export function elapsedSince(at: number): Html {
-  const iso = new Date(at).toISOString()
-  const now = durationWords(Date.now() - at)
-  return html`<relative-time datetime="${iso}" format="duration" format-style="narrow" tense="past" no-title>${now}</relative-time>`
+  return finishedAt === null ? elapsedSince(startedAt) : formatDuration(finishedAt - startedAt)
 }

@@ -1,145 +1,136 @@
-/** The form that queues a run by hand: what stands in it at first, and what becomes of it when it is sent. */
+/** The form that queues a run: its initial values, and parsing its submission. */
 import { v4 as uuid, validate } from 'uuid'
 import type { Run } from '../../../domain/runs/run.ts'
 import type { QueueRequest } from '../../../domain/runs/runs.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import type { VariableError } from '../../../domain/workflows/workflows.ts'
-import { type BrowserChoice, choiceOf, newChoice } from './browser-choice.ts'
+import { type ContextChoice, initialChoice, readChoice } from './browser-context-choice.ts'
+import { draftVariables } from './example-variables.ts'
 import {
-  defaultEntries,
-  type Entries,
-  type Entry,
-  entriesOf,
-  keptValues,
-  misfitSentence,
-  readEntries,
-  shownEntry,
-  tellMisfits,
-  variablesOf,
-  withoutSecretEntries,
-} from './entries.ts'
-import { draftOf } from './example.ts'
-import { fieldsOf, hasFieldForAll, type VariableField } from './fields.ts'
-import { readJson, secretPlaces } from './json-text.ts'
-import { noOptions, type Options, optionsOf, readOptions } from './options.ts'
-import { isMembers, type Members } from './schema.ts'
+  assignErrors,
+  defaultFormValues,
+  type FormValue,
+  type FormValues,
+  formatErrors,
+  hideSecretsInJson,
+  hideSecretValues,
+  maskedSecrets,
+  readFormValues,
+  toFormValues,
+  toVariables,
+} from './form-values.ts'
+import { findSecretPlaces, parseVariables } from './json-input.ts'
+import { isObject, type Members } from './json-schema.ts'
+import { noOptions, type QueueOptions, readOptions, toQueueOptions } from './queue-options.ts'
+import { hasFieldForAll, type VariableField, variableFields } from './variable-fields.ts'
+
+export type FormMode = 'fields' | 'json'
 
 export interface QueueForm {
   workflow: Workflow
   fields: VariableField[]
-  /** How the variables are put in: each in its field, or all as one JSON text. */
-  as: 'fields' | 'json'
-  /** Why it is JSON, though nobody has asked for it. */
-  onlyJson: 'noFields' | 'noFieldForRun' | undefined
-  entries: Entries
-  json: Entry
-  options: Options
-  browser: BrowserChoice
+  /** Whether variables are entered in one field each or as one JSON text. */
+  mode: FormMode
+  /** Why there is only the JSON mode. */
+  jsonOnly: 'noFields' | 'noFieldForRun' | undefined
+  values: FormValues
+  json: FormValue
+  options: QueueOptions
+  context: ContextChoice
   /** The run that is run again. */
   from: Run | undefined
-  /** The same for a form that is sent twice, so that it queues one run. */
+  /** The idempotency key: submitting the form twice queues one run. */
   key: string
-  /** What is wrong and concerns no field. */
-  misfits: VariableError[]
+  /** Errors that belong to no field. */
+  errors: VariableError[]
 }
 
 /**
- * @param from a run of the workflow, whose variables stand in the form.
- * @param contextId of the browser context that is chosen in it, unless it is empty.
+ * @param from a run of the workflow whose variables fill the form.
+ * @param contextId of the browser context to preselect; may be empty.
  */
-export function newForm(workflow: Workflow, from: Run | undefined, wantsJson: boolean, contextId = ''): QueueForm {
-  const fields = fieldsOf(workflow.variables)
-  const entries = from ? entriesOf(fields, from.variables) : defaultEntries(fields)
-  const onlyJson = !hasFieldForAll(workflow.variables) ? 'noFields' : entries ? undefined : 'noFieldForRun'
+export function newQueueForm(workflow: Workflow, from: Run | undefined, wantsJson: boolean, contextId = ''): QueueForm {
+  const fields = variableFields(workflow.variables)
+  const values = from ? toFormValues(fields, from.variables) : defaultFormValues(fields)
+  const jsonOnly = !hasFieldForAll(workflow.variables) ? 'noFields' : values ? undefined : 'noFieldForRun'
   return {
     workflow,
     fields,
-    as: wantsJson || onlyJson ? 'json' : 'fields',
-    onlyJson,
-    entries: entries ?? new Map(),
-    json: { text: JSON.stringify(from ? from.variables : draftOf(workflow.variables), null, 2) },
+    mode: wantsJson || jsonOnly ? 'json' : 'fields',
+    jsonOnly,
+    values: values ?? new Map(),
+    json: { text: JSON.stringify(from ? from.variables : draftVariables(workflow.variables), null, 2) },
     options: noOptions,
-    browser: newChoice(from, contextId),
+    context: initialChoice(from, contextId),
     from,
     key: uuid(),
-    misfits: [],
+    errors: [],
   }
 }
 
-/** The form as it was sent, with an error beside what cannot be understood. */
-export function sentForm(
+/** The submitted form, with errors for what cannot be parsed. */
+export function readQueueForm(
   workflow: Workflow,
   from: Run | undefined,
-  as: 'fields' | 'json',
+  mode: FormMode,
   form: URLSearchParams,
 ): QueueForm {
-  const fresh = newForm(workflow, from, as === 'json')
+  const fresh = newQueueForm(workflow, from, mode === 'json')
   const key = form.get('key') ?? ''
   const text = form.get('variables') ?? ''
+  const parsed = parseObject(text)
   return {
     ...fresh,
-    as,
-    entries: readEntries(fresh.fields, form),
-    json: { text, ...errorOf(readMembers(text)) },
-    options: optionsOf(form),
-    browser: choiceOf(form),
+    mode,
+    values: readFormValues(fresh.fields, form),
+    json: { text, ...('error' in parsed && { error: parsed.error }) },
+    options: readOptions(form),
+    context: readChoice(form),
     key: validate(key) ? key : fresh.key,
   }
 }
 
-/** What to queue; or the form with what is wrong in it. */
-export function readForm(form: QueueForm): { request: QueueRequest } | { wrong: QueueForm } {
-  const { workflow, from, key, browser } = form
-  const options = readOptions(form.options)
-  const read = form.as === 'json' ? readMembers(form.json.text) : readFields(form)
-  if ('wrong' in read) return read
-  if ('error' in read || !options || browser.error !== undefined) return { wrong: form }
-  const { contextId: id, persist } = browser
+/** The request to queue, or the form with its errors. */
+export function toQueueRequest(form: QueueForm): { request: QueueRequest } | { invalid: QueueForm } {
+  const { workflow, from, key, context } = form
+  const options = toQueueOptions(form.options)
+  const parsed = form.mode === 'json' ? parseObject(form.json.text) : readFieldVariables(form)
+  if ('invalid' in parsed) return parsed
+  if ('error' in parsed || !options || context.error !== undefined) return { invalid: form }
+  const { contextId: id, persist } = context
   const browserContext = id === '' ? undefined : { id, persist }
-  const request = { workflowId: workflow.id, variables: read.value, idempotencyKey: key, ...options, browserContext }
+  const request = { workflowId: workflow.id, variables: parsed.value, idempotencyKey: key, ...options, browserContext }
   return { request: from ? { ...request, secretsFrom: from.id } : request }
 }
 
-function readFields(form: QueueForm): { value: Members } | { wrong: QueueForm } {
-  const { fields, entries, from } = form
-  if ([...entries.values()].some(({ error }) => error !== undefined)) return { wrong: form }
-  const value = variablesOf(fields, entries, from ? keptValues(fields, from.variables) : {})
-  // By the same rules as a request to the Execution API.
-  const read = readJson(JSON.stringify(value))
-  return 'value' in read ? { value } : { wrong: misfitForm(form, read.misfits) }
+function readFieldVariables(form: QueueForm): { value: Members } | { invalid: QueueForm } {
+  const { fields, values, from } = form
+  if ([...values.values()].some(({ error }) => error !== undefined)) return { invalid: form }
+  const value = toVariables(fields, values, from ? maskedSecrets(fields, from.variables) : {})
+  // The same limits as for a request to the Execution API.
+  const parsed = parseVariables(JSON.stringify(value))
+  return 'value' in parsed ? { value } : { invalid: withErrors(form, parsed.errors) }
 }
 
-type ReadMembers = { value: Members } | { error: string }
-
-function readMembers(text: string): ReadMembers {
-  const read = readJson(text)
-  if ('misfits' in read) return { error: sentencesOf(read.misfits) }
-  return isMembers(read.value)
-    ? { value: read.value }
-    : { error: 'This is to be a JSON object, as in {"name": "value"}.' }
+function parseObject(text: string): { value: Members } | { error: string } {
+  const parsed = parseVariables(text)
+  if ('errors' in parsed) return { error: formatErrors(parsed.errors) }
+  return isObject(parsed.value) ? { value: parsed.value } : { error: 'Enter a JSON object, such as {"name": "value"}.' }
 }
 
-function errorOf(read: ReadMembers): { error?: string } {
-  return 'error' in read ? { error: read.error } : {}
+/** The form with the workflow's validation errors. */
+export function withErrors(form: QueueForm, errors: readonly VariableError[]): QueueForm {
+  if (form.mode === 'json') return { ...form, json: { ...form.json, error: formatErrors(errors) } }
+  const values = new Map([...form.values].map(([name, value]) => [name, { ...value }]))
+  return { ...form, values, errors: assignErrors(values, errors) }
 }
 
-/** The form with what the workflow has said of the variables. */
-export function misfitForm(form: QueueForm, misfits: readonly VariableError[]): QueueForm {
-  if (form.as === 'json') return { ...form, json: { ...form.json, error: sentencesOf(misfits) } }
-  const entries = new Map([...form.entries].map(([name, entry]) => [name, { ...entry }]))
-  return { ...form, entries, misfits: tellMisfits(entries, misfits) }
-}
-
-function sentencesOf(misfits: readonly VariableError[]): string {
-  return misfits.map(misfitSentence).join(' ')
-}
-
-/** The form to be shown again: a secret that was put in is not sent back. */
-export function formAgain(form: QueueForm): QueueForm {
-  const places = secretPlaces(form.workflow.variables)
+/** The form without its secrets, to be shown again. */
+export function withoutSecrets(form: QueueForm): QueueForm {
+  const places = findSecretPlaces(form.workflow.variables)
   return {
     ...form,
-    entries: withoutSecretEntries(form.fields, form.entries, places),
-    json: shownEntry(form.json, places),
+    values: hideSecretValues(form.fields, form.values, places),
+    json: hideSecretsInJson(form.json, places),
   }
 }

@@ -1,0 +1,204 @@
+/** Templates of the pages of API keys. */
+import type { Account } from '../../../domain/accounts/accounts.ts'
+import type { User } from '../../../domain/accounts/user.ts'
+import {
+  type ApiKey,
+  type ApiKeyError,
+  activeKeysPerAccountMax,
+  keysPerUserMax,
+} from '../../../domain/api-keys/api-key.ts'
+import type { RevealedKey } from '../../../domain/api-keys/api-keys.ts'
+import { time } from '../format.ts'
+import {
+  attribute,
+  backLink,
+  badge,
+  copyable,
+  emptyState,
+  facts,
+  type Html,
+  heading,
+  html,
+  inputField,
+  nothing,
+  notice,
+  selectField,
+  table,
+} from '../html.ts'
+
+/** The lifetimes to choose from, by their number of days. */
+export const lifetimes: Record<string, string> = {
+  '': 'No expiration',
+  '7': '7 days',
+  '30': '30 days',
+  '90': '90 days',
+  '365': '1 year',
+}
+
+const doneMessages = new Map([
+  ['renamed', 'API key renamed.'],
+  ['deleted', 'API key deleted. Programs that used it no longer have access.'],
+  ['repeated', 'This key was already created. Its value is shown only once: if you did not save it, rotate the key.'],
+])
+
+const createButton = html`<a class="button" href="/api-keys/new">Create API key</a>`
+
+interface ApiKeyList {
+  user: User
+  keys: ApiKey[]
+  /** The users' names by id. */
+  names: Map<string, string>
+  limit: ApiKeyError | undefined
+  done: string
+}
+
+export function renderApiKeyList({ user, keys, names, limit, done }: ApiKeyList): Html {
+  const active = keys.filter(({ expired }) => !expired).length
+  const created = keys.filter(({ userId }) => userId === user.id).length
+  const lead = `API keys authenticate your programs. ${active} of ${activeKeysPerAccountMax} keys in use. You have created ${created} of ${keysPerUserMax}.`
+  const isEmpty = keys.length === 0
+  const message = doneMessages.get(done)
+  return html`${heading('API Keys', { lead, ...(!limit && !isEmpty && { actions: createButton }) })}
+    ${message ? notice('good', message) : nothing} ${limit ? renderLimit(limit) : nothing}
+    ${
+      isEmpty
+        ? emptyState(
+            'No API keys',
+            html`<p>Create an API key so that your programs can queue runs.</p><p>${createButton}</p>`,
+          )
+        : renderKeyTable(user, keys, names)
+    }`
+}
+
+function renderKeyTable(user: User, keys: ApiKey[], names: Map<string, string>): Html {
+  const columns = ['Name', 'Key', 'Scopes', 'Created by', 'Created', 'Last used', 'Expires', 'Status', '']
+  const rows = keys.map((key) => {
+    const isOwn = key.userId === user.id
+    const change = html`<a href="/api-keys/${key.id}/rename" aria-label="Rename ${key.name}">Rename</a>
+      <a href="/api-keys/${key.id}/rotate" aria-label="Rotate ${key.name}">Rotate</a>`
+    const remove = html`<a class="danger" href="/api-keys/${key.id}/delete" aria-label="Delete ${key.name}">Delete</a>`
+    return [
+      html`<strong>${key.name}</strong>`,
+      html`<code>${key.prefix}…</code>`,
+      renderScopes(key),
+      isOwn ? 'You' : (names.get(key.userId) ?? ''),
+      time(key.createdAt),
+      time(key.lastUsedAt),
+      time(key.expiresAt),
+      key.expired ? badge('quiet', 'Expired') : badge('good', 'Active'),
+      html`<span class="row-actions">${isOwn ? change : nothing}${isOwn || user.role === 'owner' ? remove : nothing}</span>`,
+    ]
+  })
+  return table(columns, rows, 'API keys')
+}
+
+function renderScopes({ scopes }: ApiKey): Html {
+  if (scopes === null) return html`<span class="muted">full access</span>`
+  return html`${scopes.map((scope) => html`<code>${scope}</code> `)}`
+}
+
+function renderLimit(limit: ApiKeyError): Html {
+  const advice =
+    limit.about === 'userLimit'
+      ? html`<strong>You have reached your limit of ${keysPerUserMax} API keys</strong>, including expired ones. Delete a
+          key that you no longer need, or rotate a key to replace its value.`
+      : html`<strong>This account has reached its limit of ${activeKeysPerAccountMax} active API keys.</strong> Delete a key,
+          or ask its creator or an owner to delete one.`
+  return notice('warning', advice)
+}
+
+interface NewApiKey {
+  form: URLSearchParams
+  account: Account
+  id: string
+  limit: ApiKeyError | undefined
+  error: ApiKeyError | undefined
+  knownScopes: readonly string[]
+}
+
+export function renderNewApiKey({ form, account, id, limit, error, knownScopes }: NewApiKey): Html {
+  const options = Object.entries(lifetimes).map(([value, title]) => ({ value, title }))
+  const errorFor = (about: ApiKeyError['about']) => (error?.about === about ? error.message : undefined)
+  const scopesError = errorFor('scopes')
+  return html`${backLink('/api-keys', 'API Keys')} ${heading('Create API key')}
+    ${limit ? renderLimit(limit) : nothing}
+    ${/* Scopes were disabled after the form was opened. */ scopesError && !account.scopesEnabled ? notice('bad', scopesError) : nothing}
+    <form method="post" action="/api-keys/new" class="card">
+      <input type="hidden" name="id" value="${id}" />
+      ${inputField({ name: 'name', label: 'Name', value: form.get('name') ?? '', error: errorFor('name'), required: true, maxlength: 100, autofocus: true, hint: 'Describe where the key is used, such as “nightly import”.' })}
+      ${selectField({ name: 'lifetime', label: 'Expiration', value: form.get('lifetime') ?? '', error: errorFor('lifetime'), options })}
+      ${account.scopesEnabled ? renderScopeFields(form, knownScopes, scopesError) : nothing}
+      <div class="buttons"><button>Create API key</button><a href="/api-keys">Cancel</a></div>
+    </form>`
+}
+
+function renderScopeFields(form: URLSearchParams, knownScopes: readonly string[], error: string | undefined): Html {
+  const isLimited = form.get('permissions') === 'some'
+  const selected = form.getAll('scope')
+  const boxes = knownScopes.map(
+    (scope) =>
+      html`<label><input type="checkbox" name="scope" value="${scope}" ${attribute('checked', selected.includes(scope))} /><code>${scope}</code></label>`,
+  )
+  return html`<fieldset ${error ? html`aria-describedby="scopes-error"` : nothing}>
+    <legend>Permissions</legend>
+    <label><input type="radio" name="permissions" value="all" ${attribute('checked', !isLimited)} />Full access</label>
+    <label><input type="radio" name="permissions" value="some" ${attribute('checked', isLimited)} />Selected scopes only</label>
+    <div class="choices">${boxes}</div>
+    ${error ? html`<small id="scopes-error" class="error">${error}</small>` : nothing}
+  </fieldset>`
+}
+
+/** The only page that contains the value. */
+export function renderCreatedApiKey(key: RevealedKey, command: string | undefined): Html {
+  const usage =
+    command &&
+    html`<h2>Try it</h2>
+      <p>This command queues a run with example variables. Each workflow’s page has its own command.</p>
+      ${copyable('key-command', command, { once: true, label: 'Copy command' })}`
+  return html`${backLink('/api-keys', 'API Keys')} ${heading(`Save the API key “${key.name}”`)}
+    ${notice('warning', html`<strong>Copy this key now.</strong> You won’t be able to see it again.`)}
+    <section class="card">
+      <h2>Key</h2>
+      ${copyable('key-value', key.value, { once: true, label: 'Copy key' })} ${usage ?? nothing}
+    </section>
+    <p><a class="button secondary" href="/api-keys">Done</a></p>`
+}
+
+export function renderApiKeyRename(key: ApiKey, error?: string): Html {
+  return html`${backLink('/api-keys', 'API Keys')} ${heading('Rename API key')}
+    <form method="post" class="card">
+      ${inputField({ name: 'name', label: 'Name', value: key.name, error, required: true, maxlength: 100, autofocus: true })}
+      <div class="buttons"><button>Rename</button><a href="/api-keys">Cancel</a></div>
+    </form>`
+}
+
+export function renderRotation(key: ApiKey, newId: string, error?: string): Html {
+  return html`${backLink('/api-keys', 'API Keys')} ${heading(`Rotate “${key.name}”?`)}
+    ${error ? notice('bad', error) : nothing}
+    <form method="post" class="card">
+      <input type="hidden" name="id" value="${newId}" />
+      <p>
+        You get a new value with the same name, scopes and lifetime. <strong>Programs that use the old value,
+        <code>${key.prefix}…</code>, lose access immediately.</strong>
+      </p>
+      ${facts([['Last used', renderLastUse(key)]])}
+      <div class="buttons"><button>Rotate key</button><a href="/api-keys">Cancel</a></div>
+    </form>`
+}
+
+export function renderApiKeyDeletion(key: ApiKey, creator: string): Html {
+  return html`${backLink('/api-keys', 'API Keys')} ${heading(`Delete “${key.name}”?`)}
+    <form method="post" class="card">
+      <p>Programs that use this key lose access immediately. This cannot be undone.</p>
+      ${facts([
+        ['Key', html`<code>${key.prefix}…</code>`],
+        ['Created by', creator],
+        ['Last used', renderLastUse(key)],
+      ])}
+      <div class="buttons"><button class="danger">Delete key</button><a href="/api-keys">Cancel</a></div>
+    </form>`
+}
+
+function renderLastUse({ lastUsedAt, lastUsedBy }: ApiKey): Html {
+  return html`${time(lastUsedAt)}${lastUsedBy === null ? nothing : html` by <code>${lastUsedBy}</code>`}`
+}

@@ -1,0 +1,50 @@
+/** Formats times, durations and sizes. */
+import { type Html, html } from './html.ts'
+
+/** A time in the browser's time zone; in UTC without JavaScript. `relative` shows the distance from now. */
+export function time(at: number | null, style: 'relative' | 'exact' = 'relative', none = 'never'): Html {
+  if (at === null) return html`<span class="muted">${none}</span>`
+  const iso = new Date(at).toISOString()
+  const inUtc = `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`
+  if (style === 'relative') {
+    return html`<relative-time datetime="${iso}" threshold="P30D" prefix="" title="${inUtc}">${inUtc}</relative-time>`
+  }
+  return html`<relative-time datetime="${iso}" format="datetime" weekday="" year="numeric" month="short" day="numeric"
+    hour="2-digit" minute="2-digit" second="2-digit" title="${inUtc}">${inUtc}</relative-time>`
+}
+
+/** The time since `at`, which the browser keeps counting. */
+export function elapsedSince(at: number): Html {
+  const iso = new Date(at).toISOString()
+  const now = formatDuration(Date.now() - at)
+  return html`<relative-time datetime="${iso}" format="duration" format-style="narrow" tense="past" no-title>${now}</relative-time>`
+}
+
+const units: [name: string, milliseconds: number][] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+]
+
+/** For example `85ms`, `2.4s`, `3m 20s` and `2d 4h`. */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds < 1000) return `${Math.max(0, Math.round(milliseconds))}ms`
+  if (milliseconds < 60_000) return `${Math.floor(milliseconds / 100) / 10}s`
+  const first = units.findIndex(([, each]) => milliseconds >= each)
+  let rest = milliseconds
+  const parts = units.slice(first, first + 2).map(([name, each]) => {
+    const count = Math.floor(rest / each)
+    rest -= count * each
+    return count === 0 ? '' : `${count}${name}`
+  })
+  return parts.filter(Boolean).join(' ')
+}
+
+/** For example `812 B`, `4.9 KiB` and `5 MiB`, with a no-break space. */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1024) return `${bytes}\u00a0B`
+  // Rounded before the unit is chosen, so that one byte less than 1 MiB is not formatted as 1024 KiB.
+  const kibibytes = Math.round(bytes / 102.4) / 10
+  return kibibytes < 1024 ? `${kibibytes}\u00a0KiB` : `${Math.round(bytes / 104857.6) / 10}\u00a0MiB`
+}

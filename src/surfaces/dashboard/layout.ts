@@ -1,0 +1,114 @@
+/** The document around every page: head, navigation and the signed-in user. */
+import { assetPath } from './assets.ts'
+import { type Html, heading, html, nothing } from './html.ts'
+import type { Page, PageRequest, Tab } from './page-handler.ts'
+
+const tabs: { tab: Tab; title: string; path: string; icon: Html }[] = [
+  { tab: 'overview', title: 'Overview', path: '/', icon: icon('M3 12h4l3-8 4 16 3-8h4') },
+  { tab: 'runs', title: 'Runs', path: '/runs', icon: icon('M7 4v16l13-8z') },
+  {
+    tab: 'workflows',
+    title: 'Workflows',
+    path: '/workflows',
+    icon: icon('M4 5h6v6H4zM14 13h6v6h-6zM10 8h4a3 3 0 0 1 3 3v2'),
+  },
+  {
+    tab: 'browser-contexts',
+    title: 'Browser Contexts',
+    path: '/browser-contexts',
+    icon: icon('M4 5h16v14H4zM4 10h16M7 7.5h.01M10 7.5h.01'),
+  },
+  {
+    tab: 'api-keys',
+    title: 'API Keys',
+    path: '/api-keys',
+    icon: icon('M15 9a4 4 0 1 0-3.5 4L13 14.5h2v2h2v2h3v-3l-5.2-5.2'),
+  },
+  { tab: 'settings', title: 'Settings', path: '/settings', icon: icon('M4 7h10m4 0h2M4 17h2m4 0h10M16 5v4M8 15v4') },
+]
+
+const docsIcon = 'M5 4h6a3 3 0 0 1 1 2 3 3 0 0 1 1-2h6v14h-6l-1 2-1-2H5zM12 6v14'
+
+function icon(path: string): Html {
+  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="${path}" /></svg>`
+}
+
+function currentPage(isCurrent: boolean): Html | '' {
+  return isCurrent ? html`aria-current="page"` : nothing
+}
+
+/** A page for a signed-in user. */
+export function renderPage({ user, account }: PageRequest, { title, tab, body }: Page): Html {
+  const links = tabs.map(
+    (each) => html`<li><a href="${each.path}" ${currentPage(each.tab === tab)}>${each.icon}${each.title}</a></li>`,
+  )
+  return renderDocument(
+    title,
+    html`<div class="layout">
+      <header class="sidebar">
+        <a class="brand" href="/">${logo()}<span>execution-service</span></a>
+        <nav class="tabs" aria-label="Tabs"><ul>${links}<li><a href="/docs/">${icon(docsIcon)}Docs</a></li></ul></nav>
+        <div class="user">
+          <a href="/profile" ${currentPage(tab === 'profile')}>
+            <strong>${user.name}</strong>
+            <span>${account.name}</span>
+          </a>
+          <form method="post" action="/sign-out"><button class="quiet">Sign out</button></form>
+        </div>
+      </header>
+      <main id="main">${body}</main>
+    </div>`,
+  )
+}
+
+/** A page without navigation: for users who are not signed in, and for errors. */
+export function renderPlainPage(title: string, body: Html): Html {
+  return renderDocument(
+    title,
+    html`<main id="main" class="plain">
+      <p class="brand">${logo()}<span>execution-service</span></p>
+      ${body}
+    </main>`,
+  )
+}
+
+function logo(): Html {
+  return html`<img src="${assetPath('icon.svg')}" alt="" width="24" height="24" />`
+}
+
+function renderDocument(title: string, body: Html): Html {
+  return html`<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <meta name="color-scheme" content="light dark" />
+    <title>${title} · execution-service</title>
+    <link rel="icon" href="${assetPath('icon.svg')}" type="image/svg+xml" />
+    <link rel="stylesheet" href="${assetPath('pico.css')}" />
+    <link rel="stylesheet" href="${assetPath('dashboard.css')}" />
+    <script type="module" src="${assetPath('dashboard.js')}"></script>
+  </head>
+  <body>
+    <a class="skip" href="#main">Skip to content</a>
+    ${body}
+  </body>
+</html>`
+}
+
+const settingsTabs = [
+  { path: '/settings', title: 'Account', isForOwners: false },
+  { path: '/settings/members', title: 'Members', isForOwners: false },
+  { path: '/settings/audit-log', title: 'Audit log', isForOwners: true },
+]
+
+/** A page below Settings, with their common navigation. */
+export function settingsPage({ user }: PageRequest, path: string, content: Html, status = 200): Page {
+  const visible = settingsTabs.filter((tab) => !tab.isForOwners || user.role === 'owner')
+  const links = visible.map(
+    (tab) => html`<li><a href="${tab.path}" ${currentPage(tab.path === path)}>${tab.title}</a></li>`,
+  )
+  const title = settingsTabs.find((tab) => tab.path === path)?.title ?? 'Settings'
+  const body = html`${heading('Settings')} <nav class="subtabs" aria-label="Settings"><ul>${links}</ul></nav>${content}`
+  return { title, tab: 'settings', body, status }
+}

@@ -1,0 +1,87 @@
+/** What the handlers of pages receive and return. */
+import type { Request, Response } from 'express'
+import { v7 as uuid, validate } from 'uuid'
+import type { Account } from '../../domain/accounts/accounts.ts'
+import type { User } from '../../domain/accounts/user.ts'
+import type { Actor } from '../../domain/audit-log/audit-log.ts'
+import type { Dependencies } from './dependencies.ts'
+import type { UploadedFile } from './form-body.ts'
+import type { Html } from './html.ts'
+
+export type Tab = 'overview' | 'runs' | 'workflows' | 'browser-contexts' | 'api-keys' | 'settings' | 'profile'
+
+/** A request of a signed-in user. Handlers read and change only what belongs to `account`. */
+export interface PageRequest {
+  user: User
+  account: Account
+  /** The user as the audit log records them. */
+  actor: Actor
+  /** Whether the user signed in with a link instead of a password. */
+  byLink: boolean
+  sessionId: string
+  /** Replaces the session with one that counts as opened with a password. */
+  renewSession(): Promise<void>
+  params: Record<string, string>
+  query: URLSearchParams
+  /** The submitted form fields. */
+  form: URLSearchParams
+  /** The submitted file, on pages that accept one. */
+  file: UploadedFile
+}
+
+export interface Page {
+  title: string
+  tab: Tab
+  body: Html
+  /** 200 by default. */
+  status?: number
+}
+
+/** A page, or the path to redirect to. */
+export type PageResult = Page | { location: string }
+
+export type PageHandler = (request: PageRequest, deps: Dependencies) => Promise<PageResult>
+
+/** Writes the response itself: downloads and event streams. */
+export type StreamHandler = (
+  page: PageRequest,
+  deps: Dependencies,
+  request: Request,
+  response: Response,
+) => Promise<void>
+
+/** The item does not exist in the user's account. The response is the same when another account has it. */
+export class PageNotFound extends Error {
+  constructor(message = 'This item doesn’t exist in your account, or it was deleted.') {
+    super(message)
+  }
+}
+
+/** The user's role does not allow the request. */
+export class PageForbidden extends Error {
+  constructor(message = 'Only owners can view this page or make this change.') {
+    super(message)
+  }
+}
+
+/** @throws {PageNotFound} without a value. */
+export function orNotFound<Value>(value: Value | undefined | false): Value {
+  if (value === undefined || value === false) throw new PageNotFound()
+  return value
+}
+
+/** @throws {PageForbidden} from the returned handler, when the user is not an owner. */
+export function ownersOnly<Rest extends unknown[], Result>(
+  handler: (page: PageRequest, ...rest: Rest) => Promise<Result>,
+): (page: PageRequest, ...rest: Rest) => Promise<Result> {
+  return async (page, ...rest) => {
+    if (page.user.role !== 'owner') throw new PageForbidden()
+    return handler(page, ...rest)
+  }
+}
+
+/** The id of what the form creates, so that submitting it twice creates one; a new id for a new form. */
+export function formId(form: URLSearchParams): string {
+  const id = form.get('id') ?? ''
+  return validate(id) ? id.toLowerCase() : uuid()
+}

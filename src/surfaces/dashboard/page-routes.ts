@@ -1,0 +1,148 @@
+/** Registers pages on Express: security, sessions and form parsing before the handler, rendering after it. */
+import { randomUUID } from 'node:crypto'
+import type { Express, Request, RequestHandler, Response } from 'express'
+import type { SessionData } from 'express-session'
+import { toActor } from '../../domain/accounts/user.ts'
+import type { Dependencies } from './dependencies.ts'
+import { readFormFields, readFormFile, submittedFile, submittedForm } from './form-body.ts'
+import type { Html } from './html.ts'
+import { renderPage } from './layout.ts'
+import {
+  type Page,
+  PageForbidden,
+  type PageHandler,
+  PageNotFound,
+  type PageRequest,
+  type StreamHandler,
+} from './page-handler.ts'
+import { isCrossSite, securityHeaders } from './security.ts'
+import { endSession, sessionHandler, startSession } from './session.ts'
+
+/** In bytes: the variables of a run as the Execution API accepts them, form-encoded. */
+const formBytesMax = 4 * 1024 * 1024
+const publicFormBytesMax = 64 * 1024
+
+/** Precedes every handler that can fail, so that responses and log lines of failures share the id. */
+export function assignRequestId(): RequestHandler {
+  return (_request, response, next) => {
+    response.set('X-Request-Id', randomUUID())
+    next()
+  }
+}
+
+/** Headers, the check against cross-site requests, and the session. */
+export function protectPages({ publicUrl, sessions, sessionSecrets, port }: Dependencies): RequestHandler[] {
+  const secure = publicUrl?.startsWith('https:') ?? false
+  const publicOrigin = publicUrl && new URL(publicUrl).origin
+  return [
+    (_request, response, next) => {
+      response.set('Cache-Control', 'no-store')
+      next()
+    },
+    securityHeaders(secure),
+    (request, _response, next) => {
+      // PostgreSQL refuses U+0000 even in a query's parameters.
+      if (request.url.includes('%00')) throw new PageNotFound()
+      // The public address decides the scheme; the proxy need not send the header.
+      if (secure) request.headers['x-forwarded-proto'] = 'https'
+      if (isCrossSite(request, publicOrigin)) {
+        throw new PageForbidden('This form was submitted from another site. No changes were made.')
+      }
+      next()
+    },
+    sessionHandler({ sessions, secrets: sessionSecrets, secure, port }),
+  ]
+}
+
+export type PublicHandler = (request: Request, response: Response, deps: Dependencies) => Promise<void>
+
+/** Pages that need no session. */
+export function publicPages(app: Express, deps: Dependencies) {
+  const handle =
+    (handler: PublicHandler): RequestHandler =>
+    (request, response) =>
+      handler(request, response, deps)
+  return {
+    get: (path: string, handler: PublicHandler) => app.get(path, handle(handler)),
+    post: (path: string, handler: PublicHandler, ...limits: RequestHandler[]) =>
+      app.post(path, ...readFormFields(publicFormBytesMax), ...limits, handle(handler)),
+  }
+}
+
+/** Pages of signed-in users; others are redirected to the sign-in page before their request body is read. */
+export function userPages(app: Express, deps: Dependencies) {
+  const requireUser = redirectToSignIn(deps)
+  const handle =
+    (handler: PageHandler): RequestHandler =>
+    async (_request, response) => {
+      const form = submittedForm(response)
+      const page: PageRequest = { ...response.locals.page, form, file: submittedFile(response) }
+      const result = await handler(page, deps)
+      if ('location' in result) redirect(response, result.location)
+      else await sendPage(response, page, result)
+    }
+  return {
+    get: (path: string, handler: PageHandler) => app.get(path, requireUser, handle(handler)),
+    post: (path: string, handler: PageHandler, ...limits: RequestHandler[]) =>
+      app.post(path, requireUser, ...readFormFields(formBytesMax), ...limits, handle(handler)),
+    upload: (path: string, fieldName: string, bytesMax: number, handler: PageHandler) =>
+      app.post(path, requireUser, readFormFile(fieldName, bytesMax), ...readFormFields(formBytesMax), handle(handler)),
+    stream: (path: string, handler: StreamHandler) =>
+      app.get(path, requireUser, (request, response) => handler(response.locals.page, deps, request, response)),
+  }
+}
+
+function redirectToSignIn(deps: Dependencies): RequestHandler {
+  return async (request, response, next) => {
+    const page = await authenticate(deps, request)
+    if (page) {
+      response.locals.page = page
+      return next()
+    }
+    // The session of a removed user. If it stayed, the sign-in page would redirect back here.
+    if (request.session.userId !== undefined) await endSession(request)
+    const isPage = request.method === 'GET' && request.accepts('html') === 'html'
+    const query = isPage && request.path !== '/' ? `?next=${encodeURIComponent(request.originalUrl)}` : ''
+    redirect(response, `/sign-in${query}`)
+  }
+}
+
+/** Reads the user, account and role from the store on each request; `undefined` without a signed-in user. */
+export async function authenticate(
+  { users, accounts }: Dependencies,
+  request: Request,
+): Promise<PageRequest | undefined> {
+  // Requests refused early have no session yet.
+  const { userId, byLink = false }: Partial<SessionData> = request.session ?? {}
+  const user = userId === undefined ? undefined : await users.get(userId)
+  const account = user && (await accounts.get(user.accountId))
+  if (!user || !account) return undefined
+  return {
+    user,
+    account,
+    actor: toActor(user),
+    byLink,
+    sessionId: request.sessionID,
+    renewSession: () => startSession(request, user, false),
+    params: request.params as Record<string, string>,
+    query: new URLSearchParams(request.originalUrl.split('?')[1]),
+    form: new URLSearchParams(),
+    file: 'none',
+  }
+}
+
+/** 303: the browser requests the location with GET. */
+export function redirect(response: Response, location: string): void {
+  response.status(303).location(location).end()
+}
+
+export async function sendPage(response: Response, request: PageRequest, page: Page): Promise<void> {
+  await sendHtml(response, page.status ?? 200, renderPage(request, page))
+}
+
+export async function sendHtml(response: Response, status: number, document: Html): Promise<void> {
+  response
+    .status(status)
+    .type('html')
+    .send(String(await document))
+}

@@ -1,0 +1,114 @@
+/** Server-sent events that make open pages reload their content: `change`, and `end` when a run has finished. */
+import { once } from 'node:events'
+import type { Request, Response } from 'express'
+import { isFinal } from '../../../domain/runs/run-state.ts'
+import type { Dependencies } from '../dependencies.ts'
+import { orNotFound, type PageRequest, type StreamHandler } from '../page-handler.ts'
+import { authenticate } from '../page-routes.ts'
+import { isFinalStatus } from './run-attempts.ts'
+
+/** Interval of comments on a quiet stream, which keep proxies from closing it and detect sessions that have ended. */
+const heartbeatSeconds = 15
+
+/** Events within this time cause one reload. */
+const burstMilliseconds = 100
+
+/** `null` when there was no change within the heartbeat interval. */
+type Message = 'change' | 'end' | null
+
+/** Changes of any run of the account. */
+export const streamAccountChanges: StreamHandler = (page, deps, request, response) =>
+  sendMessages(page, deps, request, response, async function* (signal) {
+    for await (const changed of deps.feed.changes(page.account.id, heartbeatSeconds, signal)) {
+      yield changed ? 'change' : null
+    }
+  })
+
+/** Changes of one run after the event that the page knows as the last one. */
+export const streamRunChanges: StreamHandler = async (page, deps, request, response) => {
+  const run = orNotFound(await deps.runs.get(page.account.id, page.params.id ?? ''))
+  const after = Number(page.query.get('after')) || 0
+  await sendMessages(page, deps, request, response, async function* (signal) {
+    if (isFinal(run.status) && !(await deps.feed.hasEventsAfter(run.id, after))) return yield 'end'
+    const events = deps.feed.events(run.id, after, heartbeatSeconds, signal)
+    for await (const event of lastOfBursts(events, burstMilliseconds)) {
+      yield event && 'change'
+      if (event && isFinalStatus(event)) yield 'end'
+    }
+  })
+}
+
+/** Sends messages until there are no more, the browser disconnects, the session ends or the service stops. */
+async function sendMessages(
+  page: PageRequest,
+  deps: Dependencies,
+  request: Request,
+  response: Response,
+  messages: (signal: AbortSignal) => AsyncIterable<Message>,
+): Promise<void> {
+  response.status(200).set({ 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
+  if (request.method === 'HEAD') return void response.end()
+  response.flushHeaders()
+  const aborted = new AbortController()
+  response.once('close', () => aborted.abort())
+  try {
+    for await (const message of messages(aborted.signal)) {
+      if (aborted.signal.aborted || !(await isSignedIn(page, deps, request))) break
+      const text = message === null ? ': heartbeat\n\n' : `event: ${message}\ndata: {}\n\n`
+      if (!response.write(text)) await once(response, 'drain', { signal: aborted.signal })
+    }
+    response.end()
+  } catch (error) {
+    // Aborts the connection, so that the browser reconnects.
+    response.destroy()
+    if (!aborted.signal.aborted) deps.log.warn({ err: error }, 'dashboard event stream failed')
+  }
+}
+
+/** Reads the session from the store: the request still has the one that it started with. */
+async function isSignedIn(page: PageRequest, deps: Dependencies, request: Request) {
+  const session = await deps.sessions.get(page.sessionId)
+  return session !== undefined && (await authenticate(deps, request)) !== undefined
+}
+
+/**
+ * Yields the last value of each burst: of those that arrive within `milliseconds` of the first. Yields `null` when it
+ * arrives alone. Ends with its source.
+ */
+export async function* lastOfBursts<Value>(
+  source: AsyncGenerator<Value | null>,
+  milliseconds: number,
+): AsyncGenerator<Value | null> {
+  let next = source.next()
+  try {
+    for (;;) {
+      const first = await next
+      if (first.done) return
+      let last = first.value
+      next = source.next()
+      const timeout = last === null ? undefined : startTimeout(milliseconds)
+      const end = performance.now() + milliseconds
+      // Checks the clock too: values that arrive without a pause keep timers from firing.
+      while (timeout && performance.now() < end) {
+        const result = await Promise.race([next, timeout.promise])
+        if (!result || result.done) break
+        last = result.value ?? last
+        next = source.next()
+      }
+      timeout?.cancel()
+      yield last
+    }
+  } finally {
+    // Not awaited: a generator returns only after its pending `next` has resolved.
+    next.catch(() => {})
+    source.return(undefined).catch(() => {})
+  }
+}
+
+function startTimeout(milliseconds: number): { promise: Promise<undefined>; cancel(): void } {
+  let timer: NodeJS.Timeout | undefined
+  const promise = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), milliseconds)
+  })
+  return { promise, cancel: () => clearTimeout(timer) }
+}

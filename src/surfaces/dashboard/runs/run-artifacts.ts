@@ -1,0 +1,50 @@
+/** A run's artifacts: the table, image previews, and downloads. */
+import type { Artifact, ArtifactMediaType } from '../../../domain/runs/artifacts.ts'
+import type { Run } from '../../../domain/runs/run.ts'
+import { formatBytes, time } from '../format.ts'
+import { type Html, html, nothing, table } from '../html.ts'
+import { orNotFound, type StreamHandler } from '../page-handler.ts'
+
+/** Raster images: browsers run no scripts in them. */
+const previewedTypes: readonly ArtifactMediaType[] = ['image/png', 'image/jpeg', 'image/webp']
+
+export function renderArtifacts({ id, artifacts }: Pick<Run, 'id' | 'artifacts'>): Html | '' {
+  if (artifacts.length === 0) return nothing
+  const rows = artifacts.map(({ name, mediaType, sizeBytes, expiresAt }) => [
+    html`<a href="${artifactPath(id, name)}" download><strong>${name}</strong></a>`,
+    html`<code>${mediaType}</code>`,
+    formatBytes(sizeBytes),
+    time(expiresAt, 'exact'),
+  ])
+  return html`<h2>Artifacts</h2>
+    ${table(['File', 'Type', 'Size', 'Available until'], rows, 'Artifacts')} ${renderPreviews(id, artifacts)}`
+}
+
+function renderPreviews(runId: string, artifacts: readonly Artifact[]): Html | '' {
+  const images = artifacts.filter(({ mediaType }) => previewedTypes.includes(mediaType))
+  if (images.length === 0) return nothing
+  // The query changes when a new artifact of the same name replaces the image.
+  const previews = images.map(
+    ({ name, createdAt }) => html`<figure>
+      <img src="${artifactPath(runId, name)}?${createdAt}" alt="${name}" loading="lazy" decoding="async" />
+      <figcaption>${name}</figcaption>
+    </figure>`,
+  )
+  return html`<div class="previews">${previews}</div>`
+}
+
+function artifactPath(runId: string, name: string): string {
+  return `/runs/${runId}/artifacts/${name}`
+}
+
+/** Always an attachment: artifacts are untrusted and must not become pages of the dashboard's origin. */
+export const downloadArtifact: StreamHandler = async ({ account, params }, { artifacts }, _request, response) => {
+  const artifact = orNotFound(await artifacts.read(account.id, params.id ?? '', params.name ?? ''))
+  response.attachment(artifact.name).set({
+    'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'; sandbox",
+    'X-Content-Type-Options': 'nosniff',
+  })
+  // Not `response.type`, which would add a charset to text types.
+  response.setHeader('Content-Type', artifact.mediaType)
+  response.send(Buffer.from(artifact.content))
+}

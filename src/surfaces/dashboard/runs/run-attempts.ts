@@ -1,0 +1,76 @@
+/** Reconstructs the attempts of a run and their steps from its events. */
+import type { RunEvent } from '../../../domain/runs/run.ts'
+import { isFinal, type RunReason, type RunStatus } from '../../../domain/runs/run-state.ts'
+
+export interface Step {
+  name: string
+  /** `reused`: an earlier attempt had finished it. `interrupted`: its attempt ended while it ran. */
+  state: 'running' | 'finished' | 'failed' | 'reused' | 'interrupted'
+  startedAt: number
+  endedAt: number | null
+}
+
+export interface Attempt {
+  number: number
+  startedAt: number
+  endedAt: number | null
+  /** The run's status after the attempt; `running` until then. */
+  next: RunStatus
+  reason: RunReason | null
+  steps: Step[]
+}
+
+/** @param events of one run, in order. The oldest may be missing. */
+export function parseAttempts(events: readonly RunEvent[]): Attempt[] {
+  const attempts = new Map<number, Attempt>()
+  for (const { type, at, data } of events) {
+    const number = Number(data.attempt)
+    if (type !== 'step' && !(type === 'status' && number > 0)) continue
+    const attempt = attempts.get(number) ?? {
+      number,
+      startedAt: at,
+      endedAt: null,
+      next: 'running',
+      reason: null,
+      steps: [],
+    }
+    attempts.set(number, attempt)
+    if (type === 'step') applyStep(attempt, data as unknown as StepData, at)
+    else applyStatus(attempt, data as unknown as StatusData, at)
+  }
+  return [...attempts.values()]
+}
+
+interface StepData {
+  name: string
+  state: 'started' | 'finished' | 'failed' | 'reused'
+}
+
+function applyStep({ steps }: Attempt, { name, state }: StepData, at: number): void {
+  if (state === 'started') steps.push({ name, state: 'running', startedAt: at, endedAt: null })
+  else if (state === 'reused') steps.push({ name, state, startedAt: at, endedAt: at })
+  else {
+    const started = steps.findLast((each) => each.name === name)
+    if (started) Object.assign(started, { state, endedAt: at })
+    else steps.push({ name, startedAt: at, state, endedAt: at })
+  }
+}
+
+interface StatusData {
+  status: RunStatus
+  reason: RunReason | null
+}
+
+function applyStatus(attempt: Attempt, { status, reason }: StatusData, at: number): void {
+  // A cancellation request repeats `running`, and cancelling between attempts repeats the last attempt's number.
+  if (status === 'running' || attempt.endedAt !== null) return
+  Object.assign(attempt, { endedAt: at, next: status, reason })
+  for (const step of attempt.steps) {
+    if (step.state === 'running') Object.assign(step, { state: 'interrupted', endedAt: at })
+  }
+}
+
+/** Whether the event is the run's last status. */
+export function isFinalStatus({ type, data }: RunEvent): boolean {
+  return type === 'status' && isFinal(data.status as RunStatus)
+}

@@ -1,0 +1,62 @@
+/** The tab "Runs": the account's runs, one run in detail, and cancelling it. */
+import { isFinal } from '../../../domain/runs/run-state.ts'
+import { orNotFound, type PageHandler } from '../page-handler.ts'
+import { parseAttempts } from './run-attempts.ts'
+import { parseRunFilter, toListRequest, toRunQuery } from './run-filter.ts'
+import { readQueuerLabels, shortId } from './run-labels.ts'
+import { renderRunList } from './run-list-template.ts'
+import { renderCancellation, renderRun } from './run-template.ts'
+
+const runsPerPage = 50
+const logLinesMax = 200
+
+export const listRuns: PageHandler = async ({ account, query }, deps) => {
+  const filter = parseRunFilter(query)
+  const cursor = query.get('cursor') ?? undefined
+  const list = await deps.runs.list(account.id, { ...toListRequest(filter), limit: runsPerPage, cursor })
+  // The cursor is invalid, for example because someone edited the address.
+  if (!list) return { location: `/runs?${toRunQuery(filter)}` }
+  const body = renderRunList({
+    ...list,
+    filter,
+    isFirstPage: cursor === undefined,
+    workflows: deps.workflows.list(),
+    queuerLabel: await readQueuerLabels(deps, account.id),
+    executionUrl: deps.addresses().executionUrl,
+  })
+  return { title: 'Runs', tab: 'runs', body }
+}
+
+export const showRun: PageHandler = async ({ account, query, params }, deps) => {
+  const [found, queuerLabel, workers] = await Promise.all([
+    deps.runs.getWithHistory(account.id, params.id ?? '', { logsMax: logLinesMax }),
+    readQueuerLabels(deps, account.id),
+    deps.workers.alive(),
+  ])
+  const { run, history } = orNotFound(found)
+  const { browserContextId } = run
+  const body = renderRun({
+    run,
+    context: browserContextId === null ? undefined : await deps.browserContexts.get(account.id, browserContextId),
+    history,
+    attempts: parseAttempts(history.events),
+    workflow: deps.workflows.get(run.workflowId),
+    queuer: queuerLabel(run),
+    workers: workers.length,
+    executionUrl: deps.addresses().executionUrl,
+    done: query.get('done') ?? '',
+  })
+  return { title: `Run ${shortId(run.id)}`, tab: 'runs', body }
+}
+
+export const confirmCancellation: PageHandler = async ({ account, params }, { runs, workflows }) => {
+  const run = orNotFound(await runs.get(account.id, params.id ?? ''))
+  if (isFinal(run.status)) return { location: `/runs/${run.id}?done=finished` }
+  return { title: 'Cancel run', tab: 'runs', body: renderCancellation(run, workflows.get(run.workflowId)) }
+}
+
+export const cancelRun: PageHandler = async ({ account, params }, { runs }) => {
+  const run = orNotFound(await runs.cancel(account.id, params.id ?? ''))
+  const wasFinished = isFinal(run.status) && run.status !== 'cancelled'
+  return { location: `/runs/${run.id}${wasFinished ? '?done=finished' : ''}` }
+}

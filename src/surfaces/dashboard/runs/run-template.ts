@@ -1,0 +1,135 @@
+/** Templates of the page of a run and of its cancellation. */
+import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
+import type { Run } from '../../../domain/runs/run.ts'
+import type { History } from '../../../domain/runs/run-history.ts'
+import { isFinal } from '../../../domain/runs/run-state.ts'
+import type { Workflow } from '../../../domain/workflows/workflow.ts'
+import { contextLink, persistLabels } from '../browser-contexts/context-labels.ts'
+import { time } from '../format.ts'
+import { backLink, copyable, copyableId, type Fact, facts, type Html, heading, html, nothing, notice } from '../html.ts'
+import { readCommand } from '../workflows/curl-commands.ts'
+import { renderArtifacts } from './run-artifacts.ts'
+import type { Attempt } from './run-attempts.ts'
+import { describeEnd, describeWait, renderRunDuration, runBadge, shortId } from './run-labels.ts'
+import { renderLog } from './run-log-template.ts'
+import { renderTimeline } from './run-timeline.ts'
+
+interface RunPage {
+  run: Run
+  history: History
+  attempts: Attempt[]
+  /** `undefined` when it is no longer installed. */
+  workflow: Workflow | undefined
+  /** The user or API key that queued the run. */
+  queuer: Html
+  /** `undefined` when the run has none, or it was deleted. */
+  context: BrowserContext | undefined
+  /** The number of running workers. */
+  workers: number
+  executionUrl: string
+  done: string
+}
+
+export function renderRun(page: RunPage): Html {
+  const { run, history, attempts, workflow, executionUrl, done } = page
+  const { id, workflowId, status } = run
+  const last = history.events.at(-1)?.sequence ?? 0
+  const live = isFinal(status) ? nothing : html`data-live="/runs/${id}/changes?after=${last}"`
+  const wasFinished = done === 'finished' && isFinal(status)
+  const again = html`<a class="button secondary" href="/workflows/${workflowId}?from=${id}">Run again</a>`
+  const cancel = html`<a class="button secondary danger" href="/runs/${id}/cancel">Cancel run</a>`
+  const actions = html`${workflow ? again : nothing} ${isFinal(status) || run.cancelRequested ? nothing : cancel}`
+  return html`${backLink('/runs', 'Runs')}
+    ${wasFinished ? notice('warning', 'This run had already finished, so it was not cancelled.') : nothing}
+    <div id="run" ${live}>
+      ${runBadge(run)} ${heading(workflow?.title ?? workflowId, { lead: copyableId('run-id', id, 'Copy run ID'), actions })}
+      ${renderState(page)} ${renderProgress(run)} <section class="card">${facts(runFacts(page))}</section>
+      ${renderTimeline(run, attempts, history.othersOmitted)} ${renderArtifacts(run)} ${renderLog(run, history, executionUrl)}
+      <div class="pair">
+        ${renderJson('variables', 'Variables', run.variables, page)}
+        ${status === 'succeeded' ? renderJson('output', 'Output', run.output, page) : nothing}
+      </div>
+    </div>`
+}
+
+/** Why the run waits, or why it ended. */
+function renderState(page: RunPage): Html | '' {
+  const { run, workers } = page
+  const { error, status, expiresAt, startedAt } = run
+  const wait = describeWait(run, page)
+  if (wait) {
+    const expiry = expiresAt !== null && startedAt === null && html` Expires ${time(expiresAt)} if it has not started.`
+    return notice(workers === 0 ? 'warning' : 'quiet', html`${wait}${expiry || nothing}`)
+  }
+  if (!isFinal(status)) {
+    return run.cancelRequested ? notice('quiet', 'Cancelling. The workflow has a moment to stop by itself.') : nothing
+  }
+  const end = describeEnd(run)
+  if (status === 'failed' || status === 'timedOut') {
+    const message = error && html`<p class="error-message"><strong>${error.name}</strong> ${error.message}</p>`
+    return notice('bad', html`${end} ${message ?? nothing}`)
+  }
+  return end ? notice('quiet', end) : nothing
+}
+
+function renderProgress({ progress, status }: Run): Html | '' {
+  if (!progress || status === 'succeeded' || status === 'queued') return nothing
+  const percent = Math.round(progress.percent)
+  return html`<div class="progress">
+    <label for="progress">${progress.message ?? 'Progress'}</label> <span>${percent}%</span>
+    <progress id="progress" value="${percent}" max="100"></progress>
+  </div>`
+}
+
+function runFacts({ run, queuer, workflow, context }: RunPage): Fact[] {
+  const { workflowId, attempts } = run
+  const id = html`<code>${workflowId}</code>`
+  const maxAttempts = workflow?.retry.maxAttempts ?? 1
+  const isScheduled = run.availableAt !== null && run.startedAt === null
+  const persist = persistLabels[run.persistContext ?? 'never']
+  const entries: (Fact | false)[] = [
+    ['Workflow', html`${workflow ? html`<a href="/workflows/${workflowId}">${id}</a>` : id} ${run.workflowVersion}`],
+    ['Queued by', queuer],
+    ['Queued', time(run.createdAt, 'exact')],
+    isScheduled && ['Scheduled for', time(run.availableAt, 'exact')],
+    ['Started', time(run.startedAt, 'exact', '–')],
+    ['Finished', time(run.finishedAt, 'exact', '–')],
+    ['Duration', renderRunDuration(run)],
+    ['Attempts', maxAttempts > 1 ? `${attempts} of ${maxAttempts}` : `${attempts}`],
+    run.priority !== 0 && ['Priority', `${run.priority}`],
+    run.browserContextId !== null && [
+      'Browser context',
+      context ? contextLink(context) : html`<span class="muted">deleted</span>`,
+    ],
+    run.browserContextId !== null && ['Save browser state', persist],
+    run.expiresAt !== null && ['Expires if not started', time(run.expiresAt, 'exact')],
+  ]
+  return entries.filter((entry) => entry !== false)
+}
+
+/** Characters. Longer JSON is truncated, with a command that reads all of it. */
+const jsonLengthMax = 50_000
+
+function renderJson(id: string, title: string, value: unknown, { run, executionUrl }: RunPage): Html {
+  const text = JSON.stringify(value, null, 2)
+  const rest =
+    text.length > jsonLengthMax &&
+    html`<p>This is only the beginning. Read all of it:</p>
+      ${copyable(`${id}-command`, readCommand(executionUrl, run.id), { label: 'Copy command' })}`
+  return html`<section class="card"><h2>${title}</h2>${copyable(id, text.slice(0, jsonLengthMax))}${rest || nothing}</section>`
+}
+
+export function renderCancellation(run: Run, workflow: Workflow | undefined): Html {
+  const { id, status, workflowId } = run
+  const title = workflow?.title ?? workflowId
+  const consequence =
+    status === 'running'
+      ? 'The workflow is asked to stop; if it does not, its process is terminated. Completed work is not undone.'
+      : 'The run will not start.'
+  return html`${backLink(`/runs/${id}`, title)} ${heading('Cancel this run?')}
+    <form method="post" class="card">
+      <p>${consequence} This cannot be undone, but you can run the workflow again.</p>
+      <p>${runBadge(run)} ${title} <code>${shortId(id)}</code></p>
+      <div class="buttons"><button class="danger">Cancel run</button><a href="/runs/${id}">Keep run</a></div>
+    </form>`
+}

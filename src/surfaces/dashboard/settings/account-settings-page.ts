@@ -1,0 +1,64 @@
+/** Account settings: the name, and whether API keys can be limited to scopes. */
+import { parseName, UserError } from '../../../domain/accounts/user.ts'
+import type { Retention } from '../../../maintenance/retention.ts'
+import type { Dependencies } from '../dependencies.ts'
+import { time } from '../format.ts'
+import { attribute, type Fact, facts, html, inputField, nothing, notice } from '../html.ts'
+import { settingsPage } from '../layout.ts'
+import type { Page, PageHandler, PageRequest } from '../page-handler.ts'
+
+export const showAccount: PageHandler = async (request, deps) => {
+  const { account, user } = request
+  if (user.role === 'owner') return accountForm(request, deps, account)
+  const scopes = account.scopesEnabled ? 'API keys can be limited to scopes' : 'off'
+  const content = facts([['Account', account.name], ['Scopes', scopes], ...readOnlyFacts(request, deps.retention)])
+  return settingsPage(request, '/settings', content)
+}
+
+export const changeAccount: PageHandler = async (request, deps) => {
+  const { account, form, actor } = request
+  const changes = { name: form.get('name') ?? '', scopesEnabled: form.get('scopesEnabled') === 'on' }
+  try {
+    await deps.accounts.update(account.id, { ...changes, name: parseName(changes.name) }, actor)
+    return { location: '/settings?done=saved' }
+  } catch (error) {
+    if (!(error instanceof UserError)) throw error
+    return accountForm(request, deps, changes, error.message)
+  }
+}
+
+function accountForm(
+  request: PageRequest,
+  { retention }: Dependencies,
+  values: { name: string; scopesEnabled: boolean },
+  error?: string,
+): Page {
+  const content = html`${request.query.get('done') === 'saved' ? notice('good', 'Changes saved.') : nothing}
+    <form method="post" action="/settings" class="card">
+      ${inputField({ name: 'name', label: 'Account name', value: values.name, error, required: true, maxlength: 100 })}
+      <fieldset>
+        <legend>Scopes</legend>
+        <label>
+          <input type="checkbox" role="switch" name="scopesEnabled" aria-describedby="scopes-hint" ${attribute('checked', values.scopesEnabled)} />
+          Allow API keys to be limited to scopes
+        </label>
+        <small id="scopes-hint">If you turn this off, existing keys keep their scopes.</small>
+      </fieldset>
+      <div class="buttons"><button>Save changes</button></div>
+    </form>
+    ${facts(readOnlyFacts(request, retention))}`
+  return settingsPage(request, '/settings', content, error === undefined ? 200 : 400)
+}
+
+function readOnlyFacts({ account }: PageRequest, { runs, artifacts, auditLog }: Retention): Fact[] {
+  return [
+    ['Account ID', html`<code>${account.id}</code>`],
+    ['Created', time(account.createdAt, 'exact')],
+    ['Finished runs', `kept for ${days(runs)}, artifacts for ${days(artifacts)}`],
+    ['Audit log', `kept for ${days(auditLog)}`],
+  ]
+}
+
+function days(count: number): string {
+  return count === 1 ? '1 day' : `${count} days`
+}

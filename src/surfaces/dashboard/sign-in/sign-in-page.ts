@@ -1,0 +1,77 @@
+/** Signing in with email address and password, and signing out. */
+import type { RequestHandler, Response } from 'express'
+import type { Dependencies } from '../dependencies.ts'
+import { submittedForm } from '../form-body.ts'
+import { html, inputField, nothing, notice } from '../html.ts'
+import { renderPlainPage } from '../layout.ts'
+import { type PublicHandler, redirect, sendHtml } from '../page-routes.ts'
+import { endSession, startSession } from '../session.ts'
+import { signInLimits, tooManyAttempts } from './attempt-limits.ts'
+
+export function limitSignIn({ attempts }: Dependencies): RequestHandler[] {
+  return signInLimits(attempts, async (response) => {
+    const form = submittedForm(response)
+    const shown = { email: form.get('email') ?? '', next: form.get('next') ?? '', error: tooManyAttempts }
+    await sendSignInPage(response, 429, shown)
+  })
+}
+
+export const showSignIn: PublicHandler = async (request, response) => {
+  const query = new URLSearchParams(request.originalUrl.split('?')[1])
+  if (request.session.userId !== undefined && !query.has('done')) return redirect(response, nextPath(query))
+  const message = query.get('done') === 'signedOut' ? 'You are signed out.' : undefined
+  await sendSignInPage(response, 200, { email: '', next: query.get('next') ?? '', message })
+}
+
+export const signIn: PublicHandler = async (request, response, { users }) => {
+  const form = submittedForm(response)
+  const email = form.get('email') ?? ''
+  const user = await users.authenticate(email, form.get('password') ?? '')
+  if (!user) {
+    const error = 'Incorrect email or password.'
+    return sendSignInPage(response, 401, { email, next: form.get('next') ?? '', error })
+  }
+  await users.recordSignIn(user, 'password')
+  await startSession(request, user, false)
+  redirect(response, nextPath(form))
+}
+
+export const signOut: PublicHandler = async (request, response) => {
+  await endSession(request)
+  // Not `"cookies"`, which would delete those of every other site of the domain, and not `"cache"`, which has no page.
+  response.set('Clear-Site-Data', '"storage"')
+  redirect(response, '/sign-in?done=signedOut')
+}
+
+/** The path to open after signing in. Never one that a browser could resolve to another site. */
+function nextPath(form: URLSearchParams): string {
+  const next = form.get('next') ?? ''
+  const url = URL.parse(next, 'http://dashboard.invalid')
+  // The normalized path of `/.//evil.example` starts with `//` and names another host.
+  const isOwn = next.startsWith('/') && url?.host === 'dashboard.invalid' && !/^\/(\/|sign-in)/.test(url.pathname)
+  return isOwn ? `${url.pathname}${url.search}` : '/'
+}
+
+interface SignInPage {
+  email: string
+  /** Path to open after signing in. */
+  next: string
+  error?: string
+  message?: string | undefined
+}
+
+async function sendSignInPage(response: Response, status: number, { email, next, error, message }: SignInPage) {
+  const body = html`<h1>Sign in</h1>
+    ${error ? notice('bad', error) : nothing} ${message ? notice('good', message) : nothing}
+    <form method="post" action="/sign-in">
+      <input type="hidden" name="next" value="${next}" />
+      ${inputField({ name: 'email', label: 'Email', type: 'email', value: email, required: true, autocomplete: 'username', autofocus: email === '' })}
+      ${inputField({ name: 'password', label: 'Password', type: 'password', required: true, autocomplete: 'current-password', autofocus: email !== '' })}
+      <button>Sign in</button>
+    </form>
+    <p class="muted">
+      Can’t sign in? Ask an owner of your account for a sign-in link, or run
+      <code>npm run cli -- users sign-in-link --email EMAIL</code> on the server.
+    </p>`
+  await sendHtml(response, status, renderPlainPage('Sign in', body))
+}

@@ -1,0 +1,59 @@
+/** curl commands that do over the APIs what a page does. */
+import type { PersistContext } from '../../../domain/runs/run.ts'
+
+const keyPlaceholder = '<API_KEY>'
+
+/** The query parameters of queueRemoteRun for a browser context. */
+export interface ContextQuery {
+  browserContextId: string
+  persistContext: PersistContext
+}
+
+interface QueueOptions {
+  key?: string
+  browserContext?: ContextQuery | undefined
+}
+
+export function queueCommand(
+  executionUrl: string,
+  workflowId: string,
+  variables: Record<string, unknown>,
+  { key = keyPlaceholder, browserContext }: QueueOptions = {},
+): string {
+  const query = browserContext ? `?${new URLSearchParams({ ...browserContext })}` : ''
+  return [
+    `curl -X PUT ${shellQuote(`${executionUrl}/v1/execution/queue-remote/${workflowId}${query}`)} \\`,
+    `  ${authorization(key)} \\`,
+    `  -H 'Content-Type: application/json' \\`,
+    `  -d ${shellQuote(JSON.stringify({ variableData: variables }, null, 2))}`,
+  ].join('\n')
+}
+
+/** Uploads a storage state that Playwright has written to a file. */
+export function uploadCommand(browserContextUrl: string, contextId: string, file: string): string {
+  return [
+    `curl -X PUT ${shellQuote(`${browserContextUrl}/alpha/browser-contexts/${contextId}/storage-state`)} \\`,
+    `  -H 'x-service-api-key: ${keyPlaceholder}' \\`,
+    `  -H 'Content-Type: application/json' \\`,
+    `  --data-binary @${shellQuote(file)}`,
+  ].join('\n')
+}
+
+export function readCommand(executionUrl: string, runId: string): string {
+  return `curl ${shellQuote(`${executionUrl}/v1/execution/runs/${runId}`)} ${authorization(keyPlaceholder)}`
+}
+
+/** Streams the run's past and future events. */
+export function eventsCommand(executionUrl: string, runId: string): string {
+  return `curl -N ${shellQuote(`${executionUrl}/v1/execution/runs/${runId}/events`)} ${authorization(keyPlaceholder)}`
+}
+
+function authorization(key: string): string {
+  return `-H 'Authorization: Bearer ${key}'`
+}
+
+/** Quotes any text as one word of a POSIX shell. */
+function shellQuote(text: string): string {
+  if (/^[\w./:-]+$/.test(text)) return text
+  return `'${text.replaceAll("'", `'\\''`)}'`
+}
