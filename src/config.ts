@@ -1,192 +1,154 @@
-/** Environment → one frozen Config. Each variable, its default and its limits are written once, here. */
+/** Environment variables → one frozen `Config`. Every setting, default and limit is defined here, once. */
 import { resolve } from 'node:path'
 import { keyBytes, parseKey } from './storage/encryption-keys.ts'
 
-/** A setting that the service cannot start with; the message says what to set. */
+/** An invalid configuration. The message is one sentence that names the setting and says what to set. */
 export class ConfigError extends Error {}
 
 interface Setting<Value> {
-  /** What the value is, for the README's table. */
+  /** For the table in docs/configuration.md. */
   description: string
-  /** As it would stand in the environment; `undefined` when there is none. */
+  /** As text, as it would be set in the environment. */
   default: string | undefined
   /** @throws {ConfigError} */
   read(text: string, name: string): Value
 }
 
-const port = (meaning: string, fallback: string): Setting<number> => ({
-  description: meaning,
-  default: fallback,
-  read: (text, name) => wholeNumber(text, name, 0, 65535),
+const text = (description: string, value: string) => ({ description, default: value, read: (text: string) => text })
+
+const port = (description: string, value: string): Setting<number> => ({
+  description,
+  default: value,
+  read: (text, name) => readInteger(text, name, 0, 65535),
 })
 
-const count = (meaning: string, fallback: string, min: number, max: number): Setting<number> => ({
-  description: `${meaning} (${min} to ${max})`,
-  default: fallback,
-  read: (text, name) => wholeNumber(text, name, min, max),
+const integer = (description: string, value: string, min: number, max: number): Setting<number> => ({
+  description: `${description} From ${min} to ${max}.`,
+  default: value,
+  read: (text, name) => readInteger(text, name, min, max),
 })
 
-const directory = (meaning: string, fallback: string): Setting<string> => ({
-  description: meaning,
-  default: fallback,
+const directory = (description: string, value: string): Setting<string> => ({
+  description,
+  default: value,
   read: (text) => resolve(text),
 })
 
-const publicUrl = (meaning: string): Setting<string | undefined> => ({
-  description: meaning,
+const publicUrl = (surface: string, more = ''): Setting<string | undefined> => ({
+  description: `Public URL of the ${surface} when it is behind a proxy.${more}`,
   default: undefined,
   read: (text, name) => {
-    if (!URL.canParse(text) || !/^https?:/.test(text)) {
-      throw new ConfigError(`${name} is "${text}": set it to a URL that starts with http:// or https://.`)
-    }
-    return text.replace(/\/$/, '')
+    if (URL.canParse(text) && /^https?:/.test(text)) return text.replace(/\/$/, '')
+    throw new ConfigError(`${name} is "${text}": set it to a URL that starts with http:// or https://.`)
   },
 })
 
-const browserPath: Setting<string | undefined> = {
-  description:
-    'The executable of the Chrome or Chromium that runs use. Without it: an installed one, or else the one that npm brings.',
-  default: undefined,
-  read: (text) => resolve(text),
-}
-
-const browserCdpUrl: Setting<string | undefined> = {
-  description:
-    'The address of a Chrome or Chromium that runs elsewhere, by the DevTools protocol: http://, https://, ws:// or wss://.',
+/** A URL that may contain a password or token, so that errors do not repeat it. */
+const secretUrl = (description: string, pattern: RegExp, format: string): Setting<string | undefined> => ({
+  description,
   default: undefined,
   read: (text, name) => {
-    if (URL.canParse(text) && /^(https?|wss?):\/\//.test(text)) return text
-    // Not with the value, which may hold the token of a provider.
-    throw new ConfigError(
-      `${name} is no URL of a browser: set it to one that starts with http://, https://, ws:// or wss://.`,
-    )
+    if (URL.canParse(text) && pattern.test(text)) return text
+    throw new ConfigError(`${name} is invalid: set it to a URL ${format}.`)
   },
-}
-
-const databaseUrl: Setting<string | undefined> = {
-  description:
-    'A PostgreSQL database (15 or later) that keeps everything instead of `DATA_DIR`, for several processes and machines: `postgres://user:password@host/database`.',
-  default: undefined,
-  read: (text, name) => {
-    if (URL.canParse(text) && /^postgres(ql)?:\/\//.test(text)) return text
-    // Not with the value, which may hold a password.
-    throw new ConfigError(
-      `${name} is no URL of a PostgreSQL database: set it to one such as postgres://user:password@host/database.`,
-    )
-  },
-}
-
-const collectorUrl: Setting<string | undefined> = {
-  description: 'The collector that traces are sent to, by OTLP over HTTP. Without it there are no traces.',
-  default: undefined,
-  read: (text, name) => {
-    if (URL.canParse(text) && /^https?:\/\//.test(text)) return text
-    // Not with the value, which may hold a password.
-    throw new ConfigError(`${name} is no URL: set it to one that starts with http:// or https://.`)
-  },
-}
+})
 
 const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
-/** Every environment variable that the service reads. */
 export const settings = {
-  HOST: {
-    description: 'The address that everything listens on.',
-    default: '127.0.0.1',
-    read: (text: string) => text,
-  },
+  HOST: text('Address that all ports listen on.', '127.0.0.1'),
   DASHBOARD_PORT: port('Port of the dashboard.', '3000'),
   EXECUTION_PORT: port('Port of the Execution API.', '3001'),
   BROWSER_CONTEXT_PORT: port('Port of the Browser Context API.', '3002'),
   MANAGEMENT_PORT: port('Port of `/livez`, `/readyz` and `/metrics`.', '3003'),
-  DASHBOARD_URL: publicUrl(
-    "The dashboard's public address, when it is behind a proxy; https makes its cookies secure.",
-  ),
-  EXECUTION_URL: publicUrl("The Execution API's public address, when it is behind a proxy."),
-  BROWSER_CONTEXT_URL: publicUrl("The Browser Context API's public address, when it is behind a proxy."),
-  PROXY_HOPS: count(
-    'How many proxies stand in front, whose `X-Forwarded-For` is believed. Without it all callers look like one.',
+  DASHBOARD_URL: publicUrl('dashboard', ' With https, its cookies are secure.'),
+  EXECUTION_URL: publicUrl('Execution API'),
+  BROWSER_CONTEXT_URL: publicUrl('Browser Context API'),
+  PROXY_HOPS: integer(
+    'Number of proxies in front of the service whose `X-Forwarded-For` is trusted. With 0, all callers behind a proxy have its address.',
     '0',
     0,
     10,
   ),
-  DATA_DIR: directory('Where the embedded store and the encryption key are.', './data'),
-  DATABASE_URL: databaseUrl,
-  DATABASE_CONNECTIONS: count('How many connections a process has to the database of `DATABASE_URL`.', '10', 2, 1000),
-  WORKFLOWS_DIR: directory('Where the workflows are.', './examples/workflows'),
-  RATE_LIMIT_PER_MINUTE: count(
-    'How many requests an API key may make in a minute, over both APIs; 0 for any number.',
+  DATA_DIR: directory('Directory of the embedded store and the encryption key.', './data'),
+  DATABASE_URL: secretUrl(
+    'PostgreSQL database (15 or later) to use instead of the embedded store, for several processes and machines: `postgres://user:password@host/database`.',
+    /^postgres(ql)?:\/\//,
+    'such as postgres://user:password@host/database',
+  ),
+  DATABASE_CONNECTIONS: integer('Maximum connections of a process to `DATABASE_URL`.', '10', 2, 1000),
+  WORKFLOWS_DIR: directory('Directory of the workflows.', './examples/workflows'),
+  RATE_LIMIT_PER_MINUTE: integer(
+    'Maximum requests per API key and minute, over both APIs; 0 for no limit.',
     '6000',
     0,
     1_000_000,
   ),
-  QUEUED_RUNS_MAX: count(
-    'How many runs of an account may be queued at the same time; 0 for any number.',
-    '10000',
-    0,
-    100_000,
-  ),
-  BROWSER_CONTEXT_VERSIONS: count('How many versions of a browser context are kept.', '5', 1, 100),
-  ARTIFACT_RETENTION_DAYS: count('How many days the artifacts of runs are kept.', '30', 1, 3650),
-  RUN_RETENTION_DAYS: count('How many days runs are kept after they have finished.', '90', 1, 3650),
-  AUDIT_LOG_RETENTION_DAYS: count('How many days entries of the audit log are kept.', '365', 1, 3650),
-  WORKER_SLOTS: count('How many runs a worker executes at the same time.', '4', 1, 64),
-  ACCOUNT_CONCURRENCY: count(
-    'How many runs of one account may run at the same time, over all workers; 0 for any number.',
+  QUEUED_RUNS_MAX: integer('Maximum queued runs per account; 0 for no limit.', '10000', 0, 100_000),
+  BROWSER_CONTEXT_VERSIONS: integer('Versions to keep per browser context.', '5', 1, 100),
+  ARTIFACT_RETENTION_DAYS: integer('Days to keep artifacts of runs.', '30', 1, 3650),
+  RUN_RETENTION_DAYS: integer('Days to keep finished runs.', '90', 1, 3650),
+  AUDIT_LOG_RETENTION_DAYS: integer('Days to keep entries of the audit log.', '365', 1, 3650),
+  WORKER_SLOTS: integer('Maximum concurrent runs per worker.', '4', 1, 64),
+  ACCOUNT_CONCURRENCY: integer(
+    'Maximum concurrent runs per account, over all workers; 0 for no limit.',
     '0',
     0,
     1_000_000,
   ),
-  WORKFLOW_MEMORY_MB: count('The heap that the process of a run may use, in megabytes.', '512', 32, 65536),
-  BROWSER_PATH: browserPath,
-  BROWSER_CDP_URL: browserCdpUrl,
-  LEASE_SECONDS: count('A worker that is silent for this long has lost its runs, in seconds.', '15', 3, 300),
-  ABORT_GRACE_SECONDS: count(
-    'How long a run may go on after its AbortSignal before its process is ended, in seconds.',
-    '5',
-    1,
-    300,
+  WORKFLOW_MEMORY_MB: integer('Maximum heap of the process of a run, in megabytes.', '512', 32, 65536),
+  BROWSER_PATH: {
+    description:
+      'Chrome or Chromium executable for runs. By default an installed browser, otherwise the one that `npm ci` installs.',
+    default: undefined,
+    read: (text: string): string | undefined => resolve(text),
+  },
+  BROWSER_CDP_URL: secretUrl(
+    'URL of a remote Chrome or Chromium for runs, by the DevTools protocol (http, https, ws or wss).',
+    /^(https?|wss?):\/\//,
+    'that starts with http://, https://, ws:// or wss://',
   ),
-  DRAIN_SECONDS: count(
-    'How long requests are still taken at shutdown while `/readyz` says 503, for a proxy in front to notice, in seconds.',
+  LEASE_SECONDS: integer('Seconds without a heartbeat after which a worker loses its runs.', '15', 3, 300),
+  ABORT_GRACE_SECONDS: integer("Seconds from a run's abort signal until its process is killed.", '5', 1, 300),
+  DRAIN_SECONDS: integer(
+    'Seconds during which a stopping process still accepts requests while `/readyz` responds 503, for a proxy to notice.',
     '0',
     0,
     300,
   ),
-  SHUTDOWN_SECONDS: count('How long requests and runs may take to finish at shutdown, in seconds.', '10', 1, 3600),
+  SHUTDOWN_SECONDS: integer('Seconds that requests and runs have to finish when a process stops.', '10', 1, 3600),
   ENCRYPTION_KEY: {
-    description: `The installation's key: ${keyBytes} random bytes in base64. Made in \`DATA_DIR\` when it is not set.`,
+    description: `Key that encrypts stored secrets: ${keyBytes} random bytes in base64. By default generated in \`DATA_DIR\`.`,
     default: undefined,
-    // The text is not repeated: it may be nearly a key.
+    // The error does not repeat the text, which may be almost a key.
     read: (text: string, name: string): Buffer | undefined => {
       const key = parseKey(text)
       if (key) return key
       throw new ConfigError(
-        `${name} does not hold ${keyBytes} bytes in base64: make one with \`openssl rand -base64 ${keyBytes}\`.`,
+        `${name} is not ${keyBytes} bytes in base64: create a key with \`openssl rand -base64 ${keyBytes}\`.`,
       )
     },
   },
   ENCRYPTION_KEY_PREVIOUS: {
-    description:
-      'Keys that stood in `ENCRYPTION_KEY` before, separated by commas: what they have encrypted still opens.',
+    description: 'Former values of `ENCRYPTION_KEY`, separated by commas, to decrypt data that they encrypted.',
     default: undefined,
     read: (text: string, name: string): readonly Buffer[] | undefined =>
       text.split(',').map((part) => {
         const key = parseKey(part)
         if (key) return key
         throw new ConfigError(
-          `${name} holds what is no key: set it to keys of ${keyBytes} bytes in base64, with commas.`,
+          `${name} contains an invalid key: set it to keys of ${keyBytes} bytes in base64, separated by commas.`,
         )
       }),
   },
-  OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl,
-  OTEL_SERVICE_NAME: {
-    description: 'What the service is called in traces.',
-    default: 'execution-service',
-    read: (text: string) => text,
-  },
+  OTEL_EXPORTER_OTLP_ENDPOINT: secretUrl(
+    'Collector to send traces to, by OTLP over HTTP. By default tracing is off.',
+    /^https?:\/\//,
+    'that starts with http:// or https://',
+  ),
+  OTEL_SERVICE_NAME: text('Service name in traces.', 'execution-service'),
   LOG_LEVEL: {
-    description: `The least level that is logged: ${logLevels.join(', ')}.`,
+    description: `Minimum log level: ${logLevels.join(', ')}.`,
     default: 'info',
     read: (text: string, name: string) => {
       if (logLevels.includes(text)) return text
@@ -200,9 +162,9 @@ type Settings = typeof settings
 export type Config = { readonly [Name in keyof Settings]: ReturnType<Settings[Name]['read']> }
 
 /**
- * Reads the configuration. An empty variable counts as one that is not set.
+ * Reads the configuration. An empty variable counts as unset.
  *
- * @throws {ConfigError} naming the first variable that is wrong, and what to set.
+ * @throws {ConfigError} for the first invalid setting.
  */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const entries = Object.entries(settings).map(([name, setting]) => {
@@ -212,28 +174,26 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const config = Object.freeze(Object.fromEntries(entries)) as Config
   if (!config.ENCRYPTION_KEY && config.ENCRYPTION_KEY_PREVIOUS) {
     throw new ConfigError(
-      'ENCRYPTION_KEY_PREVIOUS is set, but ENCRYPTION_KEY is not: set that to the key that encrypts from now on.',
+      'ENCRYPTION_KEY_PREVIOUS is set without ENCRYPTION_KEY: set ENCRYPTION_KEY to the current key.',
     )
   }
-  refuseSamePorts(config)
+  requireDifferentPorts(config)
   if (config.BROWSER_PATH && config.BROWSER_CDP_URL) {
-    throw new ConfigError('BROWSER_PATH and BROWSER_CDP_URL are both set: unset the one that runs are not to use.')
+    throw new ConfigError('BROWSER_PATH and BROWSER_CDP_URL are both set: unset one of them.')
   }
   return config
 }
 
-/** Variables of the service that no process may have which runs what others wrote: workflows, and pages of the web. */
 const secretVariables = ['BROWSER_CDP_URL', 'DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS']
 
-/** Of an exporter of OpenTelemetry: headers hold what it signs in with. */
-const exporterVariable = /^OTEL_EXPORTER_/
-
+/** The environment for processes that run untrusted code: workflows and web pages. */
 export function environmentWithoutSecrets(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const isSecret = (name: string) => secretVariables.includes(name) || exporterVariable.test(name)
+  // The headers of OpenTelemetry's exporter contain its credentials.
+  const isSecret = (name: string) => secretVariables.includes(name) || name.startsWith('OTEL_EXPORTER_')
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !isSecret(name)))
 }
 
-function refuseSamePorts(config: Config): void {
+function requireDifferentPorts(config: Config): void {
   const names = ['DASHBOARD_PORT', 'EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const
   for (const [index, name] of names.entries()) {
     const other = names.slice(index + 1).find((each) => config[each] === config[name] && config[name] !== 0)
@@ -241,7 +201,7 @@ function refuseSamePorts(config: Config): void {
   }
 }
 
-function wholeNumber(text: string, name: string, min: number, max: number): number {
+function readInteger(text: string, name: string, min: number, max: number): number {
   const value = Number(text)
   if (/^\d+$/.test(text) && value >= min && value <= max) return value
   throw new ConfigError(`${name} is "${text}": set it to a whole number from ${min} to ${max}.`)

@@ -128,7 +128,7 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     expect(await browserContexts.list(accountId, { limit: 10 })).toMatchObject({ contexts: [] })
     expect(await browserContexts.delete(accountId, contextId)).toBe(false)
     expect(await browserContexts.create(accountId, name)).toBeDefined()
-    expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: run.id, hold: null }])
+    expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: run.id, contextLease: null }])
     const later = await openDomain(test, { kind, place: domain.place, now: () => Date.now() + 61_000 })
     await domain.maintenance.once()
     expect(await rows()).toHaveLength(2)

@@ -73,7 +73,7 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
       ),
     )
     await open(store, directory, { ENCRYPTION_KEY: other, ENCRYPTION_KEY_PREVIOUS: `${newKey()},${key}` })
-    await expect(open(store, directory)).rejects.toThrow(/is missing, and the store is encrypted/)
+    await expect(open(store, directory)).rejects.toThrow(/is missing: restore it/)
   })
 
   test('accepts one key when processes start together with different ones', async (test) => {
@@ -91,7 +91,7 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
     const path = keyFilePath(directory)
     await removeCheckValue(store, await open(store, directory))
     renameSync(path, `${path}.lost`)
-    await expect(open(store, directory)).rejects.toThrow(/is missing, and the store is encrypted/)
+    await expect(open(store, directory)).rejects.toThrow(/is missing: restore it/)
     createKeyFile(path)
     await expect(open(store, directory)).rejects.toThrow(/encrypted with another key/)
     expect(await checks(store)).toEqual([])

@@ -1,10 +1,10 @@
-/** The configuration: its defaults, and every wrong value refused by one sentence that names the variable. */
+/** The configuration: defaults, valid values, and errors that name the setting. */
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { ConfigError, environmentWithoutSecrets, readConfig, settings } from '../../src/config.ts'
 
-test('nothing needs to be set', () => {
+test('every setting has a default or is optional', () => {
   expect(readConfig({})).toEqual({
     HOST: '127.0.0.1',
     DASHBOARD_PORT: 3000,
@@ -42,12 +42,12 @@ test('nothing needs to be set', () => {
   })
 })
 
-test('an empty variable counts as one that is not set', () => {
+test('an empty variable counts as unset', () => {
   const empty = Object.fromEntries(Object.keys(settings).map((name) => [name, '']))
   expect(readConfig(empty)).toEqual(readConfig({}))
 })
 
-test('nobody can change it afterwards', () => {
+test('the configuration is frozen', () => {
   const config = readConfig({})
   expect(() => Object.assign(config, { HOST: '0.0.0.0' })).toThrow(TypeError)
 })
@@ -71,7 +71,7 @@ test.each<[keyof typeof settings, string, unknown]>([
   ['LEASE_SECONDS', '3', 3],
   ['ENCRYPTION_KEY', key.toString('base64'), key],
   ['LOG_LEVEL', 'silent', 'silent'],
-])('%s=%s is taken', (name, text, value) => {
+])('%s=%s is valid', (name, text, value) => {
   expect(readConfig({ [name]: text })[name]).toEqual(value)
 })
 
@@ -97,20 +97,20 @@ test.each<[string, string, string]>([
   ['SHUTDOWN_SECONDS', '3601', 'set it to a whole number from 1 to 3600.'],
   ['LOG_LEVEL', 'loud', 'set it to one of fatal, error, warn, info, debug, trace, silent.'],
   ['LOG_LEVEL', 'constructor', 'set it to one of fatal, error, warn, info, debug, trace, silent.'],
-])('%s=%s is refused by one sentence that says what to set', (name, text, rule) => {
+])('%s=%s is rejected with one sentence that says what to set', (name, text, rule) => {
   expect(() => readConfig({ [name]: text })).toThrow(new ConfigError(`${name} is "${text}": ${rule}`))
 })
 
 test.each(['c2hvcnQ=', key.toString('hex'), randomBytes(33).toString('base64'), 'not base64'])(
-  'an ENCRYPTION_KEY of another length is refused, and not repeated (%s)',
+  'an invalid ENCRYPTION_KEY is rejected without its value (%s)',
   (text) => {
     const read = () => readConfig({ ENCRYPTION_KEY: text })
-    const sentence = 'ENCRYPTION_KEY does not hold 32 bytes in base64: make one with `openssl rand -base64 32`.'
+    const sentence = 'ENCRYPTION_KEY is not 32 bytes in base64: create a key with `openssl rand -base64 32`.'
     expect(read).toThrow(new ConfigError(sentence))
   },
 )
 
-test('earlier keys are taken beside the present one, several with commas, and not without it', () => {
+test('ENCRYPTION_KEY_PREVIOUS is a list of keys and requires ENCRYPTION_KEY', () => {
   const [ENCRYPTION_KEY, other] = [key.toString('base64'), randomBytes(32)]
   const previous = `${ENCRYPTION_KEY}, ${other.toString('base64')}`
   const read = (ENCRYPTION_KEY_PREVIOUS: string) => readConfig({ ENCRYPTION_KEY, ENCRYPTION_KEY_PREVIOUS })
@@ -118,18 +118,16 @@ test('earlier keys are taken beside the present one, several with commas, and no
   for (const wrong of [`${previous},`, `${previous};${ENCRYPTION_KEY}`, 'c2hvcnQ=']) {
     expect(() => read(wrong)).toThrow(
       new ConfigError(
-        'ENCRYPTION_KEY_PREVIOUS holds what is no key: set it to keys of 32 bytes in base64, with commas.',
+        'ENCRYPTION_KEY_PREVIOUS contains an invalid key: set it to keys of 32 bytes in base64, separated by commas.',
       ),
     )
   }
   expect(() => readConfig({ ENCRYPTION_KEY_PREVIOUS: previous })).toThrow(
-    new ConfigError(
-      'ENCRYPTION_KEY_PREVIOUS is set, but ENCRYPTION_KEY is not: set that to the key that encrypts from now on.',
-    ),
+    new ConfigError('ENCRYPTION_KEY_PREVIOUS is set without ENCRYPTION_KEY: set ENCRYPTION_KEY to the current key.'),
   )
 })
 
-test('two addresses on one port are refused by a sentence that names both', () => {
+test('two surfaces cannot have the same port', () => {
   const read = () => readConfig({ BROWSER_CONTEXT_PORT: '4000', MANAGEMENT_PORT: '4000' })
   expect(read).toThrow(
     new ConfigError('BROWSER_CONTEXT_PORT and MANAGEMENT_PORT are both 4000: set them to different ports.'),
@@ -142,43 +140,38 @@ test('two addresses on one port are refused by a sentence that names both', () =
   })
 })
 
-test('a DATABASE_URL that leads to no PostgreSQL is refused without its value, which may hold a password', () => {
+test('an invalid DATABASE_URL is rejected without its value, which may contain a password', () => {
   for (const url of ['mysql://root:secret@localhost/x', 'localhost:5432', 'postgres']) {
     expect(() => readConfig({ DATABASE_URL: url })).toThrow(
-      new ConfigError(
-        'DATABASE_URL is no URL of a PostgreSQL database: set it to one such as postgres://user:password@host/database.',
-      ),
+      new ConfigError('DATABASE_URL is invalid: set it to a URL such as postgres://user:password@host/database.'),
     )
   }
   expect(readConfig({ DATABASE_URL: 'postgresql://localhost/x' }).DATABASE_URL).toBe('postgresql://localhost/x')
 })
 
-test('every variable says what it means', () => {
-  for (const [name, { description: meaning }] of Object.entries(settings))
-    expect(meaning, name).toMatch(/^[A-Z`].*\.$|\(\d+ to \d+\)$/s)
+test('every setting is described in sentences', () => {
+  for (const [name, { description }] of Object.entries(settings)) expect(description, name).toMatch(/^[A-Z].*\.$/)
 })
 
-test('an address of a browser that is none is refused without its value, which may hold a token', () => {
+test('an invalid BROWSER_CDP_URL is rejected without its value, which may contain a token', () => {
   expect(() => readConfig({ BROWSER_CDP_URL: 'browsers.example.com?token=t' })).toThrow(
-    new ConfigError(
-      'BROWSER_CDP_URL is no URL of a browser: set it to one that starts with http://, https://, ws:// or wss://.',
-    ),
+    new ConfigError('BROWSER_CDP_URL is invalid: set it to a URL that starts with http://, https://, ws:// or wss://.'),
   )
 })
 
-test('there is one browser for runs: a program and an address are refused together', () => {
+test('BROWSER_PATH and BROWSER_CDP_URL exclude each other', () => {
   expect(() => readConfig({ BROWSER_PATH: '/opt/chrome', BROWSER_CDP_URL: 'http://127.0.0.1:9222' })).toThrow(
-    new ConfigError('BROWSER_PATH and BROWSER_CDP_URL are both set: unset the one that runs are not to use.'),
+    new ConfigError('BROWSER_PATH and BROWSER_CDP_URL are both set: unset one of them.'),
   )
 })
 
-test('the collector of traces must have a URL, which is not repeated: it may hold a password', () => {
+test('an invalid OTEL_EXPORTER_OTLP_ENDPOINT is rejected without its value, which may contain a password', () => {
   expect(() => readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:secret@host' })).toThrow(
-    new ConfigError('OTEL_EXPORTER_OTLP_ENDPOINT is no URL: set it to one that starts with http:// or https://.'),
+    new ConfigError('OTEL_EXPORTER_OTLP_ENDPOINT is invalid: set it to a URL that starts with http:// or https://.'),
   )
 })
 
-test('what an exporter of traces signs in with is kept from processes that run what others wrote', () => {
+test('processes that run workflows do not get the credentials of the trace exporter', () => {
   const environment = { OTEL_EXPORTER_OTLP_HEADERS: 'authorization=a-token', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a' }
   expect(environmentWithoutSecrets({ ...environment, PATH: '/bin' })).toEqual({ PATH: '/bin' })
 })
