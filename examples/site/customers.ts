@@ -1,4 +1,4 @@
-/** The part of the example website that a customer signs in to: a form, a session in a cookie, and the orders behind it. */
+/** The signed-in part of the example website: a form, a session cookie, and a page of orders. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -15,7 +15,7 @@ const orders = [
 
 export class Customers {
   readonly #password: string
-  /** The sessions that are open, by the value of their cookie. */
+  /** Open sessions, by cookie value. */
   readonly #sessions = new Set<string>()
   #signIns = 0
 
@@ -23,13 +23,13 @@ export class Customers {
     this.#password = password
   }
 
-  /** How often somebody has signed in. */
+  /** Number of successful sign-ins. */
   get signIns(): number {
     return this.#signIns
   }
 
-  /** Answers the request; returns false when it is for another part of the site. */
-  async answer(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
+  /** Handles the request. Returns false if it is for another part of the site. */
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
     switch (`${request.method} ${request.url}`) {
       case 'GET /sign-in':
         send(response, 200, signInPage())

@@ -1,4 +1,4 @@
-/** `npx node examples/site/main.ts`: serves the example website until Ctrl-C, on the port that PORT names or 3080. */
+/** `npx node examples/site/main.ts`: serves the example website on PORT (3080) until Ctrl-C. */
 import { customerName } from './customers.ts'
 import { startSite } from './site.ts'
 
@@ -9,14 +9,14 @@ async function main(): Promise<void> {
   process.stdout.write(`The example website: ${url}/
 
 check-links                   url ${url}/
-  and its pages for members   token ${secrets.token}
+  members' pages              token ${secrets.token}
 shop-sign-in, shop-orders     url ${url}/
-  and to sign in              userName ${customerName}, password ${secrets.password}
+  to sign in                  userName ${customerName}, password ${secrets.password}
 page-to-file                  url ${url}/products
 `)
 }
 
 await main().catch((error: Error) => {
-  process.stderr.write(`The example website cannot be served (${error.message}): set PORT to a port that is free.\n`)
+  process.stderr.write(`The example website cannot start (${error.message}): set PORT to a free port.\n`)
   process.exitCode = 1
 })

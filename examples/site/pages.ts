@@ -1,4 +1,4 @@
-/** How the pages of the example website look, on a screen and on paper. */
+/** The HTML of the example website. */
 
 const style = `
   :root { color-scheme: light; font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff }
@@ -13,7 +13,7 @@ const style = `
   [role=alert] { color: #b91c1c }
   @media print { body { margin: 0; max-width: none } form { display: none } }`
 
-/** @param content HTML. */
+/** @param content HTML of the page's main part. */
 export function page(title: string, content: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -30,7 +30,7 @@ ${content}
 `
 }
 
-/** The targets are HTML too: `&amp;` is one character. */
+/** @param targets escaped as HTML. */
 export function linkList(targets: string[]): string {
   return `<ul>${targets.map((target) => `<li><a href="${target}">${target}</a></li>`).join('')}</ul>`
 }

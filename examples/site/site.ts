@@ -1,4 +1,4 @@
-/** A small website for the examples: pages with mistakes to find, and a part for customers who sign in. */
+/** A small website for the examples: pages with broken links, and a part for customers who sign in. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Customers, send } from './customers.ts'
@@ -6,15 +6,15 @@ import { linkList, page } from './pages.ts'
 
 export interface Site {
   url: string
-  /** How often a customer has signed in. */
+  /** Number of successful sign-ins. */
   signIns(): number
   stop(): Promise<void>
 }
 
 export interface SiteSecrets {
-  /** What the pages below `/members` ask for, as `Authorization: Bearer`. */
+  /** Required by the pages below `/members`, as `Authorization: Bearer`. */
   token: string
-  /** That of the customer `ada`, for the form at `/sign-in`; `/orders` is behind it. */
+  /** Password of the customer `ada`, for the form at `/sign-in`. */
   password: string
 }
 
@@ -35,16 +35,16 @@ const pages: Record<string, string> = {
 const moved: Record<string, string> = { '/team': '/about' }
 
 /**
- * Serves the site on this machine alone. `/products/teapot` is linked to and does not exist; `/news` is overloaded at
- * every other request.
+ * Serves the site on localhost. `/products/teapot` is linked but does not exist; `/news` responds with 503 to every other
+ * request.
  *
- * @param port 0 for any that is free.
+ * @param port 0 for any free port.
  */
 export async function startSite({ token, password }: SiteSecrets, port = 0): Promise<Site> {
   const customers = new Customers(password)
   let newsRequests = 0
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    if (await customers.answer(request, response)) return
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (await customers.handle(request, response)) return
     const [pathname = '/'] = (request.url ?? '/').split('?')
     if (pathname.startsWith('/members') && request.headers.authorization !== `Bearer ${token}`) {
       response.setHeader('WWW-Authenticate', 'Bearer')
@@ -58,8 +58,8 @@ export async function startSite({ token, password }: SiteSecrets, port = 0): Pro
     const found = pages[pathname]
     return send(response, found === undefined ? 404 : 200, found ?? page('No such page', ''))
   }
-  // A request that breaks off is nobody's loss here.
-  const server = createServer((request, response) => void answer(request, response).catch(() => response.destroy()))
+  // Errors of aborted requests are ignored.
+  const server = createServer((request, response) => void handle(request, response).catch(() => response.destroy()))
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, '127.0.0.1', resolve)
   })

@@ -1,4 +1,4 @@
-/** Hashes every file below a directory: a long run that reports progress, ends promptly, and resumes where it was. */
+/** Hashes every file below a directory in batches: a long run that reports progress, stops promptly, and resumes. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { opendir } from 'node:fs/promises'
@@ -7,12 +7,12 @@ import { setTimeout } from 'node:timers/promises'
 import { defineWorkflow } from 'execution-service/workflow'
 
 const filesMax = 100_000
-/** What is lost when a worker dies: the work of one batch. */
+/** One step each: when a worker dies, at most this much work is repeated. */
 const filesPerBatch = 64
 const filesAtOnce = 4
 
 interface HashedFile {
-  /** As `sha256sum` writes it. */
+  /** In the format of `sha256sum`. */
   line: string
   bytes: number
 }
@@ -21,7 +21,7 @@ export default defineWorkflow({
   id: 'build-manifest',
   version: '1.0.0',
   title: 'Fingerprint the files of a directory',
-  description: 'Builds a manifest, the SHA-256 of every file below a directory, and returns its digest.',
+  description: 'Computes the SHA-256 of every file below a directory, and of the list of them.',
   variables: {
     type: 'object',
     additionalProperties: false,
@@ -30,7 +30,7 @@ export default defineWorkflow({
       directory: {
         type: 'string',
         minLength: 1,
-        description: "The directory, from the worker's working directory.",
+        description: "Path of the directory, relative to the worker's working directory.",
         examples: ['src'],
       },
       pauseMilliseconds: {
@@ -38,7 +38,7 @@ export default defineWorkflow({
         minimum: 0,
         maximum: 60_000,
         default: 0,
-        description: `How long to rest before every ${filesPerBatch} files, to leave the disk to others.`,
+        description: `Pause before each batch of ${filesPerBatch} files, to leave the disk to others.`,
       },
     },
   },
@@ -47,22 +47,22 @@ export default defineWorkflow({
     additionalProperties: false,
     required: ['files', 'bytes', 'digest'],
     properties: {
-      files: { type: 'integer', description: 'How many files there are; symbolic links are not followed.' },
-      bytes: { type: 'integer', description: 'How long they are together.' },
+      files: { type: 'integer', description: 'Number of files. Symbolic links are not followed.' },
+      bytes: { type: 'integer', description: 'Total size in bytes.' },
       digest: {
         type: 'string',
         pattern: '^[0-9a-f]{64}$',
-        description: 'SHA-256 of the manifest: equal for two directories whose files have the same paths and contents.',
+        description: 'SHA-256 of the manifest: equal for two directories with the same paths and contents.',
       },
     },
   },
   timeLimitSeconds: 3600,
-  // More at once would only make each of them wait for the disk.
+  // More runs at once would compete for the disk.
   concurrencyLimit: 2,
   async run({ variables, step, log, progress, signal }) {
     const { directory, pauseMilliseconds } = variables
     const paths = await step('list', () => filesBelow(directory, signal))
-    log(`${paths.length} files are below ${directory}`)
+    log(`Found ${paths.length} files below ${directory}`)
     const manifest = createHash('sha256')
     let files = 0
     let bytes = 0
@@ -78,7 +78,7 @@ export default defineWorkflow({
       }
       files += hashed.length
       if (hashed.length < batch.length)
-        log(`${batch.length - hashed.length} files are gone since they were listed`, 'warn')
+        log(`${batch.length - hashed.length} files were deleted since they were listed`, 'warn')
       const done = first + batch.length
       progress((done / paths.length) * 100, `${done} of ${paths.length} files`)
     }
@@ -86,24 +86,24 @@ export default defineWorkflow({
   },
 })
 
-/** Relative paths, sorted, so that the same files always give the same manifest. */
+/** Returns relative paths, sorted so that the same files always give the same manifest. */
 async function filesBelow(directory: string, signal: AbortSignal): Promise<string[]> {
   const paths: string[] = []
   for await (const entry of await opendir(directory, { recursive: true })) {
     signal.throwIfAborted()
     if (!entry.isFile()) continue
     paths.push(relative(directory, join(entry.parentPath, entry.name)))
-    if (paths.length > filesMax) throw new Error(`More than ${filesMax} files are below ${directory}.`)
+    if (paths.length > filesMax) throw new Error(`${directory} has more than ${filesMax} files.`)
   }
   return paths.sort()
 }
 
-/** Hashes a few files at a time; leaves out those that do not exist any more. */
+/** Hashes a few files at a time. Skips files that were deleted meanwhile. */
 async function hashAll(directory: string, paths: string[], signal: AbortSignal): Promise<HashedFile[]> {
   const hashed: (HashedFile | undefined)[] = []
   const remaining = paths.entries()
   const hashRemaining = async () => {
-    // Each of the loops takes its next file from the one iterator that they share.
+    // All loops take files from the same iterator.
     for (const [index, path] of remaining) hashed[index] = await hash(directory, path, signal)
   }
   await Promise.all(Array.from({ length: filesAtOnce }, hashRemaining))

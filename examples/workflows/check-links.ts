@@ -1,15 +1,15 @@
-/** Crawls one website and lists the links that lead nowhere: a workflow with HTTP, steps, retries and a secret. */
+/** Crawls a website and lists its broken links: HTTP requests, a step for each page, retries, and a secret. */
 import { defineWorkflow } from 'execution-service/workflow'
 
 const maxAttempts = 3
 const pageSeconds = 10
 const pagesMaxDefault = 50
 
-/** What one page says: the pages that it links to, or what is wrong with it. */
+/** The links of a page, or the problem with it. */
 interface Page {
   links: string[]
   problem: string | null
-  /** Whether the problem may pass by itself. */
+  /** Whether a retry may succeed. */
   temporary: boolean
 }
 
@@ -17,7 +17,7 @@ export default defineWorkflow({
   id: 'check-links',
   version: '1.0.0',
   title: 'Find the broken links of a website',
-  description: 'Reads the pages of one origin, breadth first, and lists the links between them that are broken.',
+  description: 'Reads the pages of one origin, breadth first, and lists the broken links between them.',
   variables: {
     type: 'object',
     additionalProperties: false,
@@ -29,14 +29,14 @@ export default defineWorkflow({
         minimum: 1,
         maximum: 500,
         default: pagesMaxDefault,
-        description: 'How many pages to read at most.',
+        description: 'Maximum number of pages to read.',
       },
       token: {
         type: 'string',
         minLength: 8,
-        // A secret: encrypted where it is stored, and masked in everything that is ever shown of the run.
+        // A secret: encrypted at rest, and masked in everything that shows the run.
         writeOnly: true,
-        description: 'Sent to the website as `Authorization: Bearer`, to see the pages that ask for it.',
+        description: 'Sent as `Authorization: Bearer`, for pages that require it.',
       },
     },
   },
@@ -46,7 +46,7 @@ export default defineWorkflow({
     required: ['checked', 'unchecked', 'broken'],
     properties: {
       checked: { type: 'array', items: { type: 'string' }, description: 'The pages that were read.' },
-      unchecked: { type: 'integer', description: 'How many more were found, beyond `pagesMax`.' },
+      unchecked: { type: 'integer', description: 'Number of pages found beyond `pagesMax`.' },
       broken: {
         type: 'array',
         items: {
@@ -62,7 +62,7 @@ export default defineWorkflow({
       },
     },
   },
-  // Soon at first, for a page that was busy at that moment; then with more patience.
+  // 0.25 s for a page that was busy for a moment, then 2 s.
   retry: { maxAttempts, backoffSeconds: 0.25, backoffFactor: 8 },
   timeLimitSeconds: 300,
   async run({ variables, attempt, step, log, progress, signal }) {
@@ -73,13 +73,13 @@ export default defineWorkflow({
     const checked: string[] = []
     const broken: { url: string; foundOn: string | null; problem: string }[] = []
 
-    // A Map also iterates over what is added to it meanwhile: the pages that are found on the way.
+    // Iterating a Map includes entries that are added meanwhile: the pages found on the way.
     for (const [url, from] of foundOn) {
       if (checked.length === pagesMax) break
       const path = url.slice(origin.length)
       const page = await step(`read ${path}`, async () => {
         const page = await readPage(url, token, signal)
-        // Another attempt reads this page again, but none of those whose steps have finished.
+        // The next attempt reads this page again, but no page whose step has finished.
         if (page.temporary && attempt < maxAttempts) throw new Error(`${path}: ${page.problem}`)
         return page
       })
@@ -102,14 +102,14 @@ async function readPage(url: string, token: string | undefined, signal: AbortSig
   try {
     const response = await fetch(url, {
       headers: token === undefined ? {} : { Authorization: `Bearer ${token}` },
-      // A redirect is taken for a link, so that the token is never sent to another origin.
+      // A redirect is treated as a link, so that the token is never sent to another origin.
       redirect: 'manual',
       signal: AbortSignal.any([signal, AbortSignal.timeout(pageSeconds * 1000)]),
     })
     const { status, statusText } = response
     const readable = response.headers.get('Content-Type')?.startsWith('text/html')
     const html = readable ? await response.text() : ''
-    // What is not read is given up, so that a large download does not go on.
+    // Stop the download of what is not read.
     if (!readable) await response.body?.cancel()
     if (status >= 400) {
       return { links: [], problem: `${status} ${statusText}`, temporary: status === 429 || status >= 500 }
@@ -118,7 +118,7 @@ async function readPage(url: string, token: string | undefined, signal: AbortSig
     return { links: linksIn(html, location ?? undefined, url), problem: null, temporary: false }
   } catch (error) {
     signal.throwIfAborted()
-    return { links: [], problem: described(error), temporary: true }
+    return { links: [], problem: describeError(error), temporary: true }
   }
 }
 
@@ -132,9 +132,9 @@ function withoutHash(url: URL): string {
   return Object.assign(new URL(url), { hash: '' }).href
 }
 
-function described(error: unknown): string {
-  if (error instanceof DOMException && error.name === 'TimeoutError') return `no answer within ${pageSeconds} s`
-  // `fetch` tells what happened on the wire in the cause of its error alone.
+function describeError(error: unknown): string {
+  if (error instanceof DOMException && error.name === 'TimeoutError') return `no response within ${pageSeconds} s`
+  // The network error of `fetch` is in the error's cause.
   const { cause, message } = error as Error
-  return `no answer (${(cause as NodeJS.ErrnoException | undefined)?.code ?? message})`
+  return `no response (${(cause as NodeJS.ErrnoException | undefined)?.code ?? message})`
 }

@@ -1,4 +1,4 @@
-/** Reads a text file and counts its words: the smallest workflow that does something real. */
+/** Counts the words of a text file. */
 import { readFile } from 'node:fs/promises'
 import { defineWorkflow } from 'execution-service/workflow'
 
@@ -6,7 +6,7 @@ export default defineWorkflow({
   id: 'count-words',
   version: '1.0.0',
   title: 'Count the words of a text file',
-  description: 'Counts all words of a file and lists the most frequent ones.',
+  description: 'Counts the words of a file and returns the most frequent ones.',
   variables: {
     type: 'object',
     additionalProperties: false,
@@ -15,10 +15,16 @@ export default defineWorkflow({
       path: {
         type: 'string',
         minLength: 1,
-        description: "The file, from the worker's working directory.",
+        description: "Path of the file, relative to the worker's working directory.",
         examples: ['README.md'],
       },
-      top: { type: 'integer', minimum: 1, maximum: 100, default: 5, description: 'How many words to list.' },
+      top: {
+        type: 'integer',
+        minimum: 1,
+        maximum: 100,
+        default: 5,
+        description: 'How many of the most frequent words to return.',
+      },
     },
   },
   output: {
@@ -26,10 +32,10 @@ export default defineWorkflow({
     additionalProperties: false,
     required: ['words', 'top'],
     properties: {
-      words: { type: 'integer', description: 'How many words there are.' },
+      words: { type: 'integer', description: 'Number of words.' },
       top: {
         type: 'array',
-        description: 'The most frequent words, the first of them most often.',
+        description: 'The most frequent words, most frequent first.',
         items: {
           type: 'object',
           required: ['word', 'count'],

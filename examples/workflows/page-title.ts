@@ -5,7 +5,8 @@ export default defineWorkflow({
   id: 'page-title',
   version: '1.0.0',
   title: 'Read the title of a page',
-  variables: Type.Object({ url: Type.String({ format: 'uri' }) }),
+  description: 'Fetches a page and returns the text of its title.',
+  variables: Type.Object({ url: Type.String({ format: 'uri', description: 'Address of the page.' }) }),
   output: Type.Object({ title: Type.String() }),
   retry: { maxAttempts: 3 },
   async run({ variables, step, signal }) {

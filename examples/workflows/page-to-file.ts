@@ -1,11 +1,11 @@
-/** Keeps a page of the web as a PDF or a picture, for the caller to download: a run's artifact. */
+/** Saves a web page as PDF or PNG, for the caller to download as an artifact. */
 import { defineWorkflow } from 'execution-service/workflow'
 
 export default defineWorkflow({
   id: 'page-to-file',
   version: '1.0.0',
-  title: 'Keep a page as PDF or PNG',
-  description: 'Opens a page and keeps it as the artifact `page.pdf` or `page.png` of the run.',
+  title: 'Save a page as PDF or PNG',
+  description: 'Opens a page and stores it as the artifact `page.pdf` or `page.png`.',
   variables: {
     type: 'object',
     additionalProperties: false,
@@ -15,14 +15,14 @@ export default defineWorkflow({
         type: 'string',
         format: 'uri',
         pattern: '^https?://',
-        description: 'The page. With a browser context, it is seen as whoever has signed in there.',
+        description: 'Address of the page. With a browser context, the page is opened with its sign-in.',
         examples: ['http://127.0.0.1:3080/products'],
       },
-      format: { type: 'string', enum: ['pdf', 'png'], default: 'pdf', description: 'What to make of it.' },
+      format: { type: 'string', enum: ['pdf', 'png'], default: 'pdf', description: 'Format of the artifact.' },
       wholePage: {
         type: 'boolean',
         default: false,
-        description: 'Whether a PNG shows all of the page, or what a window of 1280 × 720 does. A PDF has all of it.',
+        description: 'Whether a PNG shows the whole page instead of a window of 1280 × 720. A PDF always does.',
       },
     },
   },
@@ -31,9 +31,9 @@ export default defineWorkflow({
     additionalProperties: false,
     required: ['artifact', 'bytes', 'title'],
     properties: {
-      artifact: { type: 'string', description: "The file's name, to download it by." },
-      bytes: { type: 'integer', description: 'How long it is.' },
-      title: { type: 'string', description: 'What the page calls itself.' },
+      artifact: { type: 'string', description: 'Name of the artifact.' },
+      bytes: { type: 'integer', description: 'Size of the artifact in bytes.' },
+      title: { type: 'string', description: 'Title of the page.' },
     },
   },
   timeLimitSeconds: 120,
@@ -42,9 +42,9 @@ export default defineWorkflow({
     const { url, format = 'pdf', wholePage = false } = variables
     const context = await browser()
     const page = await context.newPage()
-    const answer = await page.goto(url)
-    // The page of an error looks like any other in a PDF that nobody opens for a month.
-    if (!answer?.ok()) throw new Error(`${url} answered ${answer?.status()}: there is no page to keep.`)
+    const response = await page.goto(url)
+    // Otherwise the artifact would be a picture of the error page.
+    if (!response?.ok()) throw new Error(`${url} responded with ${response?.status()}.`)
     const title = await page.title()
     const bytes =
       format === 'png'
@@ -52,7 +52,7 @@ export default defineWorkflow({
         : await page.pdf({ format: 'A4', printBackground: true })
     const name = `page.${format}`
     await artifact(name, bytes)
-    log(`Kept "${title}" as ${name}`)
+    log(`Saved "${title}" as ${name}`)
     return { artifact: name, bytes: bytes.length, title }
   },
 })

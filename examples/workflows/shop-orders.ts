@@ -1,12 +1,12 @@
-/** Reads a customer's orders without signing in: the browser context that the run was queued with holds the session. */
+/** Reads a customer's orders without signing in: the session is in the run's browser context. */
 import { defineWorkflow } from 'execution-service/workflow'
 import { openShop, ordersHeading, output, readOrders, url } from './shop/shop.ts'
 
 export default defineWorkflow({
   id: 'shop-orders',
   version: '1.0.0',
-  title: 'Read the orders of a customer of a shop',
-  description: 'Reads the orders with the session of its browser context, which shop-sign-in has put there.',
+  title: 'Read the orders of a shop customer',
+  description: 'Reads the orders with the session that shop-sign-in has stored in the browser context.',
   variables: {
     type: 'object',
     additionalProperties: false,
@@ -20,17 +20,17 @@ export default defineWorkflow({
     const context = await browser()
     const page = await context.newPage()
     await openShop(page, variables.url, '/orders')
-    // Without a session, the shop has led to its form.
+    // Without a session, the shop redirects to its sign-in form.
     const form = page.getByRole('heading', { name: 'Sign in' })
     await ordersHeading(page).or(form).waitFor()
     if (await form.isVisible()) {
       throw new Error(
-        'The browser context has no session in the shop, or it is over: run shop-sign-in with the same ' +
-          'browserContextId, then this again.',
+        'The browser context has no session in the shop, or the session has expired: run shop-sign-in with the same ' +
+          'browserContextId first.',
       )
     }
     const orders = await readOrders(page)
-    log(`${orders.length} orders, without signing in`)
+    log(`Read ${orders.length} orders without signing in`)
     return { orders }
   },
 })

@@ -1,4 +1,4 @@
-/** Signs in to a shop with its form, so that the run's browser context holds the session for runs that come later. */
+/** Signs in to a shop. The run's browser context then has the session for later runs. */
 import { defineWorkflow } from 'execution-service/workflow'
 import { openShop, ordersHeading, output, readOrders, url } from './shop/shop.ts'
 
@@ -6,7 +6,8 @@ export default defineWorkflow({
   id: 'shop-sign-in',
   version: '1.0.0',
   title: 'Sign in to a shop',
-  description: "Signs in with the shop's form and reads the customer's orders. Queue it with a browser context.",
+  description:
+    "Signs in with the shop's form and reads the orders. Queue it with a browser context to keep the session.",
   variables: {
     type: 'object',
     additionalProperties: false,
@@ -17,7 +18,7 @@ export default defineWorkflow({
       password: {
         type: 'string',
         minLength: 1,
-        // A secret: encrypted where it is stored, and masked in everything that is ever shown of the run.
+        // A secret: encrypted at rest, and masked in everything that shows the run.
         writeOnly: true,
         description: "The customer's password.",
       },
@@ -30,14 +31,14 @@ export default defineWorkflow({
     const context = await browser()
     const page = await context.newPage()
     await openShop(page, variables.url, '/sign-in')
-    progress(30, 'The form is open')
+    progress(30, 'Opened the sign-in form')
     await page.getByLabel('User name').fill(variables.userName)
     await page.getByLabel('Password').fill(variables.password)
     await page.getByRole('button', { name: 'Sign in' }).click()
-    // Whichever of the two comes; a fixed time would be too short on one day and wasted on all others.
+    // Wait for whichever appears, never for a fixed time.
     const refusal = page.getByRole('alert')
     await ordersHeading(page).or(refusal).waitFor()
-    if (await refusal.isVisible()) throw new Error(`The shop has refused the sign-in: ${await refusal.innerText()}`)
+    if (await refusal.isVisible()) throw new Error(`The shop refused the sign-in: ${await refusal.innerText()}`)
     progress(70, 'Signed in')
     const orders = await readOrders(page)
     log(`${variables.userName} has ${orders.length} orders`)

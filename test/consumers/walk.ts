@@ -21,7 +21,7 @@ export interface Section {
 /** The paragraph before a block says where the block goes; the last such words count. */
 const places: [RegExp, (found: string[], text: string) => Step][] = [
   [/A new file `([^`]+)`/, ([file = ''], text) => ({ kind: 'create', file, text })],
-  [/at the end of `([^`]+)`/, ([file = ''], text) => ({ kind: 'append', file, text })],
+  [/[Aa]t the end of `([^`]+)`/, ([file = ''], text) => ({ kind: 'append', file, text })],
   [
     /In `([^`]+)`, below the first `([^`]+)` after `([^`]+)`/,
     ([file = '', line = '', after = ''], text) => ({ kind: 'insert', file, text, side: 'below', line, after }),

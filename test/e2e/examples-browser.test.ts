@@ -38,8 +38,8 @@ async function newCustomer() {
 }
 
 const noSession =
-  'The browser context has no session in the shop, or it is over: run shop-sign-in with the same browserContextId, ' +
-  'then this again.'
+  'The browser context has no session in the shop, or the session has expired: run shop-sign-in with the same ' +
+  'browserContextId first.'
 
 test('one run signs in, and those after it do not, as long as the session lasts; nothing tells its cookie', async () => {
   const { client, run, storageState, version } = await newCustomer()
@@ -74,7 +74,7 @@ test('a run without a browser context, and one with a wrong password, say what t
     run('shop-sign-in', { userName: 'ada', password: 'a guess' }),
   ])
   expect(orders).toMatchObject({ status: 'failed', error: { message: noSession } })
-  const message = 'The shop has refused the sign-in: The user name or the password is wrong.'
+  const message = 'The shop refused the sign-in: The user name or the password is wrong.'
   expect(signIn).toMatchObject({ status: 'failed', error: { message } })
   expect((await storageState()).data).toEqual({ cookies: [], origins: [] })
 })
@@ -104,5 +104,5 @@ test('a page is kept as a PDF, and as a picture of the size that was asked for; 
   // Width and height, at the start of the first chunk (PNG, section 11.2.1).
   expect([picture.readUInt32BE(16), picture.readUInt32BE(20)]).toEqual([1280, 720])
   expect(missing).toMatchObject({ status: 'failed', artifacts: [] })
-  expect(missing.error?.message).toBe(`${url}/teapot answered 404: there is no page to keep.`)
+  expect(missing.error?.message).toBe(`${url}/teapot responded with 404.`)
 })

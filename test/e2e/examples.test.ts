@@ -204,7 +204,7 @@ describe('check-links', () => {
     const site = await startSite({ token, password: 'of no customer here' })
     await site.stop()
     const { run } = await finished(await queue('check-links', { url: site.url }))
-    const broken = [{ url: `${site.url}/`, foundOn: null, problem: 'no answer (ECONNREFUSED)' }]
+    const broken = [{ url: `${site.url}/`, foundOn: null, problem: 'no response (ECONNREFUSED)' }]
     expect(run).toMatchObject({ status: 'succeeded', attempts: 3, output: { broken } })
   })
 })

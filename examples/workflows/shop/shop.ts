@@ -1,16 +1,14 @@
-/** What the workflows of the shop share: how it is named in variables, and how its orders are read from their page. */
+/** Shared by the shop workflows: the variable `url`, the output, and reading the page of orders. */
 import type { Page } from 'playwright-core'
 
-/** A variable. */
 export const url = {
   type: 'string',
   format: 'uri',
   pattern: '^https?://',
-  description: 'The shop, such as the website in examples/site.',
+  description: 'Address of the shop, such as the website in examples/site.',
   examples: ['http://127.0.0.1:3080/'],
 } as const
 
-/** An output. */
 export const output = {
   type: 'object',
   additionalProperties: false,
@@ -18,7 +16,7 @@ export const output = {
   properties: {
     orders: {
       type: 'array',
-      description: "The customer's orders, in the order of the page.",
+      description: "The customer's orders, in page order.",
       items: {
         type: 'object',
         additionalProperties: false,
@@ -34,14 +32,14 @@ export const output = {
   },
 } as const
 
-/** Opens a page of the shop; another answer than a page is told at once, and not by what is then missing from it. */
+/** Opens a page of the shop. Fails at once on an error status, rather than later on a missing element. */
 export async function openShop(page: Page, shop: string, path: string): Promise<void> {
-  const answer = await page.goto(new URL(path, shop).href)
-  if (answer?.ok()) return
-  throw new Error(`${page.url()} answered ${answer?.status()}: set url to the shop's address.`)
+  const response = await page.goto(new URL(path, shop).href)
+  if (response?.ok()) return
+  throw new Error(`${page.url()} responded with ${response?.status()}: set url to the shop's address.`)
 }
 
-/** The heading of the page that only customers see who have signed in. */
+/** Only signed-in customers see this heading. */
 export const ordersHeading = (page: Page) => page.getByRole('heading', { name: 'Your orders' })
 
 export async function readOrders(page: Page) {
