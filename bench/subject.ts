@@ -10,9 +10,10 @@ import { pino } from 'pino'
 import { v7 as uuid } from 'uuid'
 import { mountDocument } from '../src/contract/mount.ts'
 import { Accounts } from '../src/domain/accounts/accounts.ts'
-import type { Principal } from '../src/domain/api-keys/api-key.ts'
+import { apiKeyRealm, type Principal } from '../src/domain/api-keys/api-key.ts'
 import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
 import { operator } from '../src/domain/audit-log/audit-log.ts'
+import { domainProblemTypes } from '../src/domain/problems.ts'
 import { RunArtifacts } from '../src/domain/runs/artifacts.ts'
 import { insertRuns, type NewRun } from '../src/domain/runs/enqueue-batcher.ts'
 import { RunFeed } from '../src/domain/runs/run-feed.ts'
@@ -115,6 +116,8 @@ async function service(document: Document, more: object): Promise<RequestListene
   const runs = new Runs({ store, workflows, encryption, cursors: new Cursors(encryption), artifacts })
   return mountDocument({
     name: 'execution',
+    realm: apiKeyRealm,
+    problemTypes: domainProblemTypes,
     document,
     handlers: { ...executionApi({ runs, artifacts, workflows, feed: new RunFeed(store) }), ...more },
     authenticate: (value) => apiKeys.authenticate(value),

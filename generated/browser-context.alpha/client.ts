@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** What a service that follows the same document sends as `X-Document-Hash`. */
-export const documentHash = '669a0602b7402851'
+export const documentHash = 'ed53b21d26b04b95'
 
 /** Every operation of Browser Context API 0.2.0 as a function. */
 export interface BrowserContextAlphaOperations {

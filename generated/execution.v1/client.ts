@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** What a service that follows the same document sends as `X-Document-Hash`. */
-export const documentHash = '974029337b2531a0'
+export const documentHash = '60542ec45f3411f3'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {

@@ -589,7 +589,7 @@ export interface components {
                  *       "type": "/docs/errors#not-acceptable",
                  *       "title": "Not acceptable",
                  *       "status": 406,
-                 *       "detail": "This operation answers with application/json.",
+                 *       "detail": "This operation responds with application/json.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
                  *     }
                  */
@@ -755,7 +755,7 @@ export interface components {
                  *       "type": "/docs/errors#rate-limited",
                  *       "title": "Too many requests",
                  *       "status": 429,
-                 *       "detail": "This API key may make 6000 requests in 60 seconds. Try again in 42 seconds.",
+                 *       "detail": "The limit is 6000 requests in 60 seconds. Try again in 42 seconds.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
                  *     }
                  */

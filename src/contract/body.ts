@@ -1,44 +1,48 @@
-/** Reads the body of a request: its media type, its size, its bytes, and the JSON in them. */
+/** Reads the body of a request: media type, size, and JSON by the rules of I-JSON (RFC 7493) with limits of our own. */
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { MIMEType } from 'node:util'
+import { toPointer } from '../openapi/json-pointer.ts'
 import type { Operation } from '../openapi/served-operations.ts'
-import { parseJson, refused } from './json.ts'
-import { Problem } from './problem.ts'
+import { invalidBody, Problem } from './problem.ts'
 
 export interface Body {
   /** One of the operation's media types. */
   mediaType: string
   value: unknown
-  /** How many there were. */
+  /** Size as sent. */
   bytes: number
 }
 
 /** The client closed the connection before it had sent the whole body. */
 export class ClientGone extends Error {}
 
-/** The body, or `undefined` when there is none and the document allows that. Rejects with a Problem or ClientGone. */
+/**
+ * Reads the body; `undefined` when there is none and the document allows that.
+ *
+ * @throws {Problem | ClientGone}
+ */
 export async function readBody({ body }: Operation, request: IncomingMessage): Promise<Body | undefined> {
   const { headers } = request
   const declaredBytes = Number(headers['content-length'] ?? 0)
   const isSent = declaredBytes > 0 || headers['transfer-encoding'] !== undefined
   if (!body) {
-    if (isSent) throw refused({ pointer: '', detail: 'This operation takes no body.' })
+    if (isSent) throw invalidBody('', 'This operation takes no body.')
     return undefined
   }
   if (isSent) {
     const mediaType = documentedType(body.mediaTypes, headers['content-type'])
     if (!mediaType || (headers['content-encoding'] ?? 'identity') !== 'identity') throw unsupported(body.mediaTypes)
     if (declaredBytes > body.bytesMax) throw tooLarge(body.bytesMax)
-    const bytes = await bytesOf(request, body.bytesMax)
+    const bytes = await readBytes(request, body.bytesMax)
     const value = parseJson(bytes)
     if (value !== undefined) return { mediaType, value, bytes: bytes.length }
   }
-  // Emptiness is decided here, from the contract: EOV decides it from the schema.
-  if (body.required) throw refused({ pointer: '', detail: 'is required' })
+  if (body.required) throw invalidBody('', 'is required')
   return undefined
 }
 
-/** The documented media type that the header names. Of its parameters only `charset` matters, and must be UTF-8. */
+/** The documented media type that the header names. Its only parameter that counts is `charset`, which must be UTF-8. */
 function documentedType(mediaTypes: string[], header: string | undefined): string | undefined {
   if (header === undefined || mediaTypes.includes(header)) return header
   try {
@@ -50,25 +54,25 @@ function documentedType(mediaTypes: string[], header: string | undefined): strin
   }
 }
 
-/** Not express.raw, which reads a body that is too large to its end before it says so. */
-function bytesOf(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
+/** Unlike `express.raw`, stops reading at the limit instead of reading an oversized body to its end. */
+function readBytes(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let bytes = 0
-    const take = (chunk: Buffer) => {
+    const append = (chunk: Buffer) => {
       chunks.push(chunk)
       bytes += chunk.length
       if (bytes <= bytesMax) return
-      request.off('data', take)
+      request.off('data', append)
       reject(tooLarge(bytesMax))
     }
-    request.on('data', take)
+    request.on('data', append)
     request.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes)))
     request.on('error', () => reject(new ClientGone()))
   })
 }
 
-/** The connection is closed because the rest of the body would otherwise have to be read before the next request. */
+/** Closes the connection: otherwise the rest of the body would have to be read before the next request. */
 function tooLarge(bytesMax: number): Problem {
   const detail = `The body may have at most ${bytesMax} bytes.`
   return new Problem({ kind: 'content-too-large', detail }, { Connection: 'close' })
@@ -77,4 +81,108 @@ function tooLarge(bytesMax: number): Problem {
 function unsupported(mediaTypes: string[]): Problem {
   const detail = `Send the body as ${mediaTypes.join(' or ')}, in UTF-8 and without a content coding.`
   return new Problem({ kind: 'unsupported-media-type', detail })
+}
+
+/** Maximum nesting of objects and arrays, the outermost included. */
+export const jsonDepthMax = 64
+
+const byteOrderMark = '\uFEFF'
+
+/**
+ * Parses the bytes; `undefined` when they are empty.
+ *
+ * @throws {Problem} that never quotes values of the body.
+ */
+export function parseJson(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) throw invalidBody('', 'must be UTF-8')
+  const decoded = bytes.toString('utf8')
+  // RFC 8259, section 8.1 lets a parser ignore it.
+  const text = decoded.startsWith(byteOrderMark) ? decoded.slice(1) : decoded
+  if (text === '') return undefined
+  const value = parseText(text)
+  // In valid UTF-8, JSON has a lone surrogate or U+0000 only as an escape. Skipping strings when there is no escape
+  // saves a third of the time for 5 MiB of cookies.
+  const inspection = { members: 0, hasUnicodeEscapes: text.includes('\\u') }
+  const error = inspect(value, 1, inspection)
+  if (error) throw invalidBody(error.pointer, error.detail)
+  if (inspection.members !== countMembers(bytes)) throw invalidBody('', 'must not have two members of the same name')
+  return value
+}
+
+function parseText(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    // V8 quotes the text in some messages. Only messages without a quotation end with a position.
+    const position = /at position [0-9]+ \(line [0-9]+ column [0-9]+\)$/.exec((error as Error).message)?.[0]
+    throw invalidBody('', position ? `is not JSON: error ${position}` : 'is not JSON')
+  }
+}
+
+interface Inspection {
+  /** Members counted so far. */
+  members: number
+  hasUnicodeEscapes: boolean
+}
+
+interface JsonError {
+  pointer: string
+  detail: string
+}
+
+/** Visits every value once. Recursion is safe because it ends at `jsonDepthMax`. */
+function inspect(value: unknown, depth: number, inspection: Inspection): JsonError | undefined {
+  if (typeof value === 'string') return inspection.hasUnicodeEscapes ? inspectText(value) : undefined
+  if (typeof value === 'number')
+    return Number.isFinite(value) ? undefined : { pointer: '', detail: 'must be within the range of a double' }
+  if (typeof value !== 'object' || value === null) return undefined
+  if (depth > jsonDepthMax) return { pointer: '', detail: `must not be nested more than ${jsonDepthMax} levels deep` }
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      const error = inspect(value[index], depth + 1, inspection)
+      if (error) return { ...error, pointer: `/${index}${error.pointer}` }
+    }
+    return undefined
+  }
+  for (const name of Object.keys(value)) {
+    inspection.members++
+    const member = (value as Record<string, unknown>)[name]
+    const error = inspectName(name, member, inspection) ?? inspect(member, depth + 1, inspection)
+    if (error) return { ...error, pointer: toPointer([name]) + error.pointer }
+  }
+  return undefined
+}
+
+function inspectText(text: string): JsonError | undefined {
+  if (text.includes('\0')) return { pointer: '', detail: 'must not contain U+0000' }
+  if (!text.isWellFormed()) return { pointer: '', detail: 'must not contain a lone surrogate' }
+  return undefined
+}
+
+/** Refuses the names that pollute prototypes where objects are merged; `--disable-proto` stops only the first. */
+function inspectName(name: string, member: unknown, { hasUnicodeEscapes }: Inspection): JsonError | undefined {
+  if (name === '__proto__') return { pointer: '', detail: 'is not allowed' }
+  const isHolder = name === 'constructor' && typeof member === 'object' && member !== null
+  if (isHolder && Object.hasOwn(member, 'prototype')) return { pointer: '', detail: 'must not have a member prototype' }
+  const error = hasUnicodeEscapes ? inspectText(name) : undefined
+  return error && { pointer: '', detail: error.detail.replace('must', 'is a name that must') }
+}
+
+/**
+ * Counts the members of valid JSON by the colons outside strings. `JSON.parse` keeps only the last of several members
+ * with one name, so a difference reveals duplicates. Bytes are read three times as fast as the characters of a string,
+ * and no byte of a multi-byte UTF-8 character looks like ASCII (RFC 3629, section 3).
+ */
+function countMembers(bytes: Buffer): number {
+  const { length } = bytes
+  let count = 0
+  for (let index = 0; index < length; index++) {
+    const byte = bytes[index]
+    if (byte === 0x3a) count++
+    else if (byte === 0x22) {
+      // Inlined: as a function, V8 takes three times as long for one string of 5 MiB.
+      for (index++; index < length && bytes[index] !== 0x22; index++) if (bytes[index] === 0x5c) index++
+    }
+  }
+  return count
 }

@@ -2,34 +2,28 @@
 import type { IncomingMessage } from 'node:http'
 import type { SecurityScheme } from '../openapi/served-operations.ts'
 
-const realm = 'execution-service'
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-
-/** What a scheme does: reads a credential, and tells what is expected when there is none (RFC 9110, section 11.6.1). */
 export interface CredentialReader {
-  /** The UUID that was sent, in lower case (RFC 9562, section 4), or `undefined` when there is not exactly one. */
+  /** The credential, or `undefined` unless the request has exactly one. */
   read(request: IncomingMessage): string | undefined
-  /** The value of `WWW-Authenticate`. */
+  /** The value of `WWW-Authenticate` (RFC 9110, section 11.6.1). */
   challenge: string
 }
 
-export function credentialReader(scheme: SecurityScheme): CredentialReader {
+export function credentialReader(scheme: SecurityScheme, realm: string): CredentialReader {
   if (scheme.type === 'header') {
     const name = scheme.name.toLowerCase()
     const challenge = `ApiKey realm="${realm}", header="${scheme.name}"`
-    return { challenge, read: (request) => canonical(onlyValue(request, name)) }
+    return { challenge, read: (request) => findOnlyValue(request, name) }
   }
-  return {
-    challenge: `Bearer realm="${realm}"`,
-    read: (request) => canonical(token(onlyValue(request, 'authorization'))),
-  }
+  const challenge = `Bearer realm="${realm}"`
+  return { challenge, read: (request) => bearerToken(findOnlyValue(request, 'authorization')) }
 }
 
 /**
  * The header's value when it was sent once. `request.headers` would hide a second one: it keeps the first
  * `Authorization`, and joins the values of other headers with a comma.
  */
-function onlyValue(request: IncomingMessage, name: string): string | undefined {
+function findOnlyValue(request: IncomingMessage, name: string): string | undefined {
   const { rawHeaders } = request
   let value: string | undefined
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -41,12 +35,7 @@ function onlyValue(request: IncomingMessage, name: string): string | undefined {
   return value
 }
 
-/** What follows the scheme's name, which is case-insensitive (RFC 9110, section 11.1). */
-function token(value: string | undefined): string | undefined {
+/** The name of the scheme is case-insensitive (RFC 9110, section 11.1). */
+function bearerToken(value: string | undefined): string | undefined {
   return value && /^bearer +([^ ]+)$/i.exec(value)?.[1]
-}
-
-function canonical(value: string | undefined): string | undefined {
-  const lower = value?.toLowerCase()
-  return lower && uuid.test(lower) ? lower : undefined
 }

@@ -1,33 +1,34 @@
-/** One request and its answer on their way through the stages: what each stage has found out for the next ones. */
+/** One request and its response: what each stage has found out for the next ones, and the request as handlers see it. */
 import { randomUUID } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Request, Response } from 'express'
 import type { Logger } from 'pino'
 import type { Operation } from '../openapi/served-operations.ts'
-import type { AnswerValidation } from './answer-validation.ts'
 import type { Body } from './body.ts'
 import type { CredentialReader } from './credential.ts'
 import type { ServerSentEvent } from './handler.ts'
-import type { ParameterReader, Parameters } from './parameters.ts'
-import type { ProblemDetail } from './problem.ts'
+import { type ParameterReader, type Parameters, readHeaders } from './parameters.ts'
+import type { ProblemDetail, ProblemTypes } from './problem.ts'
 import type { RequestValidation } from './request-validation.ts'
+import type { ResponseValidation } from './response-validation.ts'
 
-/** What serves one operation; built at start. */
+/** Everything that serves one operation; built at start. */
 export interface ServedOperation {
   operation: Operation
   credential: CredentialReader
-  /** The bodies of 401 and 403, as the document has them. */
+  /** The bodies of 401 and 403 as the document spells them. */
   refusals: { 401: string; 403: string }
   readParameters: ParameterReader
-  validate: RequestValidation
-  answers: AnswerValidation
-  run: LooseHandler
+  validateRequest: RequestValidation
+  responses: ResponseValidation
+  run: UntypedHandler
 }
 
-/** A handler whose types are not told apart any more; callers have to do with `Handler` in handler.ts. */
-export type LooseHandler = (request: object) => Promise<LooseAnswer>
+/** A handler of any operation; `Handler` in handler.ts has the types. */
+export type UntypedHandler = (request: object) => Promise<HandlerResponse>
 
-/** An answer of any operation, with at most one of `body`, `problem`, `text`, `events` and `bytes`. */
-export interface LooseAnswer {
+/** A response of any operation, with at most one of `body`, `problem`, `text`, `events` and `bytes`. */
+export interface HandlerResponse {
   status: number
   headers?: Record<string, unknown>
   body?: unknown
@@ -35,52 +36,49 @@ export interface LooseAnswer {
   text?: string
   events?: AsyncIterable<ServerSentEvent>
   bytes?: Uint8Array
-  /** Of `bytes`. */
+  /** Media type of `bytes`. */
   mediaType?: string
 }
 
-/** What is told of an exchange when it has ended. */
-export interface Reporting<P> {
+/** What all exchanges of a surface share. */
+export interface ExchangeContext<P> {
   log: Logger
-  /** Sent with every answer as `X-Document-Hash`. */
+  /** Sent with every response as `X-Document-Hash`. */
   documentHash?: string
-  /** What of the principal stands in the log. */
+  problemTypes: ProblemTypes
+  /** The fields of the principal that are logged. */
   describe?(principal: P): Record<string, string>
   /** Called once for each exchange; `operationId` is empty when the path is not documented. */
   observe?(operationId: string, method: string, status: number, seconds: number): void
 }
 
-/** Stands in logs and metrics for a client that closed the connection before its answer, as in nginx. */
+/** In logs and metrics, the status of a request whose client closed the connection before the response, as in nginx. */
 export const clientClosed = 499
 
 export class Exchange<P = unknown> {
   readonly requestId = randomUUID()
   readonly request: Request
   readonly response: Response
-  /** Undefined as long as, or when, the request has no operation. */
+  readonly context: ExchangeContext<P>
+  /** Undefined until the operation is found. */
   served: ServedOperation | undefined = undefined
-  /** Path parameters as they stand in the URL. */
+  /** Path parameters in their order, still percent-encoded. */
   pathValues: string[] = []
   credential = ''
   principal: P | undefined = undefined
   body: Body | undefined = undefined
-  parameters: Parameters | undefined = undefined
-  readonly #reporting: Reporting<P>
+  parameters: Parameters = { path: {}, query: {}, errors: [] }
   readonly #startedAt = performance.now()
 
-  constructor(request: Request, response: Response, reporting: Reporting<P>) {
+  constructor(request: Request, response: Response, context: ExchangeContext<P>) {
     this.request = request
     this.response = response
-    this.#reporting = reporting
+    this.context = context
   }
 
-  get documentHash(): string | undefined {
-    return this.#reporting.documentHash
-  }
-
-  /** Logs and counts the exchange; to be called once, when nothing more will be sent. */
+  /** Logs and counts the exchange. Call it once, when nothing more will be sent. */
   end(status: number) {
-    const { log, describe, observe } = this.#reporting
+    const { log, describe, observe } = this.context
     const { method } = this.request
     const operationId = this.served?.operation.id ?? ''
     const milliseconds = performance.now() - this.#startedAt
@@ -90,9 +88,51 @@ export class Exchange<P = unknown> {
     observe?.(operationId, method, status, milliseconds / 1000)
   }
 
-  /** Logs a fault of the service. */
-  fault(message: string, details: object) {
+  /** Logs an error of the service. */
+  logError(message: string, details: object) {
     const operationId = this.served?.operation.id ?? ''
-    this.#reporting.log.error({ requestId: this.requestId, operationId, ...details }, message)
+    this.context.log.error({ requestId: this.requestId, operationId, ...details }, message)
   }
+}
+
+/** The request that a handler receives: `OperationRequest` of handler.ts without the types of an operation. */
+export class HandlerRequest {
+  readonly path: object
+  readonly query: object
+  readonly header: Record<string, unknown>
+  readonly body: unknown
+  readonly principal: unknown
+  readonly requestId: string
+  readonly stillAuthenticated: () => Promise<boolean>
+  readonly #exchange: Exchange
+  #abort: AbortController | undefined = undefined
+
+  constructor(exchange: Exchange, operation: Operation, stillAuthenticated: () => Promise<boolean>) {
+    this.#exchange = exchange
+    this.path = exchange.parameters.path
+    this.query = exchange.parameters.query
+    this.header = readHeaders(operation, exchange.request.headers)
+    this.body = exchange.body?.value
+    this.principal = exchange.principal
+    this.requestId = exchange.requestId
+    this.stillAuthenticated = stillAuthenticated
+  }
+
+  /** All headers, for handlers that do not serve one known operation. */
+  get headers(): IncomingHttpHeaders {
+    return this.#exchange.request.headers
+  }
+
+  /** Created on first use: an AbortController and its listener cost 6 µs, and most handlers need none. */
+  get signal(): AbortSignal {
+    this.#abort ??= abortOnClose(this.#exchange)
+    return this.#abort.signal
+  }
+}
+
+function abortOnClose({ response }: Exchange): AbortController {
+  const abort = new AbortController()
+  if (response.destroyed) abort.abort()
+  response.once('close', () => abort.abort())
+  return abort
 }

@@ -1,6 +1,6 @@
 /**
- * The types of a handler, derived from an operation as openapi-typescript writes it: what a handler is given, and
- * which answers it may return. A status, body or header that the document does not have does not compile.
+ * The types of a handler, derived from an operation as openapi-typescript writes it: the request that it receives, and
+ * the responses that it may return. A status, body or header that the document lacks does not compile.
  */
 import type { ProblemDetail } from './problem.ts'
 
@@ -13,19 +13,19 @@ interface OperationTypes {
 
 type Of<T, Key extends PropertyKey> = T extends { [K in Key]?: infer Value } ? Value : undefined
 
-/** What a handler is given. All of it fits the document. */
+/** The validated request that a handler receives. */
 export interface OperationRequest<Operation extends OperationTypes, Filled extends string, Principal> {
   path: Of<Operation['parameters'], 'path'>
-  /** Query parameters; those with a default are always there. */
+  /** Query parameters; those with a default are always present. */
   query: QueryOf<Operation['parameters']['query'], Filled>
   header: NonNullable<Operation['parameters']['header']>
-  /** The parsed body; `undefined` when the document makes it optional and none was sent. */
+  /** `undefined` when the document makes the body optional and none was sent. */
   body: BodyOf<Operation>
   principal: Principal
   requestId: string
   /** Aborted when the connection closes. */
   signal: AbortSignal
-  /** Whether the credential of this request would be accepted now; for answers that take long. */
+  /** Whether the credential of this request would be accepted now; for responses that take long. */
   stillAuthenticated(): Promise<boolean>
 }
 
@@ -40,11 +40,11 @@ type BodyOf<Operation> = Operation extends { requestBody: infer Body }
     ? JsonContent<NonNullable<Body>> | undefined
     : undefined
 
-/** Headers that the machinery itself sends. */
-type SentByMachinery = 'X-Request-Id' | 'X-Document-Hash' | 'WWW-Authenticate' | 'Cache-Control'
+/** Headers that the framework sends by itself. */
+type FrameworkHeader = 'X-Request-Id' | 'X-Document-Hash' | 'WWW-Authenticate' | 'Cache-Control'
 
 type KnownHeaders<Headers> = {
-  [Name in keyof Headers as string extends Name ? never : Name extends SentByMachinery ? never : Name]: Headers[Name]
+  [Name in keyof Headers as string extends Name ? never : Name extends FrameworkHeader ? never : Name]: Headers[Name]
 }
 
 type WithHeaders<Response> = Response extends { headers: infer Headers }
@@ -55,13 +55,13 @@ type WithHeaders<Response> = Response extends { headers: infer Headers }
       : { headers: KnownHeaders<Headers> }
   : never
 
-/** `isBinaryType` in operations.ts says why. */
+/** The same rule as `isBinaryType` in openapi/served-operations.ts, which has the reason. */
 type BinaryType<MediaType> = Exclude<
   MediaType,
   'application/json' | `application/${string}+json` | 'text/plain' | 'text/event-stream'
 >
 
-/** An answer of bytes, which are sent as they are. */
+/** A response of bytes, which are sent unchanged. */
 type WithBytes<MediaType> = { bytes: Uint8Array; mediaType: MediaType }
 
 type WithContent<Response> = Response extends { content: infer Content }
@@ -78,21 +78,21 @@ type WithText<Response> = Response extends { content: { 'application/json': infe
       ? { events: AsyncIterable<ServerSentEvent> }
       : Record<never, never>
 
-/** 401, 403, 406, 413, 415 and 5xx are the machinery's; a handler neither returns nor needs them. */
-type Returned = 200 | 201 | 202 | 204 | 400 | 404 | 409 | 429
+/** The framework sends 401, 403, 406, 413, 415 and 5xx by itself. */
+type HandlerStatus = 200 | 201 | 202 | 204 | 400 | 404 | 409 | 429
 
-/** The answers that the document gives this operation. */
-export type Answer<Operation extends OperationTypes> = {
-  [Status in keyof Operation['responses'] & Returned]: { status: Status } & WithHeaders<
+/** The responses that the document gives the operation, except those of the framework. */
+export type OperationResponse<Operation extends OperationTypes> = {
+  [Status in keyof Operation['responses'] & HandlerStatus]: { status: Status } & WithHeaders<
     Operation['responses'][Status]
   > &
     WithContent<Operation['responses'][Status]>
-}[keyof Operation['responses'] & Returned]
+}[keyof Operation['responses'] & HandlerStatus]
 
-/** A server-sent event; `data` must fit the `contentSchema` of the operation's event stream, `null` is a heartbeat. */
+/** A server-sent event whose `data` fits the `contentSchema` of the operation's event stream; `null` is a heartbeat. */
 export type ServerSentEvent = { id: string; event: string; data: unknown } | null
 
-/** Implements one operation. Whatever it throws becomes 503 when the store is unavailable, otherwise 500. */
+/** Implements one operation. An error that it throws becomes 503 when the store is unavailable, otherwise 500. */
 export type Handler<Operation extends OperationTypes, Filled extends string, Principal> = (
   request: OperationRequest<Operation, Filled, Principal>,
-) => Promise<Answer<Operation>>
+) => Promise<OperationResponse<Operation>>

@@ -1,8 +1,8 @@
-/** Reads the parameters of a request by the names that its operation documents, before their values are validated. */
+/** Reads the parameters of a request by their documented names, before their values are validated. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Operation, Parameter } from '../openapi/served-operations.ts'
 
-interface ParameterError {
+export interface ParameterError {
   parameter: string
   detail: string
 }
@@ -10,48 +10,42 @@ interface ParameterError {
 export interface Parameters {
   path: Record<string, unknown>
   query: Record<string, unknown>
-  /** By lower-case name. */
-  header: Record<string, unknown>
-  /** What is wrong with them already; their values are still strings. */
+  /** Errors found so far; the values are still strings. */
   errors: ParameterError[]
 }
 
-export type ParameterReader = (values: string[], search: string, headers: IncomingHttpHeaders) => Parameters
+export type ParameterReader = (pathValues: string[], search: string) => Parameters
 
-/** RFC 8259, section 6. Ajv coerces whatever JavaScript's `Number()` takes, such as `0x10`, ` 5`, and `1e400`. */
-const number = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/
+/** RFC 8259, section 6. Ajv coerces everything that `Number()` takes, such as `0x10`, ` 5` and `1e400`. */
+const numberPattern = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/
 
 export function parameterReader({ id, path, parameters }: Operation): ParameterReader {
-  const inPath = [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => named(id, parameters, 'path', name as string))
+  const inPath = [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => {
+    const parameter = parameters.find((it) => it.in === 'path' && it.name === name)
+    if (!parameter) throw new Error(`${id} does not document its path parameter ${name}.`)
+    return parameter
+  })
   const inQuery = new Map(parameters.filter((it) => it.in === 'query').map((it) => [it.name, it]))
-  const inHeader = parameters.filter((it) => it.in === 'header').map(({ name }) => name.toLowerCase())
-  return (values, search, headers) => {
-    const read: Parameters = { path: {}, query: {}, header: {}, errors: [] }
-    for (const [index, parameter] of inPath.entries())
-      assign(read.path, parameter, values[index] as string, read.errors)
+  return (pathValues, search) => {
+    const read: Parameters = { path: {}, query: {}, errors: [] }
+    for (let index = 0; index < inPath.length; index++)
+      assign(read.path, inPath[index] as Parameter, pathValues[index] as string, read.errors)
     if (search !== '') readQuery(inQuery, search, read)
-    for (const name of inHeader) if (headers[name] !== undefined) read.header[name] = headers[name]
     return read
   }
 }
 
-function named(id: string, parameters: Parameter[], place: Parameter['in'], name: string): Parameter {
-  const found = parameters.find((it) => it.in === place && it.name === name)
-  if (!found) throw new Error(`${id} does not document its ${place} parameter ${name}.`)
-  return found
-}
-
 /**
- * EOV leaves a repeated or bracketed parameter to its validators, and lets some of them pass (`?limit[=1`). Reserved
- * characters need no escape in a query (RFC 3986, section 3.4): a timestamp may have its colons.
+ * express-openapi-validator lets some repeated and bracketed parameters pass (`?limit[=1`). Reserved characters need no
+ * escape in a query (RFC 3986, section 3.4), so a timestamp may contain colons.
  */
-function readQuery(known: Map<string, Parameter>, search: string, { query, errors }: Parameters) {
+function readQuery(documented: Map<string, Parameter>, search: string, { query, errors }: Parameters) {
   for (const pair of search.split('&')) {
     if (pair === '') continue
     const equals = pair.indexOf('=')
     const rawName = equals < 0 ? pair : pair.slice(0, equals)
-    const name = decoded(rawName.replaceAll('+', ' ')) ?? rawName
-    const parameter = known.get(name)
+    const name = decode(rawName.replaceAll('+', ' ')) ?? rawName
+    const parameter = documented.get(name)
     const value = equals < 0 ? '' : pair.slice(equals + 1).replaceAll('+', ' ')
     if (!parameter) errors.push({ parameter: name, detail: 'is not a parameter of this operation' })
     else assign(query, parameter, value, errors)
@@ -59,7 +53,7 @@ function readQuery(known: Map<string, Parameter>, search: string, { query, error
 }
 
 function assign(values: Record<string, unknown>, { name, schema }: Parameter, raw: string, errors: ParameterError[]) {
-  const value = decoded(raw)
+  const value = decode(raw)
   if (value === undefined) errors.push({ parameter: name, detail: 'is not percent-encoded correctly' })
   else if (value.includes('\0')) errors.push({ parameter: name, detail: 'must not contain U+0000' })
   else if (schema.type === 'array') values[name] = [...((values[name] as string[] | undefined) ?? []), value]
@@ -70,14 +64,24 @@ function assign(values: Record<string, unknown>, { name, schema }: Parameter, ra
 }
 
 function isNumber(text: string): boolean {
-  return number.test(text) && Number.isFinite(Number(text))
+  return numberPattern.test(text) && Number.isFinite(Number(text))
 }
 
-function decoded(text: string): string | undefined {
+function decode(text: string): string | undefined {
   if (!text.includes('%')) return text
   try {
     return decodeURIComponent(text)
   } catch {
     return undefined
   }
+}
+
+/** Documented headers by their documented names. */
+export function readHeaders({ parameters }: Operation, headers: IncomingHttpHeaders): Record<string, unknown> {
+  const read: Record<string, unknown> = {}
+  for (const { in: place, name } of parameters) {
+    const value = place === 'header' ? headers[name.toLowerCase()] : undefined
+    if (value !== undefined) read[name] = value
+  }
+  return read
 }

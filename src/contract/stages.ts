@@ -1,69 +1,64 @@
-/** The stages of a request, in their order; the documents' descriptions promise it. */
+/**
+ * The stages of a request in their order, which the documents promise:
+ * request id → operation → credential → rate limit → scopes → Accept → body → validation → handler.
+ */
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express'
 import type { Operation } from '../openapi/served-operations.ts'
-import { internalError, problemAnswer, send, unavailable } from './answer.ts'
 import { ClientGone, readBody } from './body.ts'
-import { clientClosed, Exchange, type Reporting, type ServedOperation } from './exchange.ts'
-import { HandlerRequest } from './handler-request.ts'
-import type { Match } from './lookup.ts'
-import { Problem } from './problem.ts'
-import { type Admit, rateLimited } from './rate-limit.ts'
+import {
+  clientClosed,
+  Exchange,
+  type ExchangeContext,
+  HandlerRequest,
+  type HandlerResponse,
+  type ServedOperation,
+} from './exchange.ts'
+import type { PathMatch } from './path-lookup.ts'
+import { Problem, problemType } from './problem.ts'
+import { internalError, type RateLimitExceeded, rateLimited, send, unavailable } from './response.ts'
 
 /**
- * Tells whose credential it is, or nothing when it is not good. Scopes of `null` permit everything.
+ * Finds whose credential it is; `undefined` when it is not valid. Scopes of `null` permit everything.
  *
- * @param from the caller's address and program; not given when a request that goes on is looked at again.
+ * @param client address and program of the client; not given when a running request is checked again.
  */
 export type Authenticate<P> = (
-  value: string,
-  from?: string,
+  credential: string,
+  client?: string,
 ) => Promise<{ principal: P; scopes: readonly string[] | null } | undefined>
 
-/** Tells what serves a path that the document does not have: all of its methods, and what it does not find as well. */
+/** Counts a request of the principal; returns the limit when it is exceeded. */
+export type LimitRate<P> = (principal: P) => Promise<RateLimitExceeded | undefined>
+
+/** Finds the handler of a path that the document lacks. It serves all methods, and sends its own 404. */
 export type Fallback = (path: string) => RequestHandler | undefined
 
-/** The stages that need nothing but the exchange. */
-export const [negotiate, body, validate] = [stage(negotiateType), stage(takeBody), stage(validateRequest)]
+export function startExchange<P>(context: ExchangeContext<P>): RequestHandler {
+  return function startExchange(request, response, next) {
+    response.locals.exchange = new Exchange(request, response, context)
+    next()
+  }
+}
 
 function exchangeOf(response: Response): Exchange {
   return response.locals.exchange
 }
 
-/** A stage for requests that have an operation; `lookUp` lets no other through. */
-function stage(
-  run: (exchange: Exchange, served: ServedOperation, next: NextFunction) => void | Promise<void>,
-): RequestHandler {
-  const handler: RequestHandler = (_request, response, next) => {
-    const exchange = exchangeOf(response)
-    return run(exchange, exchange.served as ServedOperation, next)
-  }
-  return Object.defineProperty(handler, 'name', { value: run.name })
-}
-
-export function requestId<P>(reporting: Reporting<P>): RequestHandler {
-  return function requestId(request, response, next) {
-    response.locals.exchange = new Exchange(request, response, reporting)
-    next()
-  }
-}
-
-export function lookUp(
-  find: (path: string) => Match | undefined,
+export function findOperation(
+  find: (path: string) => PathMatch | undefined,
   servedOperations: Map<Operation, ServedOperation>,
-  elsewhere: Fallback = () => undefined,
+  fallback: Fallback = () => undefined,
 ): RequestHandler {
-  return function lookUp(request, response, next) {
+  return function findOperation(request, response, next) {
     const exchange = exchangeOf(response)
-    const { method, url } = request
-    const query = url.indexOf('?')
-    const path = query < 0 ? url : url.slice(0, query)
+    const { path } = splitUrl(request)
     const match = find(path)
     if (!match) {
-      const handler = elsewhere(path)
+      const handler = fallback(path)
       if (!handler) throw new Problem({ kind: 'not-found', detail: 'There is no such path.' })
-      return serveElsewhere(exchange, handler, next)
+      return serveFallback(exchange, handler, next)
     }
-    const operation = match.operations.get(method)
+    const operation = match.operations.get(request.method)
     if (!operation) {
       const allowed = [...match.operations.keys()].join(', ')
       throw new Problem({ kind: 'method-not-allowed', detail: `This path has ${allowed}.` }, { Allow: allowed })
@@ -74,14 +69,20 @@ export function lookUp(
   }
 }
 
-/** The exchange is not the document's, but it is logged and counted, and can be found by its id like any other. */
-async function serveElsewhere(exchange: Exchange, handler: RequestHandler, next: NextFunction) {
+/** Not `request.path` and `request.query`, which Express parses at every access. */
+function splitUrl({ url }: Request): { path: string; search: string } {
+  const mark = url.indexOf('?')
+  return mark < 0 ? { path: url, search: '' } : { path: url.slice(0, mark), search: url.slice(mark + 1) }
+}
+
+/** The document does not describe the exchange, but it has a request id, is logged and counted. */
+async function serveFallback(exchange: Exchange, handler: RequestHandler, next: NextFunction) {
   const { request, response } = exchange
-  const ended = () => exchange.end(response.writableFinished ? response.statusCode : clientClosed)
-  response.set('X-Request-Id', exchange.requestId).once('close', ended)
-  const leave = (error: unknown = new Error('What serves a path elsewhere must answer.')) => {
-    // Unless it has begun, the answer is that of a failed exchange, which is logged and counted as it is sent.
-    if (!response.headersSent) response.off('close', ended)
+  const end = () => exchange.end(response.writableFinished ? response.statusCode : clientClosed)
+  response.set('X-Request-Id', exchange.requestId).once('close', end)
+  const leave = (error: unknown = new Error('The fallback did not send a response.')) => {
+    // `fail` logs and counts the response that it sends.
+    if (!response.headersSent) response.off('close', end)
     next(error)
   }
   try {
@@ -91,81 +92,93 @@ async function serveElsewhere(exchange: Exchange, handler: RequestHandler, next:
   }
 }
 
-/** An error of `accepts` is not a 401: a store that does not answer must not look like a bad credential. */
-export function authenticate<P>(
-  accepts: Authenticate<P>,
-  admit: Admit<P> | undefined,
-  proxyHops: number,
-): RequestHandler {
-  return stage(async function authenticate(exchange, { credential, operation, refusals }, next) {
-    const value = credential.read(exchange.request)
-    const caller = value === undefined ? undefined : await accepts(value, callerOf(exchange.request, proxyHops))
-    if (value === undefined || !caller) {
-      return send(exchange, { status: 401, text: refusals[401], headers: { 'WWW-Authenticate': credential.challenge } })
+export interface StageOptions<P> {
+  authenticate: Authenticate<P>
+  /** Called for each request with a valid credential. Without it there is no rate limit. */
+  limitRate?: LimitRate<P>
+  /** Number of proxies in front; the client's address is read from what they add to `X-Forwarded-For`. */
+  proxyHops?: number
+}
+
+/** Runs the stages from the credential to the response. One middleware, as each hop of Express costs 1 µs. */
+export function serveOperation<P>(options: StageOptions<P>): RequestHandler {
+  return async function serveOperation(request, response) {
+    const exchange = exchangeOf(response)
+    const served = exchange.served as ServedOperation
+    const { operation } = served
+    const refusal = await authenticate(exchange, served, options)
+    if (refusal) return send(exchange, refusal)
+    negotiate(request, operation)
+    exchange.body = await readBody(operation, request)
+    exchange.parameters = served.readParameters(exchange.pathValues, splitUrl(request).search)
+    await served.validateRequest(request, response, exchange.parameters, exchange.body)
+    const stillAuthenticated = async () => {
+      const caller = await options.authenticate(exchange.credential)
+      return caller !== undefined && permits(caller.scopes, operation)
     }
-    exchange.credential = value
-    exchange.principal = caller.principal
-    const exceeded = admit && (await admit(caller.principal))
-    if (exceeded) return send(exchange, rateLimited(exceeded))
-    if (!permits(caller.scopes, operation)) return send(exchange, { status: 403, text: refusals[403] })
-    next()
-  })
+    send(exchange, await served.run(new HandlerRequest(exchange, operation, stillAuthenticated)))
+  }
 }
 
-/** The address and the program of whoever calls, for the notes of who has used a key. */
-function callerOf(request: Request, proxyHops: number): string {
-  // Express reads X-Forwarded-For for `ip` also when nobody stands in front (1 µs).
+/**
+ * Returns 401, 429 or 403 when the request is refused. An error of `options.authenticate` is none of them: an
+ * unavailable store must not look like an invalid credential.
+ */
+async function authenticate<P>(
+  exchange: Exchange,
+  { credential, operation, refusals }: ServedOperation,
+  options: StageOptions<P>,
+): Promise<HandlerResponse | undefined> {
+  const { request } = exchange
+  const value = credential.read(request)
+  const caller = value && (await options.authenticate(value, describeClient(request, options.proxyHops ?? 0)))
+  if (!value || !caller)
+    return { status: 401, text: refusals[401], headers: { 'WWW-Authenticate': credential.challenge } }
+  exchange.credential = value
+  exchange.principal = caller.principal
+  const exceeded = await options.limitRate?.(caller.principal)
+  if (exceeded) return rateLimited(exceeded)
+  return permits(caller.scopes, operation) ? undefined : { status: 403, text: refusals[403] }
+}
+
+/** Maximum length of the program's name in what is kept about the use of a credential. */
+const userAgentLengthMax = 100
+
+function describeClient(request: Request, proxyHops: number): string {
+  // `request.ip` reads X-Forwarded-For even without a proxy (1 µs).
   const address = proxyHops === 0 ? request.socket.remoteAddress : request.ip
-  return `${address} ${request.headers['user-agent']?.slice(0, agentLengthMax) ?? ''}`.trim()
+  return `${address} ${request.headers['user-agent']?.slice(0, userAgentLengthMax) ?? ''}`.trim()
 }
-
-const agentLengthMax = 100
 
 function permits(scopes: readonly string[] | null, operation: Operation): boolean {
   return scopes === null || operation.scopes.every((scope) => scopes.includes(scope))
 }
 
-function negotiateType({ request }: Exchange, { operation }: ServedOperation, next: NextFunction) {
-  const types = operation.successTypes
+/** @throws {Problem} 406 unless the client accepts a successful response of the operation. */
+function negotiate(request: Request, { successTypes }: Operation) {
   const { accept } = request.headers
-  // The usual values first: `accepts` parses the header at every call (1 µs). It accepts all when there is no type.
-  const isUsual = accept === undefined || accept === '*/*' || types.includes(accept)
-  if (isUsual || request.accepts(types)) return next()
-  throw new Problem({ kind: 'not-acceptable', detail: `This operation answers with ${types.join(' or ')}.` })
+  // `request.accepts` parses the header at every call (1 µs). Without types it accepts everything.
+  const isUsual = accept === undefined || accept === '*/*' || successTypes.includes(accept)
+  if (isUsual || request.accepts(successTypes)) return
+  throw new Problem({ kind: 'not-acceptable', detail: `This operation responds with ${successTypes.join(' or ')}.` })
 }
 
-async function takeBody(exchange: Exchange, { operation }: ServedOperation, next: NextFunction) {
-  exchange.body = await readBody(operation, exchange.request)
-  next()
-}
-
-function validateRequest(exchange: Exchange, served: ServedOperation, next: NextFunction) {
-  const { request, body } = exchange
-  const query = request.url.indexOf('?')
-  const search = query < 0 ? '' : request.url.slice(query + 1)
-  exchange.parameters = served.readParameters(exchange.pathValues, search, request.headers)
-  served.validate(exchange.parameters, body, next)
-}
-
-export function handle<P>(accepts: Authenticate<P>): RequestHandler {
-  return stage(async function handle(exchange, { run, operation }) {
-    const stillAuthenticated = async () => {
-      const caller = await accepts(exchange.credential)
-      return caller !== undefined && permits(caller.scopes, operation)
-    }
-    send(exchange, await run(new HandlerRequest(exchange, stillAuthenticated)))
-  })
-}
-
-/** Turns what a stage or a handler threw into an answer that says nothing of the inside. */
+/** Turns an error of a stage or handler into a response that reveals nothing internal. */
 export function fail(isUnavailable: (error: unknown) => boolean): ErrorRequestHandler {
   return function fail(error: unknown, _request, response, _next) {
     const exchange = exchangeOf(response)
     if (error instanceof ClientGone) return exchange.end(clientClosed)
-    if (response.headersSent) return exchange.fault('The exchange failed after its answer.', { err: error })
-    if (error instanceof Problem) return send(exchange, problemAnswer(error.problem, error.headers))
+    if (response.headersSent) return exchange.logError('request failed after its response', { err: error })
+    if (error instanceof Problem) {
+      const { problem, headers } = error
+      return send(exchange, {
+        status: problemType(exchange.context.problemTypes, problem.kind).status,
+        problem,
+        headers,
+      })
+    }
     const isDown = isUnavailable(error)
-    exchange.fault(isDown ? 'The store is unavailable.' : 'The request failed.', { err: error })
+    exchange.logError(isDown ? 'store unavailable' : 'request failed', { err: error })
     send(exchange, isDown ? unavailable : internalError)
   }
 }

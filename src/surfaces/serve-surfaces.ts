@@ -4,10 +4,11 @@ import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import { type Listener, listen, urlOf } from '../contract/listener.ts'
 import { mountDocument } from '../contract/mount.ts'
-import type { Principal } from '../domain/api-keys/api-key.ts'
+import { apiKeyRealm, type Principal } from '../domain/api-keys/api-key.ts'
 import type { ApiKeys } from '../domain/api-keys/api-keys.ts'
 import type { RateLimit } from '../domain/api-keys/rate-limit.ts'
 import type { BrowserContextDependencies } from '../domain/browser-contexts/browser-context-operations.ts'
+import { domainProblemTypes } from '../domain/problems.ts'
 import { browserContextContract, executionContract } from '../openapi/served-documents.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import { type Store, StoreUnavailable } from '../storage/store.ts'
@@ -120,9 +121,11 @@ function apiOptions(dependencies: SurfaceDependencies, docs: RequestHandler) {
   const { config, domain, metrics, isTraced, rateLimit, log } = dependencies
   return (name: Surface) => ({
     name,
+    realm: apiKeyRealm,
+    problemTypes: domainProblemTypes,
     fallback: (path: string) => (isDocsPath(path) ? docs : undefined),
     authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
-    ...(rateLimit && { admit: metrics.admit(name, (principal: Principal) => rateLimit.admit(principal)) }),
+    ...(rateLimit && { limitRate: metrics.admit(name, (principal: Principal) => rateLimit.admit(principal)) }),
     proxyHops: config.PROXY_HOPS,
     isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),

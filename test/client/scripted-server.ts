@@ -2,7 +2,8 @@
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type ProblemKind, problemBody, problemKinds } from '../../src/contract/problem.ts'
+import { problemBody, problemType } from '../../src/contract/problem.ts'
+import { problemTypes } from '../../src/domain/problems.ts'
 import type { Test } from '../support/domain.ts'
 
 /** Handles one request. */
@@ -58,9 +59,12 @@ export function respond(status: number, body?: unknown, headers: OutgoingHttpHea
 }
 
 /** Responds with a problem in the format of the service. */
-export function problem(kind: ProblemKind, headers: OutgoingHttpHeaders = {}): Act {
-  const body = problemBody({ kind, detail: 'Scripted.' }, '3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11')
-  return respond(problemKinds[kind].status, body, { 'Content-Type': 'application/problem+json', ...headers })
+export function problem(kind: string, headers: OutgoingHttpHeaders = {}): Act {
+  const body = problemBody(problemTypes, { kind, detail: 'Scripted.' }, '3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11')
+  return respond(problemType(problemTypes, kind).status, body, {
+    'Content-Type': 'application/problem+json',
+    ...headers,
+  })
 }
 
 /** Breaks the connection without a response. */

@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
-import type { LooseAnswer } from '../../src/contract/exchange.ts'
+import type { HandlerResponse } from '../../src/contract/exchange.ts'
 import { library, operation } from './library.ts'
 import { key, serve } from './served.ts'
 
@@ -28,7 +28,7 @@ const bytes = new Uint8Array([0, 0xff, 0xfe, 0x80, 0x0d, 0x0a, 0xc3])
 const scan = { status: 200, headers, bytes, mediaType: 'application/pdf' }
 
 const serveScan = (answer: unknown = scan) =>
-  serve({ document: withScans(), handlers: { scanBook: async () => answer as LooseAnswer } })
+  serve({ document: withScans(), handlers: { scanBook: async () => answer as HandlerResponse } })
 
 describe('an answer of bytes', () => {
   test('is sent as it is, whatever its media type', async () => {
@@ -91,7 +91,7 @@ describe('bytes that do not fit the document become a 500, and what is wrong is 
     [
       'bytes where JSON is documented',
       { status: 202, bytes, mediaType: 'application/json' },
-      'the answer is not documented as bytes',
+      'the response is not documented as bytes',
     ],
   ])('%s', async (_what, answer, wrong) => {
     const { call, logged } = await serveScan(answer)
@@ -107,7 +107,7 @@ test('any documented media type may be asked for, and no other', async () => {
   const asked = (accept: string) => call('GET', '/scan', { headers: [key, ['Accept', accept]] })
   for (const accept of ['*/*', 'image/*', 'text/csv', 'text/html, application/pdf;q=0.1'])
     expect(await asked(accept), accept).toMatchObject({ status: 200 })
-  const detail = `This operation answers with ${types.join(' or ')}.`
+  const detail = `This operation responds with ${types.join(' or ')}.`
   for (const accept of ['image/gif', 'audio/*', 'application/pdf;q=0'])
     expect((await asked(accept)).json, accept).toMatchObject({ status: 406, detail })
 })
@@ -117,7 +117,7 @@ test('a document that has format binary among text and JSON alone, which are not
   const { 200: scanned } = document.paths['/scan'].get.responses as unknown as Record<number, { content: object }>
   Object.assign(scanned as object, { content: { 'application/json': binary, 'text/plain': binary } })
   await expect(serve({ document, handlers: { scanBook: async () => scan } })).rejects.toThrow(
-    'The answer 200 of scanBook has format binary, but only media types of text and JSON.',
+    'The response 200 of scanBook has format binary, but only media types of text and JSON.',
   )
 })
 

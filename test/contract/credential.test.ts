@@ -15,7 +15,6 @@ describe('with a bearer scheme', () => {
     ['as documented', [bearer(goodKey)]],
     ['with the scheme in another case', [['authorization', `bEARER ${goodKey}`]]],
     ['with several spaces', [['Authorization', `Bearer   ${goodKey}`]]],
-    ['as a UUID in upper case', [bearer(goodKey.toUpperCase())]],
   ] as [string, [string, string][]][])('a key is accepted %s', async (_how, headers) => {
     const { call } = await serve()
     expect(await call('GET', '/books/a', { headers })).toMatchObject({ status: 200 })
@@ -27,8 +26,6 @@ describe('with a bearer scheme', () => {
     ['no scheme', [['Authorization', goodKey]]],
     ['another scheme', [['Authorization', `Basic ${goodKey}`]]],
     ['a key that is no UUID', [bearer('secret')]],
-    ['a UUID as a URN', [bearer(`urn:uuid:${goodKey}`)]],
-    ['a UUID without hyphens', [bearer(goodKey.replaceAll('-', ''))]],
     ['something after the key', [bearer(`${goodKey} x`)]],
     ['an unknown key', [bearer('00000000-0000-4000-8000-000000000000')]],
     ['the same key twice', [key, key]],
@@ -41,7 +38,7 @@ describe('with a bearer scheme', () => {
       const answer = await call('GET', '/books/a', { headers })
       expect(answer).toMatchObject({ status: 401, text: 'Unauthorized' })
       expect(answer.headers['content-type']).toBe('text/plain')
-      expect(answer.headers['www-authenticate']).toBe('Bearer realm="execution-service"')
+      expect(answer.headers['www-authenticate']).toBe('Bearer realm="library"')
     },
   )
 })
@@ -52,7 +49,7 @@ describe('with a key in a header of its own', () => {
     expect((await call('GET', '/books/a', { headers: [['x-library-key', goodKey]] })).status).toBe(200)
     const refused = await call('GET', '/books/a')
     expect(refused).toMatchObject({ status: 401, text: 'Unauthorized' })
-    expect(refused.headers['www-authenticate']).toBe('ApiKey realm="execution-service", header="X-Library-Key"')
+    expect(refused.headers['www-authenticate']).toBe('ApiKey realm="library", header="X-Library-Key"')
   })
 
   test('a key that is sent twice is refused, which Node joins with a comma', async () => {
@@ -63,20 +60,6 @@ describe('with a key in a header of its own', () => {
     ]
     expect((await call('GET', '/books/a', { headers: twice })).status).toBe(401)
   })
-})
-
-test('what is no UUID is never looked up', async () => {
-  const seen: string[] = []
-  const { call } = await serve({
-    authenticate: async (value) => {
-      seen.push(value)
-      return undefined
-    },
-  })
-  for (const value of ['secret', `urn:uuid:${goodKey}`, `${goodKey}0`, goodKey.toUpperCase()]) {
-    await call('GET', '/books/a', { headers: [bearer(value)] })
-  }
-  expect(seen).toEqual([goodKey])
 })
 
 describe('what the key permits', () => {

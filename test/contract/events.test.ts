@@ -137,7 +137,7 @@ describe('a stream is ended', () => {
     [
       'an event does not fit the document',
       async () => ({ ...page(2), data: { page: 'canary' } }),
-      'data/page must be integer',
+      '/page must be integer',
     ],
     ['an event would be two', async () => ({ ...page(2), id: '1\ndata: x' }), 'line break'],
   ] as [string, () => Promise<ServerSentEvent>, string][])(

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import pino from 'pino'
 import { onTestFinished } from 'vitest'
-import type { LooseHandler } from '../../src/contract/exchange.ts'
+import type { UntypedHandler } from '../../src/contract/exchange.ts'
 import { type Listener, type ListenOptions, listen } from '../../src/contract/listener.ts'
 import { mountDocument } from '../../src/contract/mount.ts'
 import type { Authenticate } from '../../src/contract/stages.ts'
@@ -18,7 +18,7 @@ export const key: [string, string] = ['Authorization', `Bearer ${goodKey}`]
 export const jsonType: [string, string] = ['Content-Type', 'application/json']
 
 /** Handlers that answer as the document says. */
-export function handlers(): Record<string, LooseHandler> {
+export function handlers(): Record<string, UntypedHandler> {
   return {
     listBooks: async () => ({ status: 200, body: [{ title: 'A' }] }),
     openBook: async () => ({ status: 204 }),
@@ -40,7 +40,7 @@ export class Down extends Error {}
 
 interface Options {
   document?: object
-  handlers?: Record<string, LooseHandler>
+  handlers?: Record<string, UntypedHandler>
   authenticate?: Authenticate<{ name: string }>
   observe?(operationId: string, method: string, status: number, seconds: number): void
   limits?: ListenOptions['limits']
@@ -73,6 +73,7 @@ export async function mount(options: Options = {}) {
   const log = pino({ level: 'trace' }, { write: (line: string) => logged.push(JSON.parse(line)) })
   const app = await mountDocument({
     name: 'the library',
+    realm: 'library',
     document: options.document ?? library(),
     handlers: { ...handlers(), ...options.handlers } as object,
     authenticate: options.authenticate ?? authenticate,

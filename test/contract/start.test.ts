@@ -89,12 +89,12 @@ test.each<[string, (document: Library) => unknown, string]>([
   [
     'the text of 401 is left open',
     (it) => (it.components.responses.Unauthorized.content['text/plain'].schema.const = undefined as never),
-    'The answer 401 of listBooks must be a text/plain const.',
+    'The response 401 of listBooks must be a text/plain const.',
   ],
   [
     'a problem lacks what is sent',
     (it) => (it.components.schemas.Problem.required = ['hint']),
-    "The answer 400 of listBooks is not the one that is sent: data must have required property 'hint'.",
+    "The response 400 of listBooks differs from the one that is sent: must have required property 'hint'.",
   ],
   [
     'a body is not JSON',
@@ -115,7 +115,7 @@ test.each<[string, (document: Library) => unknown, string]>([
   [
     'a body has a tuple without minItems',
     (it) => Object.assign(at(it), bodyOf({ type: 'array', prefixItems: [{}], items: false })),
-    'The request of getBook cannot be validated',
+    '"prefixItems" is 1-tuple',
   ],
   [
     'an answer has a tuple without minItems',

@@ -16,6 +16,7 @@ interface Options<P> {
 test('the handlers that are generated for a document can be mounted, with their own principal only', () => {
   const surface = <P>({ principal }: Options<P>) => ({
     name: '',
+    realm: '',
     document: {},
     authenticate: async () => ({ principal, scopes: null }),
     isUnavailable: () => false,

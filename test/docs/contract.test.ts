@@ -1,7 +1,7 @@
 /** The guides and the reference agree with the documents, and the search finds what readers type. */
 import MiniSearch from 'minisearch'
 import { expect, test } from 'vitest'
-import { problemKinds } from '../../src/contract/problem.ts'
+import { problemTypes } from '../../src/domain/problems.ts'
 import { decisionsOf, readContracts, samplesFor, transitionsOf } from '../../src/surfaces/docs/contracts.ts'
 import { elementIds, siteText } from './site.ts'
 
@@ -12,7 +12,7 @@ test('the guide to errors has one section for each problem type, with its status
   const guide = await siteText('errors.md')
   const sections = [...guide.matchAll(/^## (.+)\n\n\*\*(\d{3})\.\*\*/gm)]
   const documented = sections.map(([, kind, status]) => [kind, Number(status)])
-  const kinds = Object.entries(problemKinds).map(([kind, { status }]) => [kind, status])
+  const kinds = Object.entries(problemTypes).map(([kind, { status }]) => [kind, status])
   expect(documented.sort()).toEqual(kinds.sort())
   expect(guide.match(/^## /gm)).toHaveLength(kinds.length)
 })
@@ -66,7 +66,7 @@ async function search(query: string): Promise<string[]> {
 
 test('the search finds every operation by its id and every problem type', async () => {
   for (const { id, anchor } of operations) expect((await search(id)).join()).toContain(anchor)
-  for (const kind of Object.keys(problemKinds)) expect((await search(kind)).join()).toContain(`errors.html#${kind}`)
+  for (const kind of Object.keys(problemTypes)) expect((await search(kind)).join()).toContain(`errors.html#${kind}`)
 })
 
 test.each([

@@ -34,6 +34,7 @@ async function serveDocs(context: Context, build: Build) {
   const operations = readOperations(executionContract.document as never)
   const app = await mountDocument({
     name: 'the API of the test',
+    realm: '',
     ...executionContract,
     handlers: Object.fromEntries(operations.map(({ id }) => [id, async () => ({ status: 200 })])),
     authenticate: async () => undefined,

@@ -30,7 +30,7 @@ export function limitsRequests(subject: Subject): void {
       kind: 'rate-limited',
       title: 'Too many requests',
       status: 429,
-      detail: `This API key may make ${requestsPerMinute} requests in 60 seconds. Try again in ${seconds} second${seconds === 1 ? '' : 's'}.`,
+      detail: `The limit is ${requestsPerMinute} requests in 60 seconds. Try again in ${seconds} second${seconds === 1 ? '' : 's'}.`,
     })
     expect(answer.headers).toMatchObject({
       ratelimit: `"api-key";r=0;t=${seconds}`,

@@ -98,7 +98,7 @@ export function refusesOtherMediaTypes(subject: Subject): void {
     async (accept) => {
       const { request } = await subject.caller()
       const answer = await subject.answered({ ...request, headers: { ...request.headers, Accept: accept } })
-      const detail = `This operation answers with ${type}.`
+      const detail = `This operation responds with ${type}.`
       expectProblem(operation, answer, { kind: 'not-acceptable', title: 'Not acceptable', status: 406, detail })
     },
   )

@@ -1,7 +1,7 @@
 /** Fails when an operation of the documents has no file in this folder, or a documented status no block in its file. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { problemKinds } from '../../src/contract/problem.ts'
+import { problemTypes } from '../../src/domain/problems.ts'
 import { operations } from './document.ts'
 
 const folder = new URL('.', import.meta.url)
@@ -30,5 +30,5 @@ test('no file describes an operation that the documents do not have', () => {
 test('every kind of problem is expected by a test of this folder', () => {
   const files = readdirSync(folder).filter((file) => file.endsWith('.ts'))
   const text = files.map((file) => readFileSync(new URL(file, folder), 'utf8')).join('\n')
-  expect(Object.keys(problemKinds).filter((kind) => !text.includes(`'${kind}'`))).toEqual([])
+  expect(Object.keys(problemTypes).filter((kind) => !text.includes(`'${kind}'`))).toEqual([])
 })

@@ -1,6 +1,6 @@
 /** The header `Prefer` is read as RFC 7240 has it. */
 import { expect, test } from 'vitest'
-import { preferencesIn, preferredWait } from '../../src/contract/prefer.ts'
+import { parsePreferences, preferredWait } from '../../src/contract/prefer.ts'
 
 test.each<[prefer: string, preferences: [string, string][]]>([
   ['wait=10', [['wait', '10']]],
@@ -26,12 +26,12 @@ test.each<[prefer: string, preferences: [string, string][]]>([
     ],
   ],
 ])('%s has its preferences, without their parameters', (prefer, preferences) => {
-  expect(preferencesIn(prefer)).toEqual(preferences)
+  expect(parsePreferences(prefer)).toEqual(preferences)
 })
 
 test('of several waits the first that is a number counts, up to 30 seconds', () => {
-  expect(preferredWait(undefined)).toBeUndefined()
-  expect(preferredWait('foo="wait=5"; wait=6')).toBeUndefined()
-  expect(preferredWait('wait=x, wait=7, wait=8')).toBe(7)
-  expect(preferredWait('wait=900')).toBe(30)
+  expect(preferredWait(undefined, 30)).toBeUndefined()
+  expect(preferredWait('foo="wait=5"; wait=6', 30)).toBeUndefined()
+  expect(preferredWait('wait=x, wait=7, wait=8', 30)).toBe(7)
+  expect(preferredWait('wait=900', 30)).toBe(30)
 })

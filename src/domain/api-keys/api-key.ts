@@ -25,6 +25,9 @@ export interface ApiKey {
 }
 
 /** An authenticated caller. */
+/** The protection space of API keys in `WWW-Authenticate` (RFC 9110, section 11.5). */
+export const apiKeyRealm = 'execution-service'
+
 export interface Principal {
   accountId: string
   apiKeyId: string
@@ -41,6 +44,14 @@ export function generateKeyValue(): string {
  */
 export function hashKeyValue(value: string): Buffer {
   return hash('sha256', value.toLowerCase(), 'buffer')
+}
+
+const keyPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Returns the value in lower case, or `undefined` if it is not a UUID and therefore no key. */
+export function parseKeyValue(value: string): string | undefined {
+  const lower = value.toLowerCase()
+  return keyPattern.test(lower) ? lower : undefined
 }
 
 /** A rejected change. The message is for the person who asked for it. */

@@ -1,6 +1,9 @@
 /** Limits how many requests an API key may make per minute, counted over both APIs and all processes. */
-import type { RateLimitExceeded } from '../../contract/rate-limit.ts'
+import type { RateLimitExceeded } from '../../contract/response.ts'
 import type { Count, Counters } from '../../storage/store.ts'
+
+/** Name of the limit in the RateLimit headers. */
+const policy = 'api-key'
 
 const windowSeconds = 60
 const windowMilliseconds = windowSeconds * 1000
@@ -53,7 +56,7 @@ export class RateLimit {
       }
       if (millisecondsLeft > 0 && allowance.isExhausted) {
         const retryAfterSeconds = Math.ceil(millisecondsLeft / 1000)
-        return { requestsMax: this.#requestsMax, windowSeconds, retryAfterSeconds }
+        return { policy, requestsMax: this.#requestsMax, windowSeconds, retryAfterSeconds }
       }
       allowance.waiting += 1
       allowance.reserving ??= this.#reserve(apiKeyId, allowance).finally(() => {

@@ -1,8 +1,9 @@
 /** The operations of the Browser Context API. */
 import type { BrowserContextAlphaHandlers } from '../../../generated/browser-context.alpha/server.ts'
 import type { components } from '../../../generated/browser-context.alpha/types.ts'
-import { invalidRequest, notFound } from '../../contract/problem.ts'
+import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
+import { notFound } from '../problems.ts'
 import type { BrowserContext, BrowserContexts } from './browser-contexts.ts'
 import type { ContextInUse, ContextVersions } from './context-versions.ts'
 

@@ -3,8 +3,9 @@ import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server
 import type { components } from '../../../generated/execution.v1/types.ts'
 import type { ServerSentEvent } from '../../contract/handler.ts'
 import { preferredWait } from '../../contract/prefer.ts'
-import { invalidRequest, notFound } from '../../contract/problem.ts'
+import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
+import { notFound } from '../problems.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import type { Run, RunEvent } from './run.ts'
 import type { RunFeed } from './run-feed.ts'
@@ -16,6 +17,9 @@ type Operations = Pick<
   ExecutionV1Handlers<Principal>,
   'queueRemoteRun' | 'listRuns' | 'getRun' | 'cancelRun' | 'streamRunEvents' | 'getRunArtifact'
 >
+
+/** Maximum seconds that a response waits for its run to finish (`Prefer: wait`). */
+export const waitSecondsMax = 30
 
 /** A comment after this many quiet seconds keeps proxies from closing the connection. */
 const heartbeatSeconds = 15
@@ -52,7 +56,7 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
         const below = (pointer: string) => `/variableData${pointer}`
         return invalidRequest(queued.errors.map(({ pointer, detail }) => ({ pointer: below(pointer), detail })))
       }
-      const wait = preferredWait(header.Prefer)
+      const wait = preferredWait(header.Prefer, waitSecondsMax)
       // The run is stored: if waiting fails, 202 is still correct.
       const waited = wait !== undefined && feed.waitUntilFinished(runs, queued.run, wait, request.signal)
       const run = waited ? await waited.catch(() => queued.run) : queued.run

@@ -1,8 +1,8 @@
 /** The Execution API's operations on workflows. */
 import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
 import type { components } from '../../../generated/execution.v1/types.ts'
-import { notFound } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
+import { notFound } from '../problems.ts'
 import type { Workflow } from './workflow.ts'
 import type { Workflows } from './workflows.ts'
 

@@ -9,7 +9,7 @@ import {
   type MetricValue,
   Registry,
 } from 'prom-client'
-import type { Admit } from '../../contract/rate-limit.ts'
+import type { LimitRate } from '../../contract/stages.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import type { Commit, Store } from '../../storage/store.ts'
 import type { ObserveAttempt } from '../../worker/attempt-observer.ts'
@@ -94,7 +94,7 @@ export class Metrics {
       observe: (surface: string) => (operation: string, _method: string, status: number, seconds: number) =>
         requests.observe({ surface, operation, status: String(status) }, seconds),
       /** Counts what a surface does not admit. */
-      admit<P>(surface: string, admit: Admit<P>): Admit<P> {
+      admit<P>(surface: string, admit: LimitRate<P>): LimitRate<P> {
         rateLimited.inc({ surface }, 0)
         return async (principal) => {
           const exceeded = await admit(principal)

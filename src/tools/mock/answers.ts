@@ -1,11 +1,12 @@
 /** Turns what Prism has chosen into an answer of `src/contract/`, which checks and sends it as it does the service's. */
-import { alwaysSent } from '../../contract/answer-validation.ts'
 import { credentialReader } from '../../contract/credential.ts'
-import type { LooseAnswer } from '../../contract/exchange.ts'
+import type { HandlerRequest, HandlerResponse } from '../../contract/exchange.ts'
 import type { ServerSentEvent } from '../../contract/handler.ts'
-import type { HandlerRequest } from '../../contract/handler-request.ts'
 import { preferredWait } from '../../contract/prefer.ts'
-import type { ProblemKind, ProblemMember } from '../../contract/problem.ts'
+import type { ProblemMember } from '../../contract/problem.ts'
+import { commonHeaders } from '../../contract/response-validation.ts'
+import { apiKeyRealm } from '../../domain/api-keys/api-key.ts'
+import { waitSecondsMax } from '../../domain/runs/run-operations.ts'
 import type { Operation } from '../../openapi/served-operations.ts'
 import { mediaTypeOf, sampleFile } from './files.ts'
 import { choiceOf } from './preferences.ts'
@@ -14,7 +15,7 @@ import type { Chosen, Prism } from './prism.ts'
 type MockRequest = Pick<HandlerRequest, 'path' | 'query' | 'headers'>
 
 /** The answer of any operation. Rejects with a Problem when the request prefers what is not documented. */
-export async function mockAnswer(prism: Prism, operation: Operation, request: MockRequest): Promise<LooseAnswer> {
+export async function mockAnswer(prism: Prism, operation: Operation, request: MockRequest): Promise<HandlerResponse> {
   const { prefer, accept } = request.headers as Record<string, string | undefined>
   const query = request.query as { limit?: number; delaySeconds?: number }
   const { code, exampleKey, dynamic } = choiceOf(operation, prism.examples(operation), prefer, query.delaySeconds)
@@ -35,11 +36,11 @@ export async function mockAnswer(prism: Prism, operation: Operation, request: Mo
 }
 
 async function withContent(
-  answer: LooseAnswer,
+  answer: HandlerResponse,
   { mediaType = '', body }: Chosen,
   isBinary: boolean,
   { headers }: MockRequest,
-): Promise<LooseAnswer> {
+): Promise<HandlerResponse> {
   if (isBinary) return { ...answer, bytes: await sampleFile(mediaType), mediaType }
   if (mediaType === 'text/event-stream') {
     const events = eventsIn(body as string).filter(({ id }) => Number(id) > Number(headers['last-event-id'] ?? 0))
@@ -48,7 +49,7 @@ async function withContent(
   }
   if (mediaType === 'application/problem+json') {
     const { type, detail, errors } = body as { type: string; detail: string; errors?: ProblemMember[] }
-    const kind = type.slice(type.indexOf('#') + 1) as ProblemKind
+    const kind = type.slice(type.indexOf('#') + 1)
     return { ...answer, problem: { kind, detail, ...(errors && { errors }) } }
   }
   return mediaType === 'text/plain' ? { ...answer, text: body as string } : { ...answer, body }
@@ -57,13 +58,17 @@ async function withContent(
 /** What the document requires, as its examples have it, but for what the request decides. */
 function headersOf(operation: Operation, { status, headers }: Chosen, request: MockRequest): Record<string, string> {
   const required = operation.responses.get(status)?.requiredHeaders ?? []
-  const sent = Object.entries(headers).filter(([name]) => required.includes(name) && !alwaysSent.includes(name))
+  const sent = Object.entries(headers).filter(([name]) => required.includes(name) && !commonHeaders.includes(name))
   const wait =
-    status < 300 && operation.responses.has(202) ? preferredWait(request.headers.prefer as string) : undefined
+    status < 300 && operation.responses.has(202)
+      ? preferredWait(request.headers.prefer as string, waitSecondsMax)
+      : undefined
   return {
     ...Object.fromEntries(sent),
     ...('Content-Disposition' in headers && { 'Content-Disposition': `attachment; filename="${fileName(request)}"` }),
-    ...('WWW-Authenticate' in headers && { 'WWW-Authenticate': credentialReader(operation.scheme).challenge }),
+    ...('WWW-Authenticate' in headers && {
+      'WWW-Authenticate': credentialReader(operation.scheme, apiKeyRealm).challenge,
+    }),
     ...(wait !== undefined && { 'Preference-Applied': `wait=${wait}` }),
   }
 }

@@ -1,13 +1,13 @@
 /** Lets pages of every origin call the mock (Fetch Standard, section 3.2), with credentials too. */
 import type { RequestHandler } from 'express'
-import { buildLookup } from '../../contract/lookup.ts'
+import { createPathLookup } from '../../contract/path-lookup.ts'
 import type { Operation } from '../../openapi/served-operations.ts'
 
 const maxAgeSeconds = 600
 
 /** @param exposed names of the headers that pages may read. */
 export function cors(operations: Operation[], exposed: string[]): RequestHandler {
-  const find = buildLookup(operations)
+  const find = createPathLookup(operations)
   return function cors({ method, path, headers }, response, next) {
     const { origin } = headers
     response.setHeader('Vary', 'Origin')

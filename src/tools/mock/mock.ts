@@ -1,9 +1,11 @@
 /** The mock: both documents served without a service, with the stages of `src/contract/` in front of Prism. No state. */
 import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
-import type { HandlerRequest } from '../../contract/handler-request.ts'
+import type { HandlerRequest } from '../../contract/exchange.ts'
 import { documentHashLocal, type Listener, listen } from '../../contract/listener.ts'
 import { mountDocument } from '../../contract/mount.ts'
+import { apiKeyRealm } from '../../domain/api-keys/api-key.ts'
+import { domainProblemTypes } from '../../domain/problems.ts'
 import type { Document } from '../../openapi/document.ts'
 import { browserContextContract, executionContract } from '../../openapi/served-documents.ts'
 import { readOperations } from '../../openapi/served-operations.ts'
@@ -75,7 +77,15 @@ async function mockApp({ name, contract, docs, log }: MockedApi): Promise<Expres
     const handler = (request: HandlerRequest & { principal: unknown }) => mockAnswer(prism, operation, request)
     return [operation.id, handler] as const
   })
-  const stages = { fallback, authenticate, admit, isUnavailable, log }
+  const stages = {
+    realm: apiKeyRealm,
+    problemTypes: domainProblemTypes,
+    fallback,
+    authenticate,
+    limitRate,
+    isUnavailable,
+    log,
+  }
   const surface = { name, ...contract, ...stages, handlers: Object.fromEntries(handlers) }
   const mounted = await mountDocument<MockKey, typeof surface.handlers>(surface)
   const app = express().disable('x-powered-by').use(cors(operations, prism.headers)).use(mounted)
@@ -89,7 +99,7 @@ class Unavailable extends Error {}
 const isUnavailable = (error: unknown) => error instanceof Unavailable
 
 async function authenticate(value: string) {
-  const key = mockKeys.find((each) => each.value === value)
+  const key = mockKeys.find((each) => each.value === value.toLowerCase())
   if (!key || key.status === 401) return undefined
   if (key.status === 500) throw new Error('The key asks for this fault.')
   if (key.status === 503) throw new Unavailable('The key asks for this fault.')
@@ -97,6 +107,6 @@ async function authenticate(value: string) {
 }
 
 /** Not for long: a client that waits as it is told shall not seem to hang. */
-async function admit({ status }: MockKey) {
-  return status === 429 ? { requestsMax: 6000, windowSeconds: 60, retryAfterSeconds: 2 } : undefined
+async function limitRate({ status }: MockKey) {
+  return status === 429 ? { policy: 'api-key', requestsMax: 6000, windowSeconds: 60, retryAfterSeconds: 2 } : undefined
 }

@@ -1,7 +1,8 @@
 /** Which of an operation's documented answers a request is to get: the usual one, or what its `Prefer` asks for. */
 
-import { preferencesIn, preferredWait } from '../../contract/prefer.ts'
+import { parsePreferences, preferredWait } from '../../contract/prefer.ts'
 import { invalidRequest, Problem } from '../../contract/problem.ts'
+import { waitSecondsMax } from '../../domain/runs/run-operations.ts'
 import type { Operation } from '../../openapi/served-operations.ts'
 
 export interface Choice {
@@ -22,9 +23,9 @@ export function choiceOf(
   prefer: string | undefined,
   delaySeconds = 0,
 ): Choice {
-  const preferences = new Map(preferencesIn(prefer).reverse())
+  const preferences = new Map(parsePreferences(prefer).reverse())
   const [code, example, dynamic] = ['code', 'example', 'dynamic'].map((name) => preferences.get(name))
-  const usual = usualStatus(operation, (preferredWait(prefer) ?? 0) > delaySeconds)
+  const usual = usualStatus(operation, (preferredWait(prefer, waitSecondsMax) ?? 0) > delaySeconds)
   const statuses = [...operation.responses.keys()]
   if (code !== undefined && !statuses.map(String).includes(code)) throw unknown('code', code, statuses)
   if (dynamic !== undefined && !['true', 'false'].includes(dynamic))

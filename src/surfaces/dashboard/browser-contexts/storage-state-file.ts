@@ -2,9 +2,10 @@
  * Validates uploaded storage states by the schema of the Browser Context API. Errors name members, never their values,
  * which may be secrets.
  */
-import { schemaCompiler } from '../../../contract/answer-validation.ts'
-import { parseJson } from '../../../contract/json.ts'
+
+import { parseJson } from '../../../contract/body.ts'
 import { Problem } from '../../../contract/problem.ts'
+import { schemaCompiler } from '../../../contract/response-validation.ts'
 import { stateBytesMax } from '../../../domain/browser-contexts/storage-state.ts'
 import { browserContextContract } from '../../../openapi/served-documents.ts'
 import { formatBytes } from '../format.ts'
@@ -19,7 +20,7 @@ export function readStorageState(file: Uint8Array): { state: string } | { error:
     const value = parseJson(Buffer.from(file.buffer, file.byteOffset, file.byteLength))
     if (value === undefined) return { error: 'The file is empty.' }
     const error = validate(value)
-    return error === undefined ? { state: JSON.stringify(value) } : { error: toSentence(error.replace(/^data/, '')) }
+    return error === undefined ? { state: JSON.stringify(value) } : { error: toSentence(error) }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const errors = error.problem.errors ?? []

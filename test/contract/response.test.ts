@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import type { LooseAnswer } from '../../src/contract/exchange.ts'
+import type { HandlerResponse } from '../../src/contract/exchange.ts'
 import { Problem } from '../../src/contract/problem.ts'
 import { Down, jsonType, key, readerKey, serve } from './served.ts'
 
@@ -9,7 +9,7 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** The answer to PUT /books/a when its handler answers so, and what is logged of it. */
 async function answered(answer: unknown) {
-  const { call, logged } = await serve({ handlers: { putBook: async () => answer as LooseAnswer } })
+  const { call, logged } = await serve({ handlers: { putBook: async () => answer as HandlerResponse } })
   return { answer: await call('PUT', '/books/a', put), logged }
 }
 
@@ -80,32 +80,20 @@ describe('an answer that does not fit its document becomes a 500, and what is wr
       { ...created, body: undefined, text: 'canary' },
       'the media type text/plain is not documented',
     ],
-    ['a member that is missing', { ...created, body: {} }, '/response/title must have required property'],
+    ['a member that is missing', { ...created, body: {} }, "must have required property 'title'"],
     [
       'an undocumented member',
       { ...created, body: { title: 'A', more: 'canary' } },
-      '/response/more must NOT have additional properties',
+      '/more must NOT have additional properties',
     ],
-    ['a value of another type', { ...created, body: { title: 7 } }, '/response/title must be string'],
-    [
-      'a value that is too long',
-      { ...created, body: { title: 'canary canary' } },
-      '/response/title must NOT have more than 10',
-    ],
-    [
-      'a Date, which JSON does not have',
-      { ...created, body: { title: 'A', printedAt: new Date() } },
-      '/response/printedAt',
-    ],
-    [
-      'a moment that none is',
-      { ...created, body: { title: 'A', printedAt: '2026-02-31T00:00:00Z' } },
-      '/response/printedAt',
-    ],
+    ['a value of another type', { ...created, body: { title: 7 } }, '/title must be string'],
+    ['a value that is too long', { ...created, body: { title: 'canary canary' } }, '/title must NOT have more than 10'],
+    ['a Date, which JSON does not have', { ...created, body: { title: 'A', printedAt: new Date() } }, '/printedAt'],
+    ['a moment that none is', { ...created, body: { title: 'A', printedAt: '2026-02-31T00:00:00Z' } }, '/printedAt'],
     [
       'a problem of another shape',
       { status: 404, problem: { kind: 'not-found', detail: 7 } },
-      'data/detail must be string',
+      '/detail must be string',
     ],
   ])('%s', async (_what, given, wrong) => {
     const { answer, logged } = await answered(given)
@@ -140,7 +128,7 @@ describe('what a handler throws', () => {
     const answer = await call('GET', '/books/a')
     expect(answer.json).toMatchObject({ status: 500 })
     expect(answer.text).not.toContain('canary')
-    expect(logged[0]).toMatchObject({ level: 50, requestId: answer.json.requestId, msg: 'The request failed.' })
+    expect(logged[0]).toMatchObject({ level: 50, requestId: answer.json.requestId, msg: 'request failed' })
   })
 
   test('is 500 also when the answer cannot be written as JSON', async () => {
@@ -165,7 +153,7 @@ describe('406', () => {
     async (accept) => {
       const { call } = await serve()
       const answer = await call('GET', '/books/a', { headers: [key, ['Accept', accept]] })
-      expect(answer.json).toMatchObject({ status: 406, detail: 'This operation answers with application/json.' })
+      expect(answer.json).toMatchObject({ status: 406, detail: 'This operation responds with application/json.' })
     },
   )
 })
@@ -192,7 +180,7 @@ describe('each request is told of once', () => {
   })
 
   test('as 499 when the client did not wait for its answer', async () => {
-    let answer: (value: LooseAnswer) => void = () => {}
+    let answer: (value: HandlerResponse) => void = () => {}
     let signal: AbortSignal | undefined
     const { port, logged } = await serve({
       handlers: {

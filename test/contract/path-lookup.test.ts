@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { buildLookup } from '../../src/contract/lookup.ts'
+import { createPathLookup } from '../../src/contract/path-lookup.ts'
 import type { Operation } from '../../src/openapi/served-operations.ts'
 
 const operation = (path: string, method = 'GET') => ({ id: `${method} ${path}`, method, path }) as Operation
 
 /** The operations and values that are found for the path. */
 function found(paths: string[], path: string) {
-  const match = buildLookup(paths.map((it) => operation(it)))(path)
+  const match = createPathLookup(paths.map((it) => operation(it)))(path)
   return match && { id: match.operations.get('GET')?.id, values: match.values }
 }
 
@@ -30,7 +30,7 @@ describe('a path is found', () => {
   })
 
   test('with the methods that it has', () => {
-    const match = buildLookup([operation('/a'), operation('/a', 'PUT')])('/a')
+    const match = createPathLookup([operation('/a'), operation('/a', 'PUT')])('/a')
     expect([...(match?.operations.keys() ?? [])]).toEqual(['GET', 'PUT'])
   })
 })
@@ -57,7 +57,7 @@ test.each([
 test('finding a path looks at as many segments as it has, however many operations there are', () => {
   const steps = (count: number) => {
     const paths = Array.from({ length: count }, (_, index) => `/a${index}/{x}/b${index}`)
-    const find = buildLookup(paths.map((it) => operation(it)))
+    const find = createPathLookup(paths.map((it) => operation(it)))
     let gets = 0
     const { get } = Map.prototype
     Map.prototype.get = function (key) {
@@ -75,9 +75,9 @@ test('finding a path looks at as many segments as it has, however many operation
 })
 
 test('two operations with the same method and path are refused', () => {
-  expect(() => buildLookup([operation('/a/{x}'), operation('/a/{y}')])).toThrow('have the same method and path')
+  expect(() => createPathLookup([operation('/a/{x}'), operation('/a/{y}')])).toThrow('have the same method and path')
 })
 
 test('a segment that is partly a parameter is refused', () => {
-  expect(() => buildLookup([operation('/a/{x}.json')])).toThrow('{x}.json')
+  expect(() => createPathLookup([operation('/a/{x}.json')])).toThrow('{x}.json')
 })

@@ -1,0 +1,193 @@
+/** Sends responses and server-sent events after comparing them with the document, and ends their exchanges. */
+import { clientClosed, type Exchange, type HandlerResponse } from './exchange.ts'
+import type { ServerSentEvent } from './handler.ts'
+import { type HttpProblemKind, httpProblemTypes, type ProblemDetail, problemBody } from './problem.ts'
+
+/** Seconds after which a request may succeed that failed because the store was unavailable. */
+const retryAfterSeconds = '1'
+
+interface Content {
+  mediaType: string | undefined
+  body: unknown
+}
+
+export function problemResponse(
+  problem: ProblemDetail & { kind: HttpProblemKind },
+  headers: Record<string, string> = {},
+): HandlerResponse {
+  return { status: httpProblemTypes[problem.kind].status, problem, headers }
+}
+
+export const internalError = problemResponse({
+  kind: 'internal-error',
+  detail: 'The service failed. Report the request id.',
+})
+
+export const unavailable = problemResponse(
+  { kind: 'unavailable', detail: 'The store is unavailable. Try again.' },
+  { 'Retry-After': retryAfterSeconds },
+)
+
+/** A principal has made too many requests. */
+export interface RateLimitExceeded {
+  /** Name of the policy in the RateLimit headers. */
+  policy: string
+  /** Maximum number of requests within the window. */
+  requestsMax: number
+  windowSeconds: number
+  /** Seconds until the next request is accepted, at least 1. */
+  retryAfterSeconds: number
+}
+
+/** RateLimit headers as of draft-ietf-httpapi-ratelimit-headers-10. */
+export function rateLimited(exceeded: RateLimitExceeded): HandlerResponse {
+  const { policy, requestsMax, windowSeconds, retryAfterSeconds } = exceeded
+  const seconds = (count: number) => `${count} second${count === 1 ? '' : 's'}`
+  const detail = `The limit is ${requestsMax} requests in ${seconds(windowSeconds)}. Try again in ${seconds(retryAfterSeconds)}.`
+  return problemResponse(
+    { kind: 'rate-limited', detail },
+    {
+      'Retry-After': String(retryAfterSeconds),
+      RateLimit: `"${policy}";r=0;t=${retryAfterSeconds}`,
+      'RateLimit-Policy': `"${policy}";q=${requestsMax};w=${windowSeconds}`,
+    },
+  )
+}
+
+/** Sends the response. If it does not match the document, logs why and sends a 500 instead. */
+export function send(exchange: Exchange, response: HandlerResponse): void {
+  const content = contentOf(exchange, response)
+  const { mediaType, body } = content
+  const wrong = exchange.served?.responses.check(response.status, mediaType, response.headers ?? {}, body)
+  // The 500 itself was checked at start.
+  if (wrong !== undefined && response.status !== 500) {
+    exchange.logError('response does not match the document', { status: response.status, wrong })
+    send(exchange, internalError)
+  } else if (exchange.response.destroyed) exchange.end(clientClosed)
+  else if (response.events) sendEvents(exchange, response, response.events)
+  else sendContent(exchange, response, content)
+}
+
+function contentOf({ context, requestId }: Exchange, response: HandlerResponse): Content {
+  const { body, problem, text, events, bytes, mediaType } = response
+  if (problem) {
+    return { mediaType: 'application/problem+json', body: problemBody(context.problemTypes, problem, requestId) }
+  }
+  if (text !== undefined) return { mediaType: 'text/plain', body: text }
+  // The document describes the whole stream as a string; each event is checked against its `contentSchema`.
+  if (events) return { mediaType: 'text/event-stream', body: '' }
+  if (bytes) return { mediaType, body: bytes }
+  return { mediaType: body === undefined ? undefined : 'application/json', body }
+}
+
+/** Uses `writeHead` and `end`: Express's `set` and `json` also guess a type, compute an ETag and look for a callback. */
+function sendContent(exchange: Exchange, response: HandlerResponse, { mediaType, body }: Content) {
+  const { response: raw } = exchange
+  const headers = headerList(exchange, response, mediaType)
+  if (mediaType === undefined) {
+    raw.writeHead(response.status, headers).end()
+  } else {
+    const content = response.bytes ?? (mediaType === 'text/plain' ? (body as string) : JSON.stringify(body))
+    const bytes = Buffer.byteLength(content)
+    headers.push('Content-Length', String(bytes))
+    raw.writeHead(response.status, headers)
+    if (response.headers?.Connection === 'close') endAfterUpload(exchange, content)
+    // For ASCII both encodings are equal, and Node writes latin1 faster.
+    else if (typeof content === 'string') raw.end(content, bytes === content.length ? 'latin1' : 'utf8')
+    else raw.end(content)
+  }
+  exchange.end(response.status)
+}
+
+/** Alternating names and values, which Node writes without another conversion. */
+function headerList({ requestId, context }: Exchange, { headers }: HandlerResponse, mediaType: string | undefined) {
+  // Responses contain data of one account; no cache may keep them.
+  const list = ['X-Request-Id', requestId, 'Cache-Control', 'no-store']
+  if (context.documentHash) list.push('X-Document-Hash', context.documentHash)
+  if (mediaType) list.push('Content-Type', mediaType)
+  for (const name in headers) if (headers[name] !== undefined) list.push(name, String(headers[name]))
+  return list
+}
+
+/**
+ * Discards what the client still sends, until it stops or the listener's request timeout cuts it off. Closing the
+ * socket earlier resets it, and the client may lose the response (RFC 9112, section 9.6).
+ */
+function endAfterUpload({ request, response }: Exchange, content: string | Uint8Array) {
+  response.write(content)
+  if (request.complete) return response.end()
+  request.once('close', () => response.end()).resume()
+  return undefined
+}
+
+const heartbeat = ': heartbeat\n\n'
+
+/** Sends the head at once, then the events (HTML Standard, section 9.2) until they end, the client goes, or we stop. */
+function sendEvents(exchange: Exchange, response: HandlerResponse, events: AsyncIterable<ServerSentEvent>) {
+  const { response: raw } = exchange
+  raw.writeHead(response.status, headerList(exchange, response, 'text/event-stream')).flushHeaders()
+  writeEvents(exchange, events)
+    .then(() => raw.end())
+    .catch((error: unknown) => {
+      exchange.logError('event stream failed', { err: error })
+      // An orderly end would hide from the client that events are missing.
+      raw.destroy()
+    })
+    .finally(() => exchange.end(response.status))
+}
+
+/** Takes events no faster than the client reads them. */
+async function writeEvents(exchange: Exchange, events: AsyncIterable<ServerSentEvent>) {
+  const { response } = exchange
+  const iterator = events[Symbol.asyncIterator]()
+  const interruption = createInterruption(exchange)
+  try {
+    while (!interruption.isOver) {
+      const next = await interruption.unless(iterator.next())
+      if (!next || next.done) return
+      if (!response.write(formatEvent(exchange, next.value))) {
+        await interruption.unless(new Promise((resolve) => response.once('drain', resolve)))
+      }
+    }
+  } finally {
+    interruption.forget()
+    // Not awaited: a generator returns only after the promise that it waits for.
+    iterator.return?.()?.catch((error: unknown) => exchange.logError('event stream failed to end', { err: error }))
+  }
+}
+
+function formatEvent(exchange: Exchange, event: ServerSentEvent): string {
+  if (event === null) return heartbeat
+  const wrong = exchange.served?.responses.checkEvent(event.data)
+  if (wrong !== undefined) throw new Error(`The event does not match the document: ${wrong}`)
+  if (/[\r\n\0]/.test(event.id + event.event)) throw new Error('The id or name of an event has a line break.')
+  return `id: ${event.id}\nevent: ${event.event}\ndata: ${JSON.stringify(event.data)}\n\n`
+}
+
+/** Ends waiting when the connection closes or the service stops. */
+function createInterruption({ response }: Exchange) {
+  const stopping = response.app.locals.stopping as AbortSignal | undefined
+  let wake = () => {}
+  const interrupt = () => {
+    interruption.isOver = true
+    wake()
+  }
+  const interruption = {
+    isOver: response.destroyed || (stopping?.aborted ?? false),
+    /** Resolves with nothing when interrupted. `Promise.race` would keep each promise until the stream ends. */
+    unless<T>(promise: Promise<T>): Promise<T | undefined> {
+      return new Promise((resolve, reject) => {
+        wake = () => resolve(undefined)
+        promise.then(resolve, reject)
+        if (interruption.isOver) wake()
+      })
+    },
+    forget() {
+      response.off('close', interrupt)
+      stopping?.removeEventListener('abort', interrupt)
+    },
+  }
+  response.once('close', interrupt)
+  stopping?.addEventListener('abort', interrupt)
+  return interruption
+}

@@ -1,0 +1,18 @@
+/** Problem types of the domain, and the responses that its operations share. */
+import { httpProblemTypes, type ProblemMember, type ProblemTypes } from '../contract/problem.ts'
+
+export const domainProblemTypes = {
+  'idempotency-conflict': { status: 409, title: 'Idempotency key reused' },
+  'name-taken': { status: 409, title: 'Name taken' },
+  'browser-context-in-use': { status: 409, title: 'Browser context in use' },
+  'too-many-queued-runs': { status: 429, title: 'Too many queued runs' },
+} as const satisfies ProblemTypes
+
+/** Every problem type that the APIs send; each is a section of docs/guides/errors.md. */
+export const problemTypes: ProblemTypes = { ...httpProblemTypes, ...domainProblemTypes }
+
+/** A 404 for a resource that does not exist or belongs to another account. */
+export function notFound(noun: string, errors?: ProblemMember[]) {
+  const detail = `No such ${noun} in this account.`
+  return { status: 404 as const, problem: { kind: 'not-found' as const, detail, ...(errors && { errors }) } }
+}
