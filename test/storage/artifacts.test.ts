@@ -1,4 +1,4 @@
-/** Files that runs make: kept by name within their limits, for their account and their time alone. */
+/** Artifacts: names, limits, access and retention. */
 import { describe, expect, test, vi } from 'vitest'
 import { ArtifactError, artifactBytesMax } from '../../src/domain/runs/artifacts.ts'
 import { claimOne, createManualClock, leaseSeconds, noRetry } from '../support/claims.ts'
@@ -27,7 +27,7 @@ async function openRunning(test: Test, kind: StoreKind) {
 }
 
 describe.each(stores)('artifacts ($name)', (kind) => {
-  test('are listed oldest first, and one of the same name is replaced', async (test) => {
+  test('are listed oldest first, and replaced by name', async (test) => {
     const { clock, keep, read, listed, runId } = await openRunning(test, kind)
     for (const name of ['b.txt', 'a.txt']) {
       await keep(name)
@@ -44,7 +44,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     expect(await read(runId)).toBeUndefined()
   })
 
-  test('are 20 of a run at most', async (test) => {
+  test('are limited to 20 for each run', async (test) => {
     const { keep, listed } = await openRunning(test, kind)
     for (let index = 0; index < 20; index += 1) await keep(`${index}.txt`)
     await expect(keep('20.txt')).rejects.toThrow(new ArtifactError('A run may have at most 20 artifacts.'))
@@ -52,7 +52,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     expect(await listed()).toHaveLength(20)
   })
 
-  test('have 10 MiB each and 50 MiB together at most, to the byte', async (test) => {
+  test('are limited to 10 MiB each and 50 MiB for each run', async (test) => {
     const { keep, listed } = await openRunning(test, kind)
     const large = Buffer.alloc(artifactBytesMax, 'x')
     await expect(keep('large', Buffer.concat([large, Buffer.of(0)]))).rejects.toThrow(
@@ -67,7 +67,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     expect((await listed()).reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)).toBe(52_428_800)
   })
 
-  test('that are refused leave nothing behind', async (test) => {
+  test('that are rejected leave no trace', async (test) => {
     const { claim, domain, listed } = await openRunning(test, kind)
     const event = { at: 0, type: 'artifact', data: { attempt: 1, name: 'x' } } as const
     const refused = { name: '../x', mediaType: 'text/plain', content: Buffer.of() } as const
@@ -77,7 +77,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     expect(JSON.stringify(found?.history.events)).not.toContain('artifact')
   })
 
-  test('of an attempt that has lost its run are not kept; a later attempt replaces what an earlier has made', async (test) => {
+  test('of an attempt that lost its lease are rejected; a later attempt may replace earlier ones', async (test) => {
     const { clock, domain, claim, keep, read } = await openRunning(test, kind)
     await keep('a.txt', Buffer.from('first'))
     clock.advance(leaseSeconds + 1)
@@ -89,7 +89,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     expect(Buffer.from((await read('a.txt'))?.content ?? []).toString()).toBe('second')
   })
 
-  test('are hidden exactly when their time is over, and removed soon', async (test) => {
+  test('are hidden as soon as they expire, and purged after that', async (test) => {
     const { clock, domain, keep, read, listed, claim } = await openRunning(test, kind)
     for (let index = 0; index < 20; index += 1) await keep(`old ${index}`.replace(' ', '-'))
     const [old] = await listed()
@@ -109,7 +109,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     expect(await kept()).toBe(0)
   })
 
-  test('are removed a few megabytes at a time when their time is over, by one process', async (test) => {
+  test('are purged in batches of a few megabytes by one process', async (test) => {
     const { clock, domain, keep } = await openRunning(test, kind)
     for (let index = 0; index < 5; index += 1)
       await keep(`${index}`, Buffer.alloc(index === 0 ? 10 : artifactBytesMax / 3))
@@ -120,7 +120,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
       (await domain.store.read.all<{ name: string }>('SELECT name FROM artifacts ORDER BY name', [])).map(
         ({ name }) => name,
       )
-    // Looks again soon while there is more.
+    // The next check comes sooner while there is more.
     expect(await domain.maintenance.once()).toBeLessThan(1000)
     expect(await kept()).toEqual(['2', '3', '4'])
     expect(await other.maintenance.once()).toBeLessThan(1000)
@@ -133,7 +133,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     expect(await kept()).toEqual([])
   })
 
-  test('are not given to another account', async (test) => {
+  test('cannot be read by another account', async (test) => {
     const { domain, keep, read } = await openRunning(test, kind)
     await keep('a.txt')
     const { accountId } = await newAccount(domain)

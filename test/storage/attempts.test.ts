@@ -1,4 +1,4 @@
-/** What becomes of a run after an attempt, and the events that tell it. */
+/** Attempts: retries, outcomes, stored steps, and the events that record them. */
 import { describe, expect, test } from 'vitest'
 import type { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import type { RunStatus } from '../../src/domain/runs/run-state.ts'
@@ -9,9 +9,9 @@ import { stores } from '../support/store-kinds.ts'
 
 const { error } = failedAttempt
 
-describe.each(stores)('the queue of runs ($name)', (kind) => {
+describe.each(stores)('runs ($name)', (kind) => {
   describe('an attempt', () => {
-    test('that fails is repeated after its backoff, as often as the policy allows', async (test) => {
+    test('that fails is retried after its backoff until the retry policy is exhausted', async (test) => {
       const clock = createManualClock()
       const domain = await openDomain(test, { kind, now: clock.now })
       const { principal } = await newAccount(domain)
@@ -36,7 +36,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       expect(await get()).toMatchObject({ status: 'failed', reason: 'workflowFailed', attempts: 4, error, finishedAt })
     })
 
-    test('that succeeds after others failed leaves no error behind', async (test) => {
+    test('that succeeds after failed ones clears the error', async (test) => {
       const domain = await openDomain(test, { kind })
       const { principal } = await newAccount(domain)
       const run = await queueRun(domain, principal)
@@ -64,7 +64,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       expect((await statusHistory(domain, run.id)).at(-1)).toEqual([status, 1, reason])
     })
 
-    test('that is handed back is queued again at once, in its old place, whatever the policy', async (test) => {
+    test('returned by a stopping worker is queued again at once, in its former place, regardless of the retry policy', async (test) => {
       const domain = await openDomain(test, { kind })
       const { principal } = await newAccount(domain)
       const [first, second] = [await queueRun(domain, principal), await queueRun(domain, principal)]
@@ -79,7 +79,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       ])
     })
 
-    test('finds the steps that earlier ones finished, and nothing is kept of them when the run has ended', async (test) => {
+    test('gets the finished steps of earlier attempts, which are deleted when the run finishes', async (test) => {
       const domain = await openDomain(test, { kind })
       const { principal } = await newAccount(domain)
       const [run, cancelled] = [await queueRun(domain, principal), await queueRun(domain, principal)]
@@ -97,7 +97,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       expect(await domain.store.read.all('SELECT * FROM run_steps', [])).toEqual([])
     })
 
-    test('may finish a step of a name once', async (test) => {
+    test('cannot finish the same step twice', async (test) => {
       const domain = await openDomain(test, { kind })
       const { principal } = await newAccount(domain)
       await queueRun(domain, principal)
@@ -112,7 +112,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
   })
 
   describe('events', () => {
-    test('are numbered from 1 without a gap, whoever writes them at the same time', async (test) => {
+    test('are numbered from 1 without gaps when several processes write at the same time', async (test) => {
       const domain = await openDomain(test, { kind })
       const other = await openDomain(test, { kind, place: domain.place })
       const { principal } = await newAccount(domain)
@@ -125,19 +125,19 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
         ),
         other.runs.cancel(principal.accountId, run.id),
       ])
-      await domain.queue.complete(claim, { kind: 'cancelled' }, noRetry, [log('last words')])
+      await domain.queue.complete(claim, { kind: 'cancelled' }, noRetry, [log('last line')])
       const events = await eventsAfter(other.store.read, run.id, 0, 1000)
       expect(events.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 65 }, (_, index) => index + 1))
       expect(events.at(-1)?.data).toEqual({ status: 'cancelled', attempt: 1, reason: 'cancelRequested' })
       const messages = events.filter(({ type }) => type === 'log').map(({ data }) => String(data.message))
-      expect(messages.at(-1)).toBe('last words')
-      // What was reported together stands together.
+      expect(messages.at(-1)).toBe('last line')
+      // Reports of one call stay adjacent.
       for (const [index, message] of messages.entries()) {
         if (message.endsWith(' a')) expect(messages[index + 1]).toBe(message.replace(' a', ' b'))
       }
     })
 
-    test('set the progress of the run to the last one told', async (test) => {
+    test("set the run's progress to the last reported one", async (test) => {
       const domain = await openDomain(test, { kind })
       const { principal } = await newAccount(domain)
       const run = await queueRun(domain, principal)

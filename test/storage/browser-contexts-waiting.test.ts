@@ -1,4 +1,4 @@
-/** Runs that change one browser context take turns: one holds it at a time, the others wait and say so. */
+/** Runs that may store to the same browser context run one at a time; the others wait for its lease. */
 import { describe, expect, test, vi } from 'vitest'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
 import type { Run } from '../../src/domain/runs/run.ts'
@@ -10,26 +10,26 @@ import { openDomain, queueRun } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 
 const succeeded = { kind: 'succeeded', output: null } as const
-const idsOf = (claims: readonly Claim[]) => claims.map(({ runId }) => runId)
+const runIds = (claims: readonly Claim[]) => claims.map(({ runId }) => runId)
 
-describe.each(stores)('the turns of runs at a browser context ($name)', (kind) => {
-  test('come by priority and age, one at a time, and for everyone, however many workers ask at once', async (test) => {
+describe.each(stores)('runs with a browser context ($name)', (kind) => {
+  test('run one at a time, by priority and age, when many workers claim at once', async (test) => {
     const { domain, contextId, createContext, queue } = await openWithContext(test, { kind })
     const { place, workflows } = domain
     const other = await openDomain(test, { kind, place, workflows: workflows.list() })
     const contexts = [contextId, await createContext()]
     const queued: Run[] = []
-    // One after the other: among those that arrive together, none is older.
+    // Sequentially: runs that are queued together have no order of age.
     for (let index = 0; index < 24; index += 1) {
       queued.push(await queue({ id: contexts[index % 2] as string, priority: index % 5 }))
     }
     const order = queued.toSorted((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
     const holders = new Map<string | null, string>()
-    const turns: Claim[] = []
-    // Nothing passes a context on here but the end of the run that had it.
-    while (turns.length < queued.length) {
-      const asked = Array.from({ length: 6 }, (_, index) => claimAll((index % 2 ? domain : other).queue, domain, 2))
-      const claims = (await Promise.all(asked)).flat()
+    const completed: Claim[] = []
+    // Maintenance does not run here: completing a run must resume the next one.
+    while (completed.length < queued.length) {
+      const claiming = Array.from({ length: 6 }, (_, index) => claimAll((index % 2 ? domain : other).queue, domain, 2))
+      const claims = (await Promise.all(claiming)).flat()
       expect(claims).not.toEqual([])
       for (const { browserContextId, runId } of claims) {
         expect(holders.has(browserContextId)).toBe(false)
@@ -38,20 +38,20 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
       await Promise.all(
         claims.map(async (claim, index) => {
           holders.delete(claim.browserContextId)
-          turns.push(claim)
+          completed.push(claim)
           expect(await (index % 2 ? other : domain).queue.complete(claim, succeeded, noRetry)).toBe(true)
         }),
       )
     }
     for (const id of contexts) {
       const expected = order.filter(({ browserContextId }) => browserContextId === id)
-      expect(idsOf(turns.filter(({ contextLease }) => contextLease?.contextId === id))).toEqual(
+      expect(runIds(completed.filter(({ contextLease }) => contextLease?.contextId === id))).toEqual(
         expected.map((run) => run.id),
       )
     }
   })
 
-  test('are waited for aloud by writers, and not at all by readers', async (test) => {
+  test('wait for the lease if they may store to the context, but not if they only read it', async (test) => {
     const { queue, run, context, domain } = await openWithContext(test, { kind })
     const first = await queue({ persist: 'always' })
     const claimed = await claimAll(domain.queue, domain)
@@ -64,22 +64,20 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     expect([late.waitingFor, reader.waitingFor]).toEqual(['browserContext', 'worker'])
     expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: reader.id, contextLease: null }])
     expect(await run(late)).toMatchObject({ status: 'queued', waitingFor: 'browserContext', attempts: 0 })
-    // A reader neither had it nor gives it away.
-    const [readerClaim] = await claimAll(domain.queue, domain)
-    expect(readerClaim).toBeUndefined()
+    expect(await claimAll(domain.queue, domain)).toEqual([])
     expect(await context()).toMatchObject({ heldByRunId: first.id })
   })
 
-  test('keep no other run back that is queued behind those that wait', async (test) => {
+  test('do not block other runs while they wait', async (test) => {
     const { domain, principal, queue } = await openWithContext(test, { kind })
     await Promise.all(Array.from({ length: 120 }, () => queue({ priority: 5 })))
     const [holder] = await claimAll(domain.queue, domain, 1)
     const free = await queueRun(domain, principal)
-    expect(idsOf(await claimAll(domain.queue, domain, 5))).toEqual([free.id])
+    expect(runIds(await claimAll(domain.queue, domain, 5))).toEqual([free.id])
     expect(holder?.contextLease).not.toBeNull()
   })
 
-  test('lose no run that was claimed, when the store fails while others are passed over', async (test) => {
+  test('do not make a claim lost when the store fails while they are skipped', async (test) => {
     const { domain, principal, queue, run } = await openWithContext(test, { kind })
     await Promise.all(Array.from({ length: 120 }, () => queue()))
     await claimOne(domain)
@@ -92,7 +90,7 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
       writes += 1
       return written
     })
-    expect(idsOf(await claimAll(domain.queue, domain, 5))).toEqual([free.id])
+    expect(runIds(await claimAll(domain.queue, domain, 5))).toEqual([free.id])
     expect(writes).toBe(1)
     expect(await run(free)).toMatchObject({ status: 'running' })
   })
@@ -100,13 +98,13 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
   const retry = { maxAttempts: 2, backoffSeconds: 60, backoffFactor: 1 }
   test.for<[string, Outcome, typeof noRetry]>([
     ['succeeds', succeeded, noRetry],
-    ['fails for good', failedAttempt, noRetry],
-    ['fails and is tried again later', failedAttempt, retry],
+    ['fails', failedAttempt, noRetry],
+    ['fails and is retried later', failedAttempt, retry],
     ['reaches its time limit', { kind: 'timedOut' }, noRetry],
     ['is cancelled', { kind: 'cancelled' }, noRetry],
-    ['is handed back by a worker that stops', { kind: 'workerStopped' }, noRetry],
+    ['is returned by a stopping worker', { kind: 'workerStopped' }, noRetry],
     ['loses its worker', { kind: 'workerLost' }, noRetry],
-  ])('end when the run %s', async ([, outcome, policy], test) => {
+  ])('release the context when the run %s', async ([, outcome, policy], test) => {
     const { domain, queue, run, context } = await openWithContext(test, { kind })
     await queue({ priority: 1 })
     const claim = await claimOne(domain)
@@ -117,7 +115,7 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     expect(waitingFor).toEqual(['worker', 'browserContext'])
   })
 
-  test('end when a lost worker is found out, and nothing that it still says counts', async (test) => {
+  test('release the context when their worker is lost, and its late reports are rejected', async (test) => {
     const clock = createManualClock()
     const { domain, queue, run, context } = await openWithContext(test, { kind, now: clock.now })
     const lost = await queue()
@@ -130,12 +128,12 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     expect(taken).toMatchObject({ runId: next.id, contextLease: { fence: 2 } })
     expect(await domain.queue.complete(claim, succeeded, noRetry)).toBe(false)
     expect(await context()).toMatchObject({ heldByRunId: next.id })
-    // The run that was lost takes its turn behind it.
+    // The lost run waits for the next one.
     expect(await claimAll(domain.queue, domain)).toEqual([])
     expect(await run(lost)).toMatchObject({ waitingFor: 'browserContext' })
   })
 
-  test('are given up by runs that are cancelled or expire while they wait, and by those whose turn it was', async (test) => {
+  test('leave the order when they are cancelled or expire', async (test) => {
     const clock = createManualClock()
     const { domain, queue, run, accountId } = await openWithContext(test, { kind, now: clock.now })
     await queue()
@@ -152,10 +150,10 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     expect(await run(leaving)).toMatchObject({ waitingFor: 'worker' })
     await domain.runs.cancel(accountId, leaving.id)
     await domain.maintenance.once()
-    expect(idsOf(await claimAll(domain.queue, domain))).toEqual([last.id])
+    expect(runIds(await claimAll(domain.queue, domain))).toEqual([last.id])
   })
 
-  test('pass to the next run when the one whose turn it is cannot start', async (test) => {
+  test('do not block the next run when no worker can run the first', async (test) => {
     const { domain, queue, run } = await openWithContext(test, { kind })
     await queue()
     const holder = await claimOne(domain)
@@ -170,11 +168,11 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     await domain.queue.complete(holder, succeeded, noRetry)
     expect(await claimAll(domain.queue, domain)).toEqual([])
     await domain.maintenance.once()
-    expect(idsOf(await claimAll(domain.queue, domain))).toEqual([runs[1]?.id])
+    expect(runIds(await claimAll(domain.queue, domain))).toEqual([runs[1]?.id])
     expect(await run({ id: runs[0]?.id ?? '' })).toMatchObject({ status: 'queued', waitingFor: 'worker' })
   })
 
-  test('are over when the context is deleted: all that waited go on, and hold nothing', async (test) => {
+  test('start without a lease when the context is deleted', async (test) => {
     const { domain, accountId, contextId, queue } = await openWithContext(test, { kind })
     await queue()
     const holder = await claimOne(domain)
@@ -182,12 +180,12 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     expect(await domain.browserContexts.delete(accountId, contextId)).toBe(true)
     await domain.maintenance.once()
     const claims = await claimAll(domain.queue, domain)
-    expect(idsOf(claims)).toEqual(waiting.map(({ id }) => id))
+    expect(runIds(claims)).toEqual(waiting.map(({ id }) => id))
     expect(claims.map(({ contextLease }) => contextLease)).toEqual([null, null, null])
     expect(await domain.queue.complete(holder, succeeded, noRetry)).toBe(true)
   })
 
-  test('of a run that is delayed begin when its time has come', async (test) => {
+  test('wait for the lease after their delay', async (test) => {
     const clock = createManualClock()
     const { domain, principal, contextId, queue, run } = await openWithContext(test, { kind, now: clock.now })
     await queue()
@@ -200,6 +198,6 @@ describe.each(stores)('the turns of runs at a browser context ($name)', (kind) =
     expect(await claimAll(domain.queue, domain)).toEqual([])
     expect(await run(delayed)).toMatchObject({ waitingFor: 'browserContext' })
     await domain.queue.complete(holder, succeeded, noRetry)
-    expect(idsOf(await claimAll(domain.queue, domain))).toEqual([delayed.id])
+    expect(runIds(await claimAll(domain.queue, domain))).toEqual([delayed.id])
   })
 })

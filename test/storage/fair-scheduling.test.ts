@@ -1,12 +1,12 @@
-/** Whose run is started next: what an account may rely on, whatever others have queued. */
+/** Fair scheduling: what an account can rely on, whatever other accounts have queued. */
 import { describe, expect, test } from 'vitest'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
 import { claimAll, claimOne, leaseSeconds, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 
-/** With two accounts that have each of them, more than are compared at a time. */
-const elsewhere = Array.from({ length: 300 }, (_, index) => workflow({ id: `elsewhere-${index}` }))
+/** With two accounts that have a run of each, more queue heads than one snapshot has. */
+const otherWorkflows = Array.from({ length: 300 }, (_, index) => workflow({ id: `other-${index}` }))
 
 const succeeded = { kind: 'succeeded', output: null } as const
 
@@ -18,15 +18,11 @@ async function flood(domain: Domain, runs: number, changes = {}) {
 
 const accountsOf = (claims: readonly Claim[]) => claims.map(({ accountId }) => accountId)
 
-describe.each(stores)('the turns of accounts ($name)', (kind) => {
-  /**
-   * The factor: with n accounts that have runs waiting, a run that is first of its account starts as one of the next n,
-   * however many the others have queued before it and with whatever priority.
-   */
-  test('start the first run of an account within as many claims as there are accounts', async (test) => {
+describe.each(stores)('fair scheduling ($name)', (kind) => {
+  /** With n accounts that have ready runs, the first run of an account is among the next n claims. */
+  test('starts the first run of an account within as many claims as there are accounts', async (test) => {
     const domain = await openDomain(test, { kind })
     const floods = [await flood(domain, 300, { priority: 10 }), await flood(domain, 100)]
-    // They have been at it for a while.
     for (let count = 0; count < 10; count += 1) await domain.queue.complete(await claimOne(domain), succeeded, noRetry)
     const late = await newAccount(domain)
     const run = await queueRun(domain, late.principal, { priority: -10 })
@@ -39,7 +35,7 @@ describe.each(stores)('the turns of accounts ($name)', (kind) => {
     expect(started.length).toBeLessThanOrEqual(floods.length + 1)
   })
 
-  test('give each account the same share of the slots, whoever came first', async (test) => {
+  test('gives each account the same share of the slots', async (test) => {
     const domain = await openDomain(test, { kind })
     const accounts = [await flood(domain, 50), await flood(domain, 50), await flood(domain, 50)]
     const claims = [...(await claimAll(domain.queue, domain, 4)), ...(await claimAll(domain.queue, domain, 5))]
@@ -47,23 +43,23 @@ describe.each(stores)('the turns of accounts ($name)', (kind) => {
       expect(accountsOf(claims).filter((each) => each === accountId)).toHaveLength(3)
   })
 
-  test('are held open by nobody who has nothing to run: one account alone has all slots', async (test) => {
+  test('gives one account all slots while no other has ready runs', async (test) => {
     const domain = await openDomain(test, { kind })
     const { accountId } = await flood(domain, 8)
     expect(accountsOf(await claimAll(domain.queue, domain, 8))).toEqual(Array(8).fill(accountId))
   })
 
-  test('pass by an account whose runs are all of a workflow at its limit', async (test) => {
+  test('skips an account whose runs all wait for a concurrency limit', async (test) => {
     const workflows = [workflow({ id: 'limited', concurrencyLimit: 1 }), workflow()]
     const domain = await openDomain(test, { kind, workflows })
-    const stuck = await flood(domain, 20, { workflowId: 'limited' })
+    const limited = await flood(domain, 20, { workflowId: 'limited' })
     const other = await flood(domain, 3)
     const claims = await claimAll(domain.queue, domain, 10)
-    expect(accountsOf(claims).filter((each) => each === stuck.accountId)).toHaveLength(1)
+    expect(accountsOf(claims).filter((each) => each === limited.accountId)).toHaveLength(1)
     expect(accountsOf(claims).filter((each) => each === other.accountId)).toHaveLength(3)
   })
 
-  test('never give an account more runs at a time than its limit, on however many stores, and its runs say so', async (test) => {
+  test('never exceeds the concurrency limit of an account in two processes, and shows it as waitingFor', async (test) => {
     const accountConcurrency = 2
     const domain = await openDomain(test, { kind, accountConcurrency })
     const other = await openDomain(test, { kind, accountConcurrency, place: domain.place })
@@ -83,18 +79,19 @@ describe.each(stores)('the turns of accounts ($name)', (kind) => {
     }
   })
 
-  test('come to one that is behind hundreds of others whose runs this worker cannot start', async (test) => {
-    const here = workflow({ id: 'here' })
-    const domain = await openDomain(test, { kind, workflows: [here, ...elsewhere] })
+  test('finds runs behind hundreds of queue heads that this worker cannot run', async (test) => {
+    // Sorts after the others, so that the first snapshot ends before it.
+    const own = workflow({ id: 'own' })
+    const domain = await openDomain(test, { kind, workflows: [own, ...otherWorkflows] })
     const [first, second] = [await newAccount(domain), await newAccount(domain)]
     for (const { principal } of [first, second]) {
-      await Promise.all(elsewhere.map(({ id }) => queueRun(domain, principal, { workflowId: id })))
+      await Promise.all(otherWorkflows.map(({ id }) => queueRun(domain, principal, { workflowId: id })))
     }
     const last = await newAccount(domain)
-    const behind = await queueRun(domain, last.principal, { workflowId: 'here' })
-    // In the account that the first look ends within.
-    const within = await queueRun(domain, second.principal, { workflowId: 'here' })
-    const claims = await domain.queue.claim('worker', [here], 10, leaseSeconds)
+    const behind = await queueRun(domain, last.principal, { workflowId: 'own' })
+    // In the account that the first snapshot cuts off.
+    const within = await queueRun(domain, second.principal, { workflowId: 'own' })
+    const claims = await domain.queue.claim('worker', [own], 10, leaseSeconds)
     expect(claims.map(({ runId }) => runId).sort()).toEqual([behind.id, within.id].sort())
   })
 })

@@ -1,4 +1,4 @@
-/** A run's history for a page: everything where there is little, what came last where there is much. */
+/** A run's history for a page: complete for few events, the latest ones for many. */
 import { describe, expect, test, vi } from 'vitest'
 import type { Report, RunEvent } from '../../src/domain/runs/run.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
@@ -17,14 +17,14 @@ function many<Value>(count: number, make: (index: number) => Value): Value[] {
   return Array.from({ length: count }, (_, index) => make(index))
 }
 
-/** A run that has said this and has succeeded then. */
-async function finishedRun(test: Test, kind: StoreKind, said: Report[]) {
+/** A succeeded run with these reports. */
+async function openWithRun(test: Test, kind: StoreKind, reports: Report[]) {
   const domain = await openDomain(test, { kind })
   const { accountId, principal } = await newAccount(domain)
   const { id } = await queueRun(domain, principal)
   const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
   const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
-  if (claim) await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry, said)
+  if (claim) await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry, reports)
   return { domain, accountId, id }
 }
 
@@ -32,17 +32,17 @@ async function readHistory({ runs }: Domain, accountId: string, id: string, logs
   const found = await runs.getWithHistory(accountId, id, { logsMax })
   if (!found) throw new Error('The run was not found.')
   const { events, ...omitted } = found.history
-  return { events: events.map(worded), ...omitted }
+  return { events: events.map(describeEvent), ...omitted }
 }
 
-function worded({ sequence, type, data }: RunEvent): string {
+function describeEvent({ sequence, type, data }: RunEvent): string {
   return `${sequence} ${type} ${data.status ?? data.message ?? data.percent ?? data.name}`
 }
 
 describe.each(stores)("a run's history ($name)", (kind) => {
-  test('is all that has happened, in its order, but for progress of which only the last counts', async (test) => {
-    const said = [log(1), progress(10), step(1), log(2), progress(20), log(3)]
-    const { domain, accountId, id } = await finishedRun(test, kind, said)
+  test('has all events in order, but only the last progress', async (test) => {
+    const reports = [log(1), progress(10), step(1), log(2), progress(20), log(3)]
+    const { domain, accountId, id } = await openWithRun(test, kind, reports)
     const events = ['1 status queued', '2 status running', '3 log 1', '5 step 1', '6 log 2', '7 progress 20', '8 log 3']
     const omitted = { logsOmitted: 0, othersOmitted: 0 }
     const all = { events: [...events, '9 status succeeded'], ...omitted }
@@ -53,8 +53,8 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     expect(running).toEqual({ sequence: 2, at: expect.any(Number), type: 'status', data })
   })
 
-  test('has no more lines of the log than are asked for, the last ones, and says how many it lacks', async (test) => {
-    const { domain, accountId, id } = await finishedRun(test, kind, [step(1), ...many(9, log), step(2)])
+  test('has the last log lines up to the limit, and the number left out', async (test) => {
+    const { domain, accountId, id } = await openWithRun(test, kind, [step(1), ...many(9, log), step(2)])
     const rest = ['1 status queued', '2 status running', '3 step 1']
     const end = ['13 step 2', '14 status succeeded']
     const two = { events: [...rest, '11 log 7', '12 log 8', ...end], logsOmitted: 7, othersOmitted: 0 }
@@ -63,9 +63,16 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     expect(await readHistory(domain, accountId, id, 0)).toEqual(none)
   })
 
-  test('is bounded for a run that has said ten thousand things, of whichever kind, and right to the last', async (test) => {
-    const said = [...many(2500, log), ...many(1500, step), ...many(3000, progress), ...many(2000, log), step(7), log(8)]
-    const { domain, accountId, id } = await finishedRun(test, kind, said)
+  test('is bounded for a run with 9,000 events, and has the latest of them', async (test) => {
+    const reports = [
+      ...many(2500, log),
+      ...many(1500, step),
+      ...many(3000, progress),
+      ...many(2000, log),
+      step(7),
+      log(8),
+    ]
+    const { domain, accountId, id } = await openWithRun(test, kind, reports)
     const { events, logsOmitted, othersOmitted } = await readHistory(domain, accountId, id, 2100)
     const sequences = events.map((event) => Number(event.split(' ')[0]))
     expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b))
@@ -74,7 +81,7 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     expect(logs[0]).toBe('2404 log 2401')
     expect(logs.at(-1)).toBe('9004 log 8')
     expect(logsOmitted).toBe(4501 - 2100)
-    // Three statuses and 1501 steps.
+    // Three statuses and 1,501 steps.
     const others = events.filter((event) => / (status|step) /.test(event))
     expect(others).toHaveLength(1000)
     expect(others[0]).toBe('3005 step 502')
@@ -83,7 +90,7 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     expect(events.filter((event) => event.includes('progress'))).toEqual(['7002 progress 2999'])
   })
 
-  test('has the end of a run that ended while it was read', async (test) => {
+  test('is complete for a run that finishes while it is read', async (test) => {
     const domain = await openDomain(test, { kind })
     const { accountId, principal } = await newAccount(domain)
     const { id } = await queueRun(domain, principal)
@@ -100,11 +107,11 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     })
     const { run, history } = (await domain.runs.getWithHistory(accountId, id, { logsMax: 1 })) ?? {}
     expect(run?.status).toBe('succeeded')
-    expect(history?.events.map(worded)).toEqual(['1 status queued', '2 status running', '3 status succeeded'])
+    expect(history?.events.map(describeEvent)).toEqual(['1 status queued', '2 status running', '3 status succeeded'])
   })
 
-  test('is told to nobody but the account of the run', async (test) => {
-    const { domain, accountId, id } = await finishedRun(test, kind, [log(1)])
+  test('cannot be read by another account', async (test) => {
+    const { domain, accountId, id } = await openWithRun(test, kind, [log(1)])
     const theirs = await newAccount(domain)
     expect(await domain.runs.getWithHistory(theirs.accountId, id, { logsMax: 1 })).toBeUndefined()
     expect(await domain.runs.getWithHistory(accountId, 'no-such-run', { logsMax: 1 })).toBeUndefined()

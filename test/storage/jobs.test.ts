@@ -1,4 +1,4 @@
-/** What becomes of runs whose jobs pg-boss's own maintenance has changed: nothing that their workers would notice. */
+/** Runs stay correct when pg-boss's own maintenance expires their jobs, which it does after a day. */
 import { PgBoss } from 'pg-boss'
 import { expect, test } from 'vitest'
 import { Maintenance } from '../../src/maintenance/maintenance.ts'
@@ -10,8 +10,8 @@ import { sqlText } from '../support/run-rows.ts'
 
 const schema = 'execution_service_jobs'
 
-/** As if the attempts that are under way had begun a day and an hour ago. */
-async function aDayPasses(test: Test, { store, place }: Domain): Promise<void> {
+/** Makes running attempts 25 hours older, and lets pg-boss expire their jobs. */
+async function expireJobs(test: Test, { store, place }: Domain): Promise<void> {
   await store.read.all(
     `UPDATE ${schema}.job SET started_on = started_on - interval '25 hours' WHERE state = 'active'`,
     [],
@@ -25,21 +25,21 @@ async function aDayPasses(test: Test, { store, place }: Domain): Promise<void> {
   expect(states.length).toBeGreaterThan(0)
 }
 
-/** A run that has been under way for a day, whose job pg-boss has given out meanwhile: to nobody, as it turned out. */
-async function givenOutAgain(test: Test) {
+/** A run whose attempt has lasted a day, and whose job was dispatched again and rejected. */
+async function openWithLongAttempt(test: Test) {
   const clock = createManualClock()
   const domain = await openDomain(test, { kind: postgres, now: clock.now })
   const { principal } = await newAccount(domain)
   const long = await queueRun(domain, principal)
   const claim = await claimOne(domain)
-  await aDayPasses(test, domain)
+  await expireJobs(test, domain)
   const other = await queueRun(domain, principal)
   expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: other.id }])
   return { clock, domain, long, claim }
 }
 
-test('a run that fails after more than a day is tried again, though its job was given out meanwhile', async (test) => {
-  const { clock, domain, long, claim } = await givenOutAgain(test)
+test('a run that fails after more than a day is retried', async (test) => {
+  const { clock, domain, long, claim } = await openWithLongAttempt(test)
   expect(await domain.queue.complete(claim, failedAttempt, { ...noRetry, maxAttempts: 2 })).toBe(true)
   expect(await claimAll(domain.queue, domain)).toEqual([])
   clock.advance(1)
@@ -47,33 +47,36 @@ test('a run that fails after more than a day is tried again, though its job was 
   expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: long.id, attempt: 2 }])
 })
 
-test('a run does not start before its delay has ended, though its job was given out again', async (test) => {
+test('a run with an expired job does not start before its delay ends', async (test) => {
   const domain = await openDomain(test, { kind: postgres })
   const { principal } = await newAccount(domain)
   await queueRun(domain, principal)
   const claim = await claimOne(domain)
-  await aDayPasses(test, domain)
+  await expireJobs(test, domain)
   await domain.queue.complete(claim, failedAttempt, { maxAttempts: 2, backoffSeconds: 3600, backoffFactor: 1 })
   const other = await queueRun(domain, principal)
   expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: other.id }])
 })
 
-test.for(['handed back', 'lost with its worker'])('a run that is %s after that is started again', async (how, test) => {
-  const { clock, domain, long, claim } = await givenOutAgain(test)
-  if (how === 'handed back') await domain.queue.complete(claim, { kind: 'workerStopped' }, noRetry)
-  else {
-    clock.advance(leaseSeconds + 1)
-    await domain.maintenance.once()
-  }
-  const again = await claimAll(domain.queue, domain)
-  expect(again.map(({ runId }) => runId)).toContain(long.id)
-})
+test.for(['returned to the queue', 'lost with its worker'])(
+  'a run that is %s after more than a day is started again',
+  async (how, test) => {
+    const { clock, domain, long, claim } = await openWithLongAttempt(test)
+    if (how === 'returned to the queue') await domain.queue.complete(claim, { kind: 'workerStopped' }, noRetry)
+    else {
+      clock.advance(leaseSeconds + 1)
+      await domain.maintenance.once()
+    }
+    const again = await claimAll(domain.queue, domain)
+    expect(again.map(({ runId }) => runId)).toContain(long.id)
+  },
+)
 
-test('a run does not expire that is started and handed back while it is looked at', async (test) => {
+test('a run that starts while maintenance looks for expired runs does not expire', async (test) => {
   const clock = createManualClock()
-  const slow = { now: clock.now() }
+  const slowTime = clock.now()
   const domain = await openDomain(test, { kind: postgres, now: clock.now })
-  const other = await openDomain(test, { kind: postgres, place: domain.place, now: () => slow.now })
+  const other = await openDomain(test, { kind: postgres, place: domain.place, now: () => slowTime })
   const { principal } = await newAccount(domain)
   const run = await queueRun(domain, principal, { expiresInSeconds: 10 })
   clock.advance(60)

@@ -1,4 +1,4 @@
-/** What time alone does to runs: delays end, runs that did not start expire; and nothing happens twice or too early. */
+/** Maintenance: delays end, unstarted runs expire, and leases of lost workers expire, once and on time. */
 import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import { Maintenance } from '../../src/maintenance/maintenance.ts'
@@ -7,7 +7,7 @@ import { type Domain, newAccount, newPlace, openDomain, queueRun, retention, typ
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
-/** A domain whose clock stands still until it is set. */
+/** A domain with a clock that the test sets. */
 async function openAt(test: Test, kind: StoreKind) {
   let at = Date.now()
   const domain = await openDomain(test, { kind, now: () => at })
@@ -15,7 +15,7 @@ async function openAt(test: Test, kind: StoreKind) {
   const setClock = (moment: number) => {
     at = moment
   }
-  /** Sets the clock, and does what is due then. */
+  /** Sets the clock and runs maintenance. */
   const until = (moment: number) => {
     at = moment
     return domain.maintenance.once()
@@ -23,34 +23,34 @@ async function openAt(test: Test, kind: StoreKind) {
   return { domain, principal, setClock, until }
 }
 
-async function claimed({ queue, workflows }: Domain) {
+async function claimIds({ queue, workflows }: Domain) {
   const claims = await queue.claim('worker', workflows.list(), 10, 15)
   return claims.map(({ runId }) => runId)
 }
 
-describe.each(stores)('upkeep ($name)', (kind) => {
-  test('ends a delay when its time has come, to the millisecond', async (test) => {
+describe.each(stores)('maintenance ($name)', (kind) => {
+  test('ends a delay on time, to the millisecond', async (test) => {
     const { domain, principal, until } = await openAt(test, kind)
     const run = await queueRun(domain, principal, { delaySeconds: 60 })
     const get = () => domain.runs.get(principal.accountId, run.id)
     const availableAt = run.createdAt + 60_000
     expect(run).toMatchObject({ waitingFor: 'delay', availableAt })
     expect(await until(availableAt - 1)).toBe(1)
-    expect(await claimed(domain)).toEqual([])
+    expect(await claimIds(domain)).toEqual([])
     expect(await get()).toMatchObject({ waitingFor: 'delay', availableAt })
-    const rung = vi.fn()
-    domain.store.listen('queue', rung)
+    const notified = vi.fn()
+    domain.store.listen('queue', notified)
     await until(availableAt)
     expect(await get()).toMatchObject({ waitingFor: 'worker', availableAt })
-    await vi.waitFor(() => expect(rung).toHaveBeenCalled(), waitLimits)
-    expect(await claimed(domain)).toEqual([run.id])
+    await vi.waitFor(() => expect(notified).toHaveBeenCalled(), waitLimits)
+    expect(await claimIds(domain)).toEqual([run.id])
   })
 
-  test('expires a run that has not started in time, and one that waits for its delay too', async (test) => {
+  test('expires a run that has not started in time, even a delayed one', async (test) => {
     const { domain, principal, until } = await openAt(test, kind)
     const ready = await queueRun(domain, principal, { expiresInSeconds: 10 })
     const delayed = await queueRun(domain, principal, { expiresInSeconds: 10, delaySeconds: 9 })
-    const lasting = await queueRun(domain, principal)
+    const unlimited = await queueRun(domain, principal)
     const expiresAt = delayed.createdAt + 10_000
     expect(delayed.expiresAt).toBe(expiresAt)
     await until(ready.createdAt + 9_999)
@@ -72,18 +72,18 @@ describe.each(stores)('upkeep ($name)', (kind) => {
         data: { status: 'expired', reason: 'notStartedInTime' },
       })
     }
-    expect(await claimed(domain)).toEqual([lasting.id])
+    expect(await claimIds(domain)).toEqual([unlimited.id])
   })
 
-  test('comes too late for nobody: a run that has not started in time is not started even before it is marked', async (test) => {
+  test('is not needed to keep an expired run from starting', async (test) => {
     const { domain, principal, setClock } = await openAt(test, kind)
     await queueRun(domain, principal, { expiresInSeconds: 10, priority: 5 })
     const other = await queueRun(domain, principal)
     setClock(other.createdAt + 10_000)
-    expect(await claimed(domain)).toEqual([other.id])
+    expect(await claimIds(domain)).toEqual([other.id])
   })
 
-  test('does not expire a run that has started, also when it is queued again', async (test) => {
+  test('does not expire a run that has started, even when it is queued again', async (test) => {
     const { domain, principal, until } = await openAt(test, kind)
     const run = await queueRun(domain, principal, { expiresInSeconds: 10 })
     const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 100)
@@ -92,23 +92,23 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     const retry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 1 }
     if (claim) await domain.queue.complete(claim, { kind: 'workerStopped' }, retry)
     await until(run.createdAt + 30_000)
-    expect(await claimed(domain)).toEqual([run.id])
+    expect(await claimIds(domain)).toEqual([run.id])
   })
 
-  test('ends a cancelled run whose worker was lost as cancelled', async (test) => {
+  test('ends a cancelled run as cancelled when its worker is lost', async (test) => {
     const { domain, principal, until } = await openAt(test, kind)
     const run = await queueRun(domain, principal)
-    await claimed(domain)
+    await claimIds(domain)
     await domain.runs.cancel(principal.accountId, run.id)
     await until(run.createdAt + 60_000)
     const ended = { status: 'cancelled', reason: 'cancelRequested' }
     expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(ended)
   })
 
-  test('done by two processes at the same time does everything once', async (test) => {
+  test('changes each run once when two processes run it at the same time', async (test) => {
     const { domain, principal, until } = await openAt(test, kind)
     const started = await Promise.all(Array.from({ length: 10 }, () => queueRun(domain, principal)))
-    expect(await claimed(domain)).toHaveLength(10)
+    expect(await claimIds(domain)).toHaveLength(10)
     const expire = () => queueRun(domain, principal, { expiresInSeconds: 1 })
     const unstarted = await Promise.all(Array.from({ length: 10 }, expire))
     const later = Date.now() + 60_000
@@ -120,7 +120,7 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     for (const { id } of unstarted) expect(await statuses(id)).toEqual(['queued', 'expired'])
   })
 
-  test('writes nothing and rings nobody when nothing is due', async (test) => {
+  test('writes nothing when nothing is due', async (test) => {
     const { domain, principal, until } = await openAt(test, kind)
     await queueRun(domain, principal, { delaySeconds: 3600 })
     const write = vi.spyOn(domain.store, 'write')
@@ -128,7 +128,7 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     expect(write).not.toHaveBeenCalled()
   })
 
-  test('goes on by itself until it is stopped', async (test) => {
+  test('repeats until it is stopped', async (test) => {
     const domain = await openDomain(test, { kind })
     const { principal } = await newAccount(domain)
     const run = await queueRun(domain, principal, { delaySeconds: 1 })
@@ -138,14 +138,14 @@ describe.each(stores)('upkeep ($name)', (kind) => {
     await vi.waitUntil(async () => (await waitingFor()) === 'worker', waitLimits)
   })
 
-  test('reports what fails and goes on', async (test) => {
+  test('reports an error and continues', async (test) => {
     const place = await newPlace(test, kind)
     const store = await kind.open(place)
     const failed = vi.fn()
-    const upkeep = new Maintenance(store, retention, failed)
+    const maintenance = new Maintenance(store, retention, failed)
     await store.close()
-    upkeep.start()
-    test.onTestFinished(() => upkeep.stop())
+    maintenance.start()
+    test.onTestFinished(() => maintenance.stop())
     await vi.waitFor(() => expect(failed).toHaveBeenCalledTimes(2), waitLimits)
     expect(failed).toHaveBeenCalledWith(expect.any(StoreUnavailable))
   })

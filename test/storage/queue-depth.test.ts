@@ -1,4 +1,4 @@
-/** What operators are told of all accounts' runs: how many wait for what, how long, and what has become of them. */
+/** Metrics over all accounts: how many runs wait and for how long, and notifications about finished runs and commits. */
 import { describe, expect, test } from 'vitest'
 import { RunArtifacts } from '../../src/domain/runs/artifacts.ts'
 import { queueDepth } from '../../src/domain/runs/queue-depth.ts'
@@ -24,8 +24,8 @@ async function openAt(test: Test, kind: StoreKind) {
   return { clock, domain, principal, theirs: theirs.principal }
 }
 
-/** Told of what the parts do that it is given to. */
-async function observed(test: Test, kind: StoreKind) {
+/** A domain whose parts report to an observer. */
+async function openObserved(test: Test, kind: StoreKind) {
   const { clock, domain, principal } = await openAt(test, kind)
   const finished: FinishedRun[] = []
   let expired = 0
@@ -47,7 +47,7 @@ async function observed(test: Test, kind: StoreKind) {
     finished,
     expired: () => expired,
     queue: new RunQueue(store, { now: clock.now, observer }),
-    upkeep: new Maintenance(store, retention, fail, clock.now, observer),
+    maintenance: new Maintenance(store, retention, fail, clock.now, observer),
     runs: new Runs(
       { store, workflows: domain.workflows, encryption, cursors: new Cursors(encryption), artifacts, observer },
       clock.now,
@@ -55,8 +55,8 @@ async function observed(test: Test, kind: StoreKind) {
   }
 }
 
-describe.each(stores)('the depth of the queue ($name)', (kind) => {
-  test('counts runs of all accounts by their workflow and what they wait for', async (test) => {
+describe.each(stores)('the queue depth ($name)', (kind) => {
+  test('counts runs of all accounts by workflow and what they wait for', async (test) => {
     const { domain, principal, theirs } = await openAt(test, kind)
     await queueRun(domain, principal)
     await claimOne(domain)
@@ -74,7 +74,7 @@ describe.each(stores)('the depth of the queue ($name)', (kind) => {
     expect(running).toEqual([{ workflowId: 'anything', count: 1 }])
   })
 
-  test('tells ready runs of a workflow or an account that is at its limit from those that only need a worker', async (test) => {
+  test('counts ready runs at a concurrency limit apart from those that wait for a worker', async (test) => {
     const { domain, principal, theirs } = await openAt(test, kind)
     await queueRun(domain, principal, { priority: 1 })
     await claimOne(domain)
@@ -90,7 +90,7 @@ describe.each(stores)('the depth of the queue ($name)', (kind) => {
     expect(await waitingFor({ ofAccount: 1 })).toEqual({ anything: 'worker', other: 'concurrencyLimit' })
   })
 
-  test('tells since when the oldest run is available: after its delay, or since it was handed back', async (test) => {
+  test('has the time since which the oldest run is available, after a delay or a return to the queue', async (test) => {
     const { clock, domain, principal } = await openAt(test, kind)
     const oldest = async () => {
       const { oldest } = await queueDepth(domain.store.read, unlimited)
@@ -111,7 +111,7 @@ describe.each(stores)('the depth of the queue ($name)', (kind) => {
   })
 })
 
-test('the embedded store counts from indexes of unfinished runs, and reads no run for it', async (test) => {
+test('the queue depth is read from partial indexes alone (sqlite)', async (test) => {
   const { domain, principal } = await openAt(test, sqlite)
   await queueRun(domain, principal)
   const { read } = domain.store
@@ -126,9 +126,9 @@ test('the embedded store counts from indexes of unfinished runs, and reads no ru
   expect(scans).toEqual(indexes.map((index) => `SCAN runs USING COVERING INDEX ${index}`))
 })
 
-describe.each(stores)('who counts runs ($name)', (kind) => {
-  test('is told of each run that has finished, once, with its reason and the time from its first start', async (test) => {
-    const { clock, domain, principal, finished, queue } = await observed(test, kind)
+describe.each(stores)('the observer of runs ($name)', (kind) => {
+  test('gets each finished run once, with its reason and the time since its first start', async (test) => {
+    const { clock, domain, principal, finished, queue } = await openObserved(test, kind)
     await queueRun(domain, principal)
     const first = await claimOne(domain)
     clock.advance(2)
@@ -141,15 +141,15 @@ describe.each(stores)('who counts runs ($name)', (kind) => {
     expect(finished).toEqual([{ workflowId: 'anything', status: 'succeeded', reason: null, seconds: 5 }])
   })
 
-  test('is told of runs that end without a worker: cancelled, not started in time', async (test) => {
-    const { clock, domain, principal, finished, runs, upkeep } = await observed(test, kind)
+  test('gets runs that were cancelled or expired before they started', async (test) => {
+    const { clock, domain, principal, finished, runs, maintenance } = await openObserved(test, kind)
     const { id } = await queueRun(domain, principal)
     await runs.cancel(principal.accountId, id)
     await runs.cancel(principal.accountId, id)
     const { expiresAt } = await queueRun(domain, principal, { expiresInSeconds: 10 })
     clock.set(expiresAt)
-    await upkeep.once()
-    await upkeep.once()
+    await maintenance.once()
+    await maintenance.once()
     const ended = { workflowId: 'anything', seconds: undefined }
     expect(finished).toEqual([
       { ...ended, status: 'cancelled', reason: 'cancelRequested' },
@@ -157,13 +157,13 @@ describe.each(stores)('who counts runs ($name)', (kind) => {
     ])
   })
 
-  test('is told of each lease that ran out, and of the run that was lost once too often', async (test) => {
-    const { clock, domain, principal, finished, expired, upkeep } = await observed(test, kind)
+  test('gets expired leases, and the run that fails by them', async (test) => {
+    const { clock, domain, principal, finished, expired, maintenance } = await openObserved(test, kind)
     await queueRun(domain, principal)
     for (let loss = 1; loss <= lossesMax; loss += 1) {
       await claimOne(domain)
       clock.advance(leaseSeconds + 1)
-      await upkeep.once()
+      await maintenance.once()
       expect(expired()).toBe(loss)
     }
     const seconds = lossesMax * (leaseSeconds + 1)
@@ -171,16 +171,16 @@ describe.each(stores)('who counts runs ($name)', (kind) => {
   })
 })
 
-describe.each(stores)('who measures writes ($name)', (kind) => {
-  test('is told of each transaction that became durable, and how many works shared it', async (test) => {
+describe.each(stores)('the observer of commits ($name)', (kind) => {
+  test('gets each durable transaction and the number of writes in it', async (test) => {
     const { domain } = await openAt(test, kind)
     const commits: Commit[] = []
     domain.store.observe((commit) => commits.push(commit))
     const write = () => domain.store.write(({ query }) => query.selectFrom('runs').select('id').execute())
     await Promise.all([write(), write(), write()])
-    expect(commits.reduce((sum, { writes: works }) => sum + works, 0)).toBe(3)
+    expect(commits.reduce((sum, { writes }) => sum + writes, 0)).toBe(3)
     expect(commits.every(({ seconds, unavailable }) => seconds > 0 && !unavailable)).toBe(true)
     await expect(domain.store.write(() => Promise.reject(new Error('No.')))).rejects.toThrow('No.')
-    expect(commits.reduce((sum, { writes: works }) => sum + works, 0)).toBe(3)
+    expect(commits.reduce((sum, { writes }) => sum + writes, 0)).toBe(3)
   })
 })

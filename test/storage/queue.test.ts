@@ -1,4 +1,4 @@
-/** What workers may rely on: the order of claims, limits, leases with their fencing token, retries. */
+/** What workers rely on: the order of claims, concurrency limits, leases and fencing tokens. */
 import { describe, expect, test } from 'vitest'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
 import { lossesMax } from '../../src/domain/runs/run-state.ts'
@@ -15,8 +15,8 @@ import {
 import { newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 
-describe.each(stores)('the queue of runs ($name)', (kind) => {
-  test('gives out the highest priority first, and among equals the oldest, over all workflows', async (test) => {
+describe.each(stores)('the queue ($name)', (kind) => {
+  test('is claimed by priority, then age, across all workflows', async (test) => {
     const workflows = [workflow({ id: 'one' }), workflow({ id: 'two' })]
     const domain = await openDomain(test, { kind, workflows })
     const { principal } = await newAccount(domain)
@@ -31,15 +31,15 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
     expect([...first, ...rest].map(({ runId }) => runId)).toEqual(order)
   })
 
-  test('gives out no run of a workflow that the worker does not have', async (test) => {
-    const domain = await openDomain(test, { kind, workflows: [workflow(), workflow({ id: 'elsewhere' })] })
+  test('gives a worker no run of a workflow that it does not have', async (test) => {
+    const domain = await openDomain(test, { kind, workflows: [workflow(), workflow({ id: 'missing' })] })
     const { principal } = await newAccount(domain)
-    const run = await queueRun(domain, principal, { workflowId: 'elsewhere' })
+    const run = await queueRun(domain, principal, { workflowId: 'missing' })
     expect(await domain.queue.claim('worker', [workflow()], 10, leaseSeconds)).toEqual([])
     expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'queued', waitingFor: 'worker' })
   })
 
-  test('gives a run to one worker alone, however many ask at the same time', async (test) => {
+  test('gives each run to one worker when many claim at the same time', async (test) => {
     const domain = await openDomain(test, { kind })
     const other = await openDomain(test, { kind, place: domain.place })
     const { principal } = await newAccount(domain)
@@ -51,7 +51,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
     expect(claimed.sort()).toEqual(queued.map(({ id }) => id).sort())
   })
 
-  test('tells the workflow version that the worker has, and when the run first started', async (test) => {
+  test("records the worker's workflow version and the start of the first attempt", async (test) => {
     const clock = createManualClock()
     const domain = await openDomain(test, { kind, now: clock.now })
     const { principal } = await newAccount(domain)
@@ -69,7 +69,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
   })
 
   describe('a concurrency limit', () => {
-    test('is never exceeded, by however many workers on however many stores', async (test) => {
+    test('is never exceeded by many workers in two processes', async (test) => {
       const limit = 3
       const workflows = [workflow({ concurrencyLimit: limit })]
       const domain = await openDomain(test, { kind, workflows })
@@ -91,23 +91,23 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       expect(new Set(finished).size).toBe(20)
     })
 
-    test('holds up its own workflow alone, and the run says so', async (test) => {
+    test('delays only its own workflow, and shows as waitingFor', async (test) => {
       const workflows = [workflow({ concurrencyLimit: 1 }), workflow({ id: 'free' })]
       const domain = await openDomain(test, { kind, workflows })
       const { principal } = await newAccount(domain)
       await queueRun(domain, principal, { priority: 10 })
-      const held = await queueRun(domain, principal, { priority: 10 })
+      const limited = await queueRun(domain, principal, { priority: 10 })
       const free = await queueRun(domain, principal, { workflowId: 'free' })
       const claims = await claimAll(domain.queue, domain)
       expect(claims.map(({ workflowId }) => workflowId)).toEqual(['anything', 'free'])
       const waitingFor = async (id: string) => (await domain.runs.get(principal.accountId, id))?.waitingFor
-      expect(await waitingFor(held.id)).toBe('concurrencyLimit')
+      expect(await waitingFor(limited.id)).toBe('concurrencyLimit')
       expect(await waitingFor(free.id)).toBeNull()
     })
   })
 
   describe('a lease', () => {
-    test('that has run out lets another worker have the run, and fences the first one off', async (test) => {
+    test('that has expired lets another worker claim the run, and fences off the first one', async (test) => {
       const clock = createManualClock()
       const domain = await openDomain(test, { kind, now: clock.now })
       const { principal } = await newAccount(domain)
@@ -119,7 +119,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       expect(taken).toMatchObject({ runId: run.id, attempt: 2 })
 
       const before = await eventsAfter(domain.store.read, run.id, 0, 100)
-      const report = { at: clock.now(), type: 'log', data: { level: 'info', message: 'still here' } } as const
+      const report = { at: clock.now(), type: 'log', data: { level: 'info', message: 'still running' } } as const
       expect(await domain.queue.renew('paused', [paused], leaseSeconds)).toEqual([])
       expect(await domain.queue.report(paused, [report])).toBe(false)
       expect(await domain.queue.finishStep(paused, 'a step', () => Buffer.from('value'), [report])).toBe(false)
@@ -139,7 +139,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       ])
     })
 
-    test('fences off the first attempt also when the same worker has the run again', async (test) => {
+    test('fences off the first attempt even if the same worker claims the run again', async (test) => {
       const domain = await openDomain(test, { kind })
       const { principal } = await newAccount(domain)
       await queueRun(domain, principal)
@@ -151,7 +151,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       expect(await domain.queue.complete(second, { kind: 'succeeded', output: null }, noRetry)).toBe(true)
     })
 
-    test('that is renewed in time does not run out, and the worker is told which ones it holds', async (test) => {
+    test('that is renewed in time does not expire, and renewing returns the leases still valid', async (test) => {
       const clock = createManualClock()
       const domain = await openDomain(test, { kind, now: clock.now })
       const { principal } = await newAccount(domain)
@@ -169,7 +169,7 @@ describe.each(stores)('the queue of runs ($name)', (kind) => {
       expect(await status(second)).toBe('queued')
     })
 
-    test('that is lost is counted, and the run fails when it is lost too often', async (test) => {
+    test('that expires counts as a loss, and too many losses fail the run', async (test) => {
       const clock = createManualClock()
       const domain = await openDomain(test, { kind, now: clock.now })
       const { principal } = await newAccount(domain)

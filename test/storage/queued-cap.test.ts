@@ -1,4 +1,4 @@
-/** How many queued runs an account may have: never more, whichever processes queue them, and as soon as one is gone again one. */
+/** The limit of queued runs of an account holds exactly, over all processes. */
 import { describe, expect, test } from 'vitest'
 import { insertRuns, QueuedRunsLimit } from '../../src/domain/runs/enqueue-batcher.ts'
 import type { Transaction } from '../../src/storage/store.ts'
@@ -9,7 +9,7 @@ import { type StoreKind, stores } from '../support/store-kinds.ts'
 type Account = Awaited<ReturnType<typeof newAccount>>
 
 /** Two processes of one installation, and an account. */
-async function installation(test: Test, kind: StoreKind, queuedRunsMax: number) {
+async function openTwo(test: Test, kind: StoreKind, queuedRunsMax: number) {
   const domain = await openDomain(test, { kind, queuedRunsMax })
   const other = await openDomain(test, { kind, queuedRunsMax, place: domain.place })
   return { domain, other, account: await newAccount(domain) }
@@ -33,9 +33,9 @@ async function queueAtOnce(domains: Domain[], { principal }: Account, count: num
   return (await Promise.all(queueing)).map((queued) => queued?.kind ?? 'none')
 }
 
-describe.each(stores)('the cap on queued runs ($name)', (kind) => {
-  test('is reached exactly by a hundred runs that two processes are to queue at the same time', async (test) => {
-    const { domain, other, account } = await installation(test, kind, 40)
+describe.each(stores)('the limit of queued runs ($name)', (kind) => {
+  test('holds for a hundred requests to two processes at the same time', async (test) => {
+    const { domain, other, account } = await openTwo(test, kind, 40)
     const kinds = await queueAtOnce([domain, other], account, 100)
     expect(kinds.filter((each) => each === 'queued')).toHaveLength(40)
     expect(kinds.filter((each) => each === 'tooManyQueuedRuns')).toHaveLength(60)
@@ -44,8 +44,8 @@ describe.each(stores)('the cap on queued runs ($name)', (kind) => {
     expect(refused).toEqual({ kind: 'tooManyQueuedRuns', queuedMax: 40 })
   })
 
-  test('is reached exactly, too, where most of the way nobody counts', async (test) => {
-    const { domain, other, account } = await installation(test, kind, 5100)
+  test('holds when it is approached from far away, where runs are not counted each time', async (test) => {
+    const { domain, other, account } = await openTwo(test, kind, 5100)
     await domain.store.write(async (tx) => {
       await insert(tx, account, 5080)
     })
@@ -53,13 +53,13 @@ describe.each(stores)('the cap on queued runs ($name)', (kind) => {
     expect(await countQueued(domain, account)).toBe(5100)
   })
 
-  test('is reached exactly by transactions that overlap', async (test) => {
-    const { domain, other, account } = await installation(test, kind, 30)
+  test('holds for concurrent transactions', async (test) => {
+    const { domain, other, account } = await openTwo(test, kind, 30)
     const writing = Array.from({ length: 60 }, (_, index) => {
-      const cap = new QueuedRunsLimit(30)
+      const limit = new QueuedRunsLimit(30)
       const work = async (tx: Transaction) => {
-        const room = await cap.reserve(tx, account.accountId, 2)
-        await insert(tx, account, room)
+        const reserved = await limit.reserve(tx, account.accountId, 2)
+        await insert(tx, account, reserved)
       }
       return (index % 2 ? domain : other).store.write(work, { concurrent: true })
     })
@@ -67,8 +67,8 @@ describe.each(stores)('the cap on queued runs ($name)', (kind) => {
     expect(await countQueued(domain, account)).toBe(30)
   })
 
-  test('leaves room again at once for as many as have left the queue, and other accounts alone', async (test) => {
-    const { domain, other, account } = await installation(test, kind, 2)
+  test('accepts runs as others leave the queue, and does not affect other accounts', async (test) => {
+    const { domain, other, account } = await openTwo(test, kind, 2)
     const [first] = [await queueRun(domain, account.principal), await queueRun(other, account.principal)]
     expect(await queueAtOnce([domain, other], account, 2)).toEqual(['tooManyQueuedRuns', 'tooManyQueuedRuns'])
     await other.runs.cancel(account.accountId, first.id)
@@ -76,8 +76,8 @@ describe.each(stores)('the cap on queued runs ($name)', (kind) => {
     expect(await queueAtOnce([domain], await newAccount(domain), 3)).toEqual(['queued', 'queued', 'tooManyQueuedRuns'])
   })
 
-  test('refuses no replay, and uses up no idempotency key', async (test) => {
-    const { domain, account } = await installation(test, kind, 1)
+  test('does not reject replays, and a rejected request does not use its idempotency key', async (test) => {
+    const { domain, account } = await openTwo(test, kind, 1)
     const once = { ...request, idempotencyKey: 'once' }
     const first = await domain.runs.queue(account.principal, once)
     expect(await domain.runs.queue(account.principal, once)).toEqual({ ...first, replayed: true })
@@ -87,15 +87,15 @@ describe.each(stores)('the cap on queued runs ($name)', (kind) => {
     expect(await domain.runs.queue(account.principal, another)).toMatchObject({ kind: 'queued', replayed: false })
   })
 
-  test('is not counted with every run while it is far away', async (test) => {
-    const { domain, account } = await installation(test, kind, 0)
+  test('needs no count for each run while it is far away', async (test) => {
+    const { domain, account } = await openTwo(test, kind, 0)
     const [far, near] = [new QueuedRunsLimit(10_000), new QueuedRunsLimit(1000)]
     const statements = { far: 0, near: 0 }
     await domain.store.write(async (tx) => {
-      const counting = (cap: 'far' | 'near'): Transaction => ({
+      const counting = (limit: 'far' | 'near'): Transaction => ({
         ...tx,
         all: (sql, values) => {
-          statements[cap] += 1
+          statements[limit] += 1
           return tx.all(sql, values)
         },
       })

@@ -1,4 +1,4 @@
-/** Finished runs and the audit log are removed after their time with all that belongs to them, in small portions. */
+/** Finished runs and audit log entries are purged after their retention, in small batches. */
 import { describe, expect, test, vi } from 'vitest'
 import { AuditLog, operator, recordAudit } from '../../src/domain/audit-log/audit-log.ts'
 import { RunFeed } from '../../src/domain/runs/run-feed.ts'
@@ -16,28 +16,27 @@ async function openRetention(test: Test, kind: StoreKind) {
   const clock = createManualClock()
   const domain = await openDomain(test, { kind, now: clock.now })
   const { accountId, principal } = await newAccount(domain)
-  /** A run that has just succeeded. */
-  const finish = async () => {
+  const finishRun = async () => {
     const run = await queueRun(domain, principal)
     await domain.queue.complete(await claimOne(domain), { kind: 'succeeded', output: 'done' }, noRetry)
     return run
   }
   const exists = async (id: string) => (await domain.runs.get(accountId, id)) !== undefined
-  return { clock, domain, accountId, principal, finish, exists }
+  return { clock, domain, accountId, principal, finishRun, exists }
 }
 
 const tables = ['runs', 'run_events', 'run_steps', 'artifacts', 'idempotency_keys'] as const
 
-async function rowsIn({ store }: Domain): Promise<Record<string, number>> {
+async function countRows({ store }: Domain): Promise<Record<string, number>> {
   const counted = await Promise.all(
     tables.map(async (table) => [table, (await store.read.all(`SELECT 1 AS one FROM ${table}`, [])).length]),
   )
   return Object.fromEntries(counted)
 }
 
-/** Does what is due until nothing is; returns how often that was. */
-async function removeAll({ maintenance: upkeep }: Domain): Promise<number> {
-  for (let rounds = 1; ; rounds += 1) if ((await upkeep.once()) === 1000) return rounds
+/** Purges until nothing has expired. */
+async function purgeAll({ maintenance }: Domain): Promise<void> {
+  while ((await maintenance.once()) !== 1000);
 }
 
 async function addEvents({ store }: Domain, runId: string, count: number, message: string): Promise<void> {
@@ -49,7 +48,7 @@ async function addEvents({ store }: Domain, runId: string, count: number, messag
 }
 
 describe.each(stores)('retention ($name)', (kind) => {
-  test('keeps a run for its days from when it has finished, then removes it with all that belongs to it', async (test) => {
+  test('purges a run with all its data after its retention, which starts when it finishes', async (test) => {
     const { clock, domain, principal, exists } = await openRetention(test, kind)
     const run = await queueRun(domain, principal, { idempotencyKey: 'once' })
     clock.advance(daySeconds)
@@ -57,15 +56,15 @@ describe.each(stores)('retention ($name)', (kind) => {
     await domain.queue.keepArtifact(claim, { name: 'a', mediaType: 'text/plain', content: Buffer.from('a') }, [])
     await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry)
     clock.advance(90 * daySeconds - millisecond)
-    await removeAll(domain)
+    await purgeAll(domain)
     expect(await exists(run.id)).toBe(true)
     clock.advance(millisecond)
-    await removeAll(domain)
+    await purgeAll(domain)
     expect(await exists(run.id)).toBe(false)
-    expect(await rowsIn(domain)).toEqual({ runs: 0, run_events: 0, run_steps: 0, artifacts: 0, idempotency_keys: 0 })
+    expect(await countRows(domain)).toEqual({ runs: 0, run_events: 0, run_steps: 0, artifacts: 0, idempotency_keys: 0 })
   })
 
-  test('removes no run that has not finished, however old it is', async (test) => {
+  test('never purges an unfinished run', async (test) => {
     const { clock, domain, principal, exists } = await openRetention(test, kind)
     const waiting = await queueRun(domain, principal)
     const running = await queueRun(domain, principal, { priority: 10 })
@@ -77,47 +76,47 @@ describe.each(stores)('retention ($name)', (kind) => {
     const cancelled = await queueRun(domain, principal)
     await domain.runs.cancel(principal.accountId, cancelled.id)
     clock.advance(200 * daySeconds)
-    await removeAll(domain)
+    await purgeAll(domain)
     for (const { id } of [waiting, running, delayed]) expect(await exists(id)).toBe(true)
     expect(await exists(cancelled.id)).toBe(false)
   })
 
-  test('removes a run with very many events in portions, the final one last', async (test) => {
-    const { clock, domain, accountId, principal, finish } = await openRetention(test, kind)
+  test('purges a run with many events in batches, oldest events first', async (test) => {
+    const { clock, domain, accountId, principal, finishRun } = await openRetention(test, kind)
     const run = await queueRun(domain, principal)
     const claim = await claimOne(domain)
     await addEvents(domain, run.id, 1200, 'a line')
     await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry)
-    const other = await finish()
+    const other = await finishRun()
     clock.advance(90 * daySeconds)
     const left = async () =>
       (await domain.runs.getWithHistory(accountId, run.id, { logsMax: 10 }))?.history ?? { events: [] }
     await domain.maintenance.once()
-    expect((await rowsIn(domain)).run_events).toBe(703 + 3)
-    // What is left is told as it is: older lines are not among them, and the end is.
+    expect((await countRows(domain)).run_events).toBe(703 + 3)
+    // The remaining events can be read, and include the last one.
     expect(await left()).toMatchObject({ logsOmitted: 1203 - 11 })
     expect((await left()).events.at(-1)).toMatchObject({ data: { status: 'succeeded' } })
     await domain.maintenance.once()
-    expect((await rowsIn(domain)).run_events).toBe(203 + 3)
+    expect((await countRows(domain)).run_events).toBe(203 + 3)
     await domain.maintenance.once()
-    expect(await rowsIn(domain)).toMatchObject({ runs: 0, run_events: 0 })
+    expect(await countRows(domain)).toMatchObject({ runs: 0, run_events: 0 })
     expect(await domain.runs.get(accountId, other.id)).toBeUndefined()
   })
 
-  test('bounds a portion by what is in it, too', async (test) => {
-    const { clock, domain, finish } = await openRetention(test, kind)
-    const runs = [await finish(), await finish(), await finish()]
+  test('limits a batch by bytes', async (test) => {
+    const { clock, domain, finishRun } = await openRetention(test, kind)
+    const runs = [await finishRun(), await finishRun(), await finishRun()]
     for (const { id } of runs) await addEvents(domain, id, 10, 'x'.repeat(60_000))
     await addEvents(domain, runs[2]?.id ?? '', 10, 'x'.repeat(60_000))
     clock.advance(90 * daySeconds)
     const counts: unknown[] = []
     for (;;) {
       const wait = await domain.maintenance.once()
-      const { runs, run_events } = await rowsIn(domain)
+      const { runs, run_events } = await countRows(domain)
       counts.push([runs, run_events])
       if (wait === 1000) break
     }
-    // The last one has more than a megabyte, and goes in two.
+    // The last run has more than a megabyte and takes two batches.
     expect(counts).toEqual([
       [2, 13 + 23],
       [1, 23],
@@ -126,9 +125,9 @@ describe.each(stores)('retention ($name)', (kind) => {
     ])
   })
 
-  test('is done by one process at a time', async (test) => {
-    const { clock, domain, finish } = await openRetention(test, kind)
-    for (let index = 0; index < 3; index += 1) await addEvents(domain, (await finish()).id, 400, 'a line')
+  test('is enforced by one process at a time', async (test) => {
+    const { clock, domain, finishRun } = await openRetention(test, kind)
+    for (let index = 0; index < 3; index += 1) await addEvents(domain, (await finishRun()).id, 400, 'a line')
     clock.advance(90 * daySeconds)
     const other = await openDomain(test, { kind, place: domain.place, now: clock.now })
     const write = vi.spyOn(domain.store, 'write')
@@ -137,62 +136,62 @@ describe.each(stores)('retention ($name)', (kind) => {
     write.mockClear()
     expect(await domain.maintenance.once()).toBe(1000)
     expect(write).not.toHaveBeenCalled()
-    await removeAll(other)
-    expect(await rowsIn(domain)).toMatchObject({ runs: 0, run_events: 0 })
+    await purgeAll(other)
+    expect(await countRows(domain)).toMatchObject({ runs: 0, run_events: 0 })
   })
 
-  test('removes a run no sooner than its idempotency key is forgotten', async (test) => {
+  test('keeps a run as long as its idempotency key', async (test) => {
     const { clock, domain, principal } = await openRetention(test, kind)
     const days = { ...retentionOf({ RUN_RETENTION_DAYS: 1, ARTIFACT_RETENTION_DAYS: 9, AUDIT_LOG_RETENTION_DAYS: 1 }) }
     expect(days).toEqual({ runs: 1, artifacts: 1, auditLog: 1 })
     const brief = await openDomain(test, { kind, place: domain.place, now: clock.now, retention: days })
     const run = await queueRun(brief, principal, { idempotencyKey: 'daily' })
     await brief.runs.cancel(principal.accountId, run.id)
-    // The other process's clock is ahead.
+    // The clock of the other process is fast.
     const ahead = () => clock.now() + 30 * 60 * 1000
     const other = await openDomain(test, { kind, place: domain.place, now: ahead, retention: days })
     clock.advance(daySeconds - millisecond)
-    await removeAll(brief)
+    await purgeAll(brief)
     await other.store.write(async (tx) => expiredRuns(days.runs, ahead).remove(tx))
     expect(await queueRun(brief, principal, { idempotencyKey: 'daily' })).toMatchObject({ id: run.id })
     clock.advance(2 * 60 * 60)
-    await removeAll(brief)
+    await purgeAll(brief)
     const next = await queueRun(brief, principal, { idempotencyKey: 'daily' })
     expect(next.id).not.toBe(run.id)
     expect(await brief.runs.get(principal.accountId, run.id)).toBeUndefined()
   })
 
-  test('leaves lists, pages and counts right', async (test) => {
-    const { clock, domain, accountId, principal, finish } = await openRetention(test, kind)
-    for (let index = 0; index < 3; index += 1) await finish()
+  test('leaves lists, cursors and statistics correct', async (test) => {
+    const { clock, domain, accountId, principal, finishRun } = await openRetention(test, kind)
+    for (let index = 0; index < 3; index += 1) await finishRun()
     const first = await domain.runs.list(accountId, { limit: 2 })
     const cursor = first?.nextCursor ?? ''
     clock.advance(90 * daySeconds)
-    await removeAll(domain)
+    await purgeAll(domain)
     expect(await domain.runs.list(accountId, { limit: 2, cursor })).toEqual({ runs: [], nextCursor: null })
     const run = await queueRun(domain, principal)
     expect((await domain.runs.list(accountId, { limit: 2 }))?.runs.map(({ id }) => id)).toEqual([run.id])
     expect(await new RunStatistics(domain.store).count(accountId)).toMatchObject({ ready: 1, running: 0 })
   })
 
-  test('ends a stream of events whose run is removed meanwhile', async (test) => {
-    const { clock, domain, finish } = await openRetention(test, kind)
-    const run = await finish()
+  test('ends the event stream of a purged run', async (test) => {
+    const { clock, domain, finishRun } = await openRetention(test, kind)
+    const run = await finishRun()
     const feed = new RunFeed(domain.store)
     test.onTestFinished(() => feed.close())
     const events = feed.events(run.id, 0, 0.01, new AbortController().signal)
     expect((await events.next()).value).toMatchObject({ sequence: 1 })
     clock.advance(90 * daySeconds)
-    await removeAll(domain)
+    await purgeAll(domain)
     const rest: unknown[] = []
     for await (const event of events) rest.push(event)
-    // Those that were read together with the first one.
+    // Events that were read together with the first one.
     expect(rest.at(-1)).toMatchObject({ data: { status: 'succeeded' } })
     const again = feed.events(run.id, 3, 0.01, new AbortController().signal)
     expect(await again.next()).toEqual({ value: undefined, done: true })
   })
 
-  test('keeps entries of the audit log for their own time', async (test) => {
+  test('purges audit log entries after their own retention', async (test) => {
     const { clock, domain, accountId } = await openRetention(test, kind)
     const at = clock.now()
     const entry = { action: 'account.renamed', by: operator } as const
@@ -202,12 +201,12 @@ describe.each(stores)('retention ($name)', (kind) => {
     const log = new AuditLog(domain.store)
     const count = async () => (await log.list(accountId, { action: 'account.renamed', limit: 10_000 })).length
     clock.advance(365 * daySeconds - millisecond)
-    await removeAll(domain)
+    await purgeAll(domain)
     expect(await count()).toBe(1100)
     clock.advance(millisecond)
     await domain.maintenance.once()
     expect(await count()).toBe(600)
-    await removeAll(domain)
+    await purgeAll(domain)
     expect(await count()).toBe(0)
   })
 })

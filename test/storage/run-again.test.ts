@@ -1,4 +1,4 @@
-/** Queueing a run again with the secrets of an earlier one, which nobody can read; and who is told to have queued it. */
+/** Running a run again with its secrets, which remain unreadable; and the caller that a run records. */
 import { v4 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import { secretsAad } from '../../src/domain/runs/run.ts'
@@ -9,7 +9,7 @@ import { type StoreKind, stores } from '../support/store-kinds.ts'
 const mask = '********'
 const secret = { type: 'string', writeOnly: true }
 const variables = { type: 'object', properties: { user: { type: 'string' }, password: secret, token: secret } }
-const misfits = (...members: string[]) =>
+const maskErrors = (...members: string[]) =>
   members.map((member) => ({ pointer: `/${member}`, detail: 'is the mask of a secret, not its value' }))
 
 async function openWithSecrets(test: Test, kind: StoreKind) {
@@ -22,14 +22,14 @@ async function openWithSecrets(test: Test, kind: StoreKind) {
   return { domain, earlier, ...account }
 }
 
-/** What the workers are given for the run. */
+/** The secrets that the run's worker gets. */
 async function secretsOf({ store, encryption }: Domain, accountId: string, runId: string) {
   const [row] = await store.read.all<{ secrets: Uint8Array | null }>('SELECT secrets FROM runs WHERE id = ?', [runId])
   return row?.secrets ? JSON.parse(encryption.decrypt(row.secrets, secretsAad(accountId, runId))) : {}
 }
 
-describe.each(stores)('queueing a run again ($name)', (kind) => {
-  test('gives it the secrets of the earlier run where their masks stand, and shows them no more than before', async (test) => {
+describe.each(stores)('running a run again ($name)', (kind) => {
+  test('replaces masks by the secrets of the earlier run, and masks them again', async (test) => {
     const { domain, earlier, accountId, principal } = await openWithSecrets(test, kind)
     const copied = { ...earlier.variables, user: 'Grace' }
     const run = await queueRun(domain, principal, { variables: copied, secretsFrom: earlier.id.toUpperCase() })
@@ -41,37 +41,40 @@ describe.each(stores)('queueing a run again ($name)', (kind) => {
     expect(await secretsOf(domain, accountId, other.id)).toEqual({ '/password': 'another' })
   })
 
-  test('gives secrets with other variables beside them only to who has queued the earlier run', async (test) => {
+  test('reuses secrets with changed variables only for the caller who queued the earlier run', async (test) => {
     const { domain, earlier, accountId } = await openWithSecrets(test, kind)
     const ownerId = await domain.accounts.findOwnerId(accountId)
-    const somebody = { accountId, apiKeyId: null, userId: uuid() }
+    const otherUser = { accountId, apiKeyId: null, userId: uuid() }
     const same = { ...request, variables: { ...earlier.variables }, secretsFrom: earlier.id }
     const other = { ...same, variables: { ...earlier.variables, user: 'Mallory' } }
-    expect(await domain.runs.queue(somebody, other)).toEqual({ kind: 'variablesInvalid', errors: misfits('password') })
-    const again = await domain.runs.queue(somebody, same)
-    if (again.kind !== 'queued') throw new Error('The same variables may be queued again by everybody.')
+    expect(await domain.runs.queue(otherUser, other)).toEqual({
+      kind: 'variablesInvalid',
+      errors: maskErrors('password'),
+    })
+    const again = await domain.runs.queue(otherUser, same)
+    if (again.kind !== 'queued') throw new Error('Any caller may queue the same variables again.')
     expect(await secretsOf(domain, accountId, again.run.id)).toEqual({ '/password': 'very secret' })
     const mine = { ...other, secretsFrom: again.run.id }
-    expect(await domain.runs.queue({ ...somebody, userId: ownerId }, mine)).toMatchObject({ kind: 'variablesInvalid' })
-    expect(await domain.runs.queue(somebody, mine)).toMatchObject({ kind: 'queued' })
+    expect(await domain.runs.queue({ ...otherUser, userId: ownerId }, mine)).toMatchObject({ kind: 'variablesInvalid' })
+    expect(await domain.runs.queue(otherUser, mine)).toMatchObject({ kind: 'queued' })
   })
 
-  test('is refused for a mask that no secret stands behind, and nothing is kept', async (test) => {
+  test('rejects a mask without a secret, and stores nothing', async (test) => {
     const { domain, earlier, accountId, principal } = await openWithSecrets(test, kind)
     const queue = (changes: Partial<QueueRequest>) => domain.runs.queue(principal, { ...request, ...changes })
     const copied = earlier.variables
-    expect(await queue({ variables: copied })).toEqual({ kind: 'variablesInvalid', errors: misfits('password') })
+    expect(await queue({ variables: copied })).toEqual({ kind: 'variablesInvalid', errors: maskErrors('password') })
     const more = { ...copied, token: mask }
-    const refused = { kind: 'variablesInvalid', errors: misfits('token') }
+    const refused = { kind: 'variablesInvalid', errors: maskErrors('token') }
     expect(await queue({ variables: more, secretsFrom: earlier.id })).toEqual(refused)
     expect((await domain.runs.list(accountId, { limit: 10 }))?.runs).toHaveLength(1)
   })
 
-  test('has no secrets from a run of another account or workflow, from one without any, or from none', async (test) => {
+  test('uses no secrets of a run of another account or workflow, or of an unknown run', async (test) => {
     const { domain, earlier, principal } = await openWithSecrets(test, kind)
     const theirs = await newAccount(domain)
     const plain = await queueRun(domain, principal, { variables: { user: 'Ada' } })
-    const refused = { kind: 'variablesInvalid', errors: misfits('password') }
+    const refused = { kind: 'variablesInvalid', errors: maskErrors('password') }
     const again = { ...request, variables: earlier.variables, secretsFrom: earlier.id }
     expect(await domain.runs.queue(theirs.principal, again)).toEqual(refused)
     expect(await domain.runs.queue(principal, { ...again, workflowId: 'other' })).toEqual(refused)
@@ -79,7 +82,7 @@ describe.each(stores)('queueing a run again ($name)', (kind) => {
     expect(await domain.runs.queue(principal, { ...again, secretsFrom: 'no-such-run' })).toEqual(refused)
   })
 
-  test('is the same request under an idempotency key only with the secrets of the same run', async (test) => {
+  test('compares the earlier run with the idempotency key', async (test) => {
     const { domain, earlier, principal } = await openWithSecrets(test, kind)
     const same = { ...request, variables: earlier.variables, idempotencyKey: 'again' }
     const first = await domain.runs.queue(principal, { ...same, secretsFrom: earlier.id })
@@ -92,7 +95,7 @@ describe.each(stores)('queueing a run again ($name)', (kind) => {
 })
 
 describe.each(stores)('a run ($name)', (kind) => {
-  test('tells the API key or the user that has queued it, also in a list', async (test) => {
+  test('records the API key or the user that queued it', async (test) => {
     const domain = await openDomain(test, { kind })
     const { accountId, userId, principal } = await newAccount(domain)
     const byKey = await queueRun(domain, principal)

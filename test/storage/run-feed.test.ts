@@ -1,4 +1,4 @@
-/** Following a run, every event once and in order, and waiting for its end; following whatever happens to an account's. */
+/** Following a run or all runs of an account, and waiting for a run to finish. */
 import { describe, expect, test, vi } from 'vitest'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
 import type { RunEvent } from '../../src/domain/runs/run.ts'
@@ -11,7 +11,7 @@ const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
 const hour = 3600
 const never = new AbortController().signal
 
-/** A process that follows runs, and another that executes them. */
+/** One process that follows runs, and one that executes them. */
 async function openTwo(test: Test, kind: StoreKind) {
   const domain = await openDomain(test, { kind })
   const worker = await openDomain(test, { kind, place: domain.place })
@@ -27,7 +27,7 @@ async function claim({ queue, workflows }: Domain): Promise<Claim> {
   return claimed
 }
 
-/** Follows all runs of the account from now on. */
+/** Follows all runs of the account. */
 async function follow(feed: RunFeed, { accountId }: { accountId: string }, quietSeconds = hour, signal = never) {
   const changes = feed.changes(accountId, quietSeconds, signal)
   expect(await changes.next()).toEqual({ value: true, done: false })
@@ -36,80 +36,79 @@ async function follow(feed: RunFeed, { accountId }: { accountId: string }, quiet
 
 const log = (message: string) => ({ at: 1, type: 'log', data: { level: 'info', message } }) as const
 
-/** An event in a word. */
-function worded(event: RunEvent | null): string {
-  if (event === null) return 'heartbeat'
+function describeEvent(event: RunEvent | null): string {
+  if (event === null) return 'quiet'
   return `${event.sequence} ${event.type === 'status' ? event.data.status : event.data.message}`
 }
 
-describe.each(stores)('the feed of runs ($name)', (kind) => {
-  test('tells what has happened and then what happens in another process, and ends with the run', async (test) => {
+describe.each(stores)('the run feed ($name)', (kind) => {
+  test('yields past events, then those of another process, and ends when the run finishes', async (test) => {
     const { domain, worker, principal, feed } = await openTwo(test, kind)
     const run = await queueRun(domain, principal)
     const claimed = await claim(worker)
-    const heard: string[] = []
+    const received: string[] = []
     for await (const event of feed.events(run.id, 0, hour, never)) {
-      heard.push(worded(event))
-      // Each is said when the one before has been heard: nothing but the bell tells of it.
-      if (heard.length === 2) await worker.queue.report(claimed, [log('one')])
-      if (heard.length === 3) await worker.queue.report(claimed, [log('two'), log('three')])
-      if (heard.length === 5) await worker.queue.complete(claimed, { kind: 'succeeded', output: null }, noRetry)
+      received.push(describeEvent(event))
+      // Each event is written after the one before was received, so only a notification announces it.
+      if (received.length === 2) await worker.queue.report(claimed, [log('one')])
+      if (received.length === 3) await worker.queue.report(claimed, [log('two'), log('three')])
+      if (received.length === 5) await worker.queue.complete(claimed, { kind: 'succeeded', output: null }, noRetry)
     }
-    expect(heard).toEqual(['1 queued', '2 running', '3 one', '4 two', '5 three', '6 succeeded'])
+    expect(received).toEqual(['1 queued', '2 running', '3 one', '4 two', '5 three', '6 succeeded'])
   })
 
-  test('loses nothing to many followers of many runs while everything happens at the same time', async (test) => {
+  test('yields every event once, in order, to many followers of many runs', async (test) => {
     const { domain, worker, principal, feed } = await openTwo(test, kind)
     const runs = await Promise.all(Array.from({ length: 10 }, () => queueRun(domain, principal)))
     const follow = async (id: string) => {
-      const heard: string[] = []
-      for await (const event of feed.events(id, 0, hour, never)) heard.push(worded(event))
-      return heard
+      const received: string[] = []
+      for await (const event of feed.events(id, 0, hour, never)) received.push(describeEvent(event))
+      return received
     }
     const following = runs.flatMap(({ id }) => [follow(id), follow(id), follow(id)])
     const claims = await worker.queue.claim('worker', worker.workflows.list(), 10, 15)
     const execute = async (each: Claim) => {
-      for (let said = 0; said < 5; said += 1) await worker.queue.report(each, [log(String(said))])
+      for (let line = 0; line < 5; line += 1) await worker.queue.report(each, [log(String(line))])
       await worker.queue.complete(each, { kind: 'succeeded', output: null }, noRetry)
     }
     await Promise.all(claims.map(execute))
     const all = ['1 queued', '2 running', '3 0', '4 1', '5 2', '6 3', '7 4', '8 succeeded']
-    for (const heard of await Promise.all(following)) expect(heard).toEqual(all)
+    for (const received of await Promise.all(following)) expect(received).toEqual(all)
   })
 
-  test('goes on after the event that was heard last', async (test) => {
+  test('resumes after a given event', async (test) => {
     const { domain, worker, principal, feed } = await openTwo(test, kind)
     const run = await queueRun(domain, principal)
     const claimed = await claim(worker)
     await worker.queue.complete(claimed, { kind: 'succeeded', output: null }, noRetry, [log('one'), log('two')])
-    const heard: string[] = []
-    for await (const event of feed.events(run.id, 3, hour, never)) heard.push(worded(event))
-    expect(heard).toEqual(['4 two', '5 succeeded'])
+    const received: string[] = []
+    for await (const event of feed.events(run.id, 3, hour, never)) received.push(describeEvent(event))
+    expect(received).toEqual(['4 two', '5 succeeded'])
     expect(await feed.hasEventsAfter(run.id, 4)).toBe(true)
     expect(await feed.hasEventsAfter(run.id, 5)).toBe(false)
   })
 
-  test('says when nothing has happened for a while', async (test) => {
+  test('yields null when no event occurs for a while', async (test) => {
     const { domain, principal, feed } = await openTwo(test, kind)
     const run = await queueRun(domain, principal)
-    const heard: string[] = []
+    const received: string[] = []
     for await (const event of feed.events(run.id, 0, 0.01, never)) {
-      heard.push(worded(event))
-      if (heard.length === 3) break
+      received.push(describeEvent(event))
+      if (received.length === 3) break
     }
-    expect(heard).toEqual(['1 queued', 'heartbeat', 'heartbeat'])
+    expect(received).toEqual(['1 queued', 'quiet', 'quiet'])
   })
 
-  test('ends when the follower leaves, and for everybody when it is closed', async (test) => {
+  test('ends when the follower aborts or the feed closes', async (test) => {
     const { domain, principal, feed } = await openTwo(test, kind)
     const run = await queueRun(domain, principal)
     const leaving = new AbortController()
     for await (const event of feed.events(run.id, 0, hour, leaving.signal)) {
-      expect(worded(event)).toBe('1 queued')
+      expect(describeEvent(event)).toBe('1 queued')
       setImmediate(() => leaving.abort())
     }
     for await (const event of feed.events(run.id, 0, hour, never)) {
-      expect(worded(event)).toBe('1 queued')
+      expect(describeEvent(event)).toBe('1 queued')
       setImmediate(() => feed.close())
     }
   })
@@ -123,7 +122,7 @@ describe.each(stores)('the feed of runs ($name)', (kind) => {
     expect(await feed.waitUntilFinished(domain.runs, run, hour, never)).toMatchObject({ status: 'succeeded' })
   })
 
-  test('waits no longer than it is asked to, than the caller does, and than it is open', async (test) => {
+  test('stops waiting after the given time, when the caller aborts, or when the feed closes', async (test) => {
     const { domain, principal, feed } = await openTwo(test, kind)
     const run = await queueRun(domain, principal)
     const queued = { id: run.id, status: 'queued' }
@@ -139,7 +138,7 @@ describe.each(stores)('the feed of runs ($name)', (kind) => {
   })
 
   describe('of an account', () => {
-    test('tells that a run was queued, claimed, has said something and was cancelled, in whichever process', async (test) => {
+    test('reports that a run is queued, claimed, logs or is cancelled in any process', async (test) => {
       const { domain, worker, principal, feed } = await openTwo(test, kind)
       const changes = await follow(feed, principal)
       const changed = async (act: () => Promise<unknown>) => {
@@ -160,21 +159,21 @@ describe.each(stores)('the feed of runs ($name)', (kind) => {
       await changes.return(null)
     })
 
-    test('tells many changes as one to whoever is busy with the last', async (test) => {
+    test('merges changes for a slow follower', async (test) => {
       const { domain, principal, feed } = await openTwo(test, kind)
       const changes = await follow(feed, principal, 0.5)
       expect(await changes.next()).toEqual({ value: null, done: false })
       await Promise.all(Array.from({ length: 50 }, () => queueRun(domain, principal)))
-      let told = 0
-      for (let isQuiet = false; told === 0 || !isQuiet; ) {
+      let changeCount = 0
+      for (let isQuiet = false; changeCount === 0 || !isQuiet; ) {
         isQuiet = (await changes.next()).value === null
-        if (!isQuiet) told += 1
+        if (!isQuiet) changeCount += 1
       }
       await changes.return(null)
-      expect(told).toBeLessThan(10)
+      expect(changeCount).toBeLessThan(10)
     })
 
-    test('tells nothing of another account, and that it is silent', async (test) => {
+    test('reports no changes of another account', async (test) => {
       const { domain, worker, principal, feed } = await openTwo(test, kind)
       const other = await newAccount(domain)
       const mine: (true | null)[] = []
@@ -198,7 +197,7 @@ describe.each(stores)('the feed of runs ($name)', (kind) => {
       await following
     })
 
-    test('ends when the follower leaves, and for everybody when it is closed', async (test) => {
+    test('ends when the follower aborts or the feed closes', async (test) => {
       const { principal, feed } = await openTwo(test, kind)
       const leaving = new AbortController()
       const left = (await follow(feed, principal, hour, leaving.signal)).next()
@@ -210,15 +209,15 @@ describe.each(stores)('the feed of runs ($name)', (kind) => {
       expect(await feed.changes(principal.accountId, hour, never).next()).toEqual({ value: undefined, done: true })
     })
 
-    test('asks the store nothing when nobody follows, or those have left who did', async (test) => {
+    test('does not query the store without followers', async (test) => {
       const { domain, principal, feed } = await openTwo(test, kind)
       await (await follow(feed, principal)).return(null)
       const read = vi.spyOn(domain.store.read, 'all')
-      const rung = vi.fn()
-      // Rings after the feed, which listens longer.
-      domain.store.listen('queue', rung)
+      const notified = vi.fn()
+      // Is called after the feed, which has listened longer.
+      domain.store.listen('queue', notified)
       await queueRun(domain, principal)
-      await vi.waitFor(() => expect(rung).toHaveBeenCalled(), waitLimits)
+      await vi.waitFor(() => expect(notified).toHaveBeenCalled(), waitLimits)
       expect(read).not.toHaveBeenCalled()
     })
   })

@@ -1,16 +1,16 @@
-/** Lists of runs: their order, filters and pages. */
+/** Lists of runs: order, filters and pages. */
 import { describe, expect, test } from 'vitest'
 import type { ListRequest } from '../../src/domain/runs/run-reader.ts'
 import { type Domain, newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 
-/** Every page of a list, one after another. */
-async function walk({ runs }: Domain, accountId: string, request: ListRequest): Promise<string[][]> {
+/** The ids of every page. */
+async function readPages({ runs }: Domain, accountId: string, request: ListRequest): Promise<string[][]> {
   const pages: string[][] = []
   let cursor: string | undefined
   do {
     const page = await runs.list(accountId, { ...request, cursor })
-    if (!page) throw new Error('The cursor of this list was refused.')
+    if (!page) throw new Error('The cursor was rejected.')
     pages.push(page.runs.map(({ id }) => id))
     cursor = page.nextCursor ?? undefined
   } while (cursor !== undefined && pages.length < 100)
@@ -19,14 +19,14 @@ async function walk({ runs }: Domain, accountId: string, request: ListRequest): 
 
 describe.each(stores)('runs ($name)', (kind) => {
   describe('a list', () => {
-    test('of 57 runs in pages of 10 shows each once, newest first, also while new ones come', async (test) => {
+    test('shows each run once, newest first, even if new runs are queued between two pages', async (test) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)
       const made: string[] = []
       for (let run = 0; run < 57; run += 1) made.push((await queueRun(domain, principal)).id)
       const first = await domain.runs.list(accountId, { limit: 10 })
       await queueRun(domain, principal)
-      const rest = await walk(domain, accountId, { limit: 10 })
+      const rest = await readPages(domain, accountId, { limit: 10 })
       expect(rest.map((page) => page.length)).toEqual([10, 10, 10, 10, 10, 8])
       const followed = [first?.runs.map(({ id }) => id) ?? []]
       let cursor = first?.nextCursor
@@ -38,15 +38,15 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect(followed.flat()).toEqual(made.toReversed())
     })
 
-    test('ends with the page that holds its last run', async (test) => {
+    test('ends with the page of its last run', async (test) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)
       for (let run = 0; run < 4; run += 1) await queueRun(domain, principal)
-      const pages = await walk(domain, accountId, { limit: 2 })
+      const pages = await readPages(domain, accountId, { limit: 2 })
       expect(pages.map((page) => page.length)).toEqual([2, 2])
     })
 
-    test('refuses a cursor that was changed, or that belongs to another account or other filters', async (test) => {
+    test('rejects a cursor that was modified or belongs to another account or filter', async (test) => {
       const domain = await openDomain(test, { kind })
       const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
       for (const { principal } of [mine, mine, mine, theirs, theirs]) await queueRun(domain, principal)
@@ -61,12 +61,12 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect(await list({ workflowId: 'anything' })).toBeUndefined()
       expect(await list({ createdAfter: 0 })).toBeUndefined()
       expect(await list({ createdBefore: Date.now() + 1000 })).toBeUndefined()
-      for (const changed of [...changesOf(cursor), '', '.', 'x', cursor.split('.')[0] ?? '']) {
+      for (const changed of [...modifiedCursors(cursor), '', '.', 'x', cursor.split('.')[0] ?? '']) {
         expect(await list({ cursor: changed }), changed).toBeUndefined()
       }
     })
 
-    test('follows its cursor whatever order the filters are given in', async (test) => {
+    test('accepts its cursor with the filters in another order', async (test) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)
       for (let run = 0; run < 2; run += 1) await queueRun(domain, principal)
@@ -76,7 +76,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect(next?.runs).toHaveLength(1)
     })
 
-    test('holds what its filters ask for: workflow, status, both', async (test) => {
+    test('filters by workflow and status', async (test) => {
       const domain = await openDomain(test, { kind, workflows: [workflow(), workflow({ id: 'other' })] })
       const { accountId, principal } = await newAccount(domain)
       const [one, two] = [await queueRun(domain, principal), await queueRun(domain, principal)]
@@ -87,7 +87,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       await domain.runs.cancel(accountId, two.id)
       await domain.runs.cancel(accountId, four.id)
       const list = async (filters: Partial<ListRequest>) =>
-        (await walk(domain, accountId, { limit: 1, ...filters })).flat()
+        (await readPages(domain, accountId, { limit: 1, ...filters })).flat()
       expect(await list({})).toEqual([four.id, three.id, two.id, one.id])
       expect(await list({ workflowId: 'other' })).toEqual([four.id, three.id])
       expect(await list({ status: 'cancelled' })).toEqual([four.id, two.id])
@@ -96,16 +96,16 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect(await list({ status: 'running' })).toEqual([])
     })
 
-    test('holds the runs of several statuses, newest first, in pages', async (test) => {
+    test('shows several statuses newest first', async (test) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)
       const ids: string[] = []
       for (let run = 0; run < 6; run += 1) ids.push((await queueRun(domain, principal, { priority: -run })).id)
       await domain.queue.claim('worker', domain.workflows.list(), 2, 15)
       for (const id of ids.slice(4)) await domain.runs.cancel(accountId, id)
-      // By now: two running, two queued, two cancelled.
+      // Now two runs are running, two queued and two cancelled.
       const list = async (status: ListRequest['status'], filters: Partial<ListRequest> = {}) =>
-        (await walk(domain, accountId, { limit: 2, ...filters, status })).flat()
+        (await readPages(domain, accountId, { limit: 2, ...filters, status })).flat()
       const newestFirst = ids.toReversed()
       expect(await list(['queued', 'running'])).toEqual(newestFirst.slice(2))
       expect(await list(['running', 'cancelled', 'failed', 'running'])).toEqual([
@@ -124,11 +124,11 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect(await domain.runs.list(accountId, { limit: 1, status: 'queued', cursor })).toBeUndefined()
     })
 
-    test('holds runs created at or after one moment and before another', async (test) => {
+    test('filters by creation time, including the start and excluding the end', async (test) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)
       const made = [await queueRun(domain, principal)]
-      // Each in a millisecond of its own.
+      // Each is created in another millisecond.
       while (made.length < 3) {
         const last = made.at(-1)?.createdAt ?? 0
         while (Date.now() <= last);
@@ -137,7 +137,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       const [first, second, third] = made.map(({ id }) => id)
       const at = made.map(({ createdAt }) => createdAt) as [number, number, number]
       const list = async (filters: Partial<ListRequest>) =>
-        (await walk(domain, accountId, { limit: 1, ...filters })).flat()
+        (await readPages(domain, accountId, { limit: 1, ...filters })).flat()
       expect(await list({ createdAfter: at[1] })).toEqual([third, second])
       expect(await list({ createdAfter: at[1] + 1 })).toEqual([third])
       expect(await list({ createdBefore: at[1] })).toEqual([first])
@@ -150,8 +150,8 @@ describe.each(stores)('runs ($name)', (kind) => {
   })
 })
 
-/** The cursor with each of its characters changed, one missing, one added, and one that base64 decoders skip. */
-function changesOf(cursor: string): string[] {
+/** The cursor with a character changed, removed or added, and with characters that base64 decoders ignore. */
+function modifiedCursors(cursor: string): string[] {
   const changed = [...cursor].map((character, index) => {
     const other = character === 'A' ? 'B' : 'A'
     return cursor.slice(0, index) + other + cursor.slice(index + 1)

@@ -1,4 +1,4 @@
-/** What callers may rely on when they queue, read and cancel runs. */
+/** What callers rely on when they queue, read and cancel runs. */
 import { describe, expect, test } from 'vitest'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import type { QueueRequest } from '../../src/domain/runs/runs.ts'
@@ -10,7 +10,7 @@ const dayMilliseconds = 24 * 60 * 60 * 1000
 
 describe.each(stores)('runs ($name)', (kind) => {
   describe('queueing', () => {
-    test('tells the run as it can be read from then on, by whichever process', async (test) => {
+    test('returns the run that any process then reads', async (test) => {
       const domain = await openDomain(test, { kind })
       const { principal } = await newAccount(domain)
       const request = { variables: { a: [1, { b: null }] }, priority: -3, delaySeconds: 5, expiresInSeconds: 60 }
@@ -24,7 +24,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect(event).toEqual({ sequence: 1, at: run.createdAt, type: 'status', data })
     })
 
-    test('is refused for a workflow that does not exist, and for variables that do not fit; nothing is kept', async (test) => {
+    test('rejects unknown workflows and invalid variables, and stores nothing', async (test) => {
       const variables = { type: 'object', required: ['path'], properties: { path: { type: 'string' } } }
       const domain = await openDomain(test, { kind, workflows: [workflow({ variables })] })
       const { accountId, principal } = await newAccount(domain)
@@ -42,25 +42,25 @@ describe.each(stores)('runs ($name)', (kind) => {
       const errors = [{ pointer: '/path', detail: 'is required' }]
       expect(await domain.runs.queue(principal, request)).toEqual({ kind: 'variablesInvalid', errors })
       expect(await domain.runs.list(accountId, { limit: 10 })).toEqual({ runs: [], nextCursor: null })
-      // The refused request has not used the key up.
-      const mended = await domain.runs.queue(principal, { ...request, variables: { path: 'README.md' } })
-      expect(mended).toMatchObject({ kind: 'queued', replayed: false })
+      // The rejected request has not used the key.
+      const corrected = await domain.runs.queue(principal, { ...request, variables: { path: 'README.md' } })
+      expect(corrected).toMatchObject({ kind: 'queued', replayed: false })
     })
   })
 
   describe('an idempotency key', () => {
     const idempotencyKey = 'the same key'
 
-    test('is not used up by a request that is refused for a browser context that does not exist', async (test) => {
+    test('is not used by a request that is rejected for an unknown browser context', async (test) => {
       const domain = await openDomain(test, { kind, workflows: [workflow({ usesBrowser: true })] })
       const { principal } = await newAccount(domain)
-      const mended = { ...request, idempotencyKey }
-      const wrong = { ...mended, browserContext: { id: crypto.randomUUID(), persist: 'never' as const } }
+      const valid = { ...request, idempotencyKey }
+      const wrong = { ...valid, browserContext: { id: crypto.randomUUID(), persist: 'never' as const } }
       expect(await domain.runs.queue(principal, wrong)).toEqual({ kind: 'noSuchBrowserContext' })
-      expect(await domain.runs.queue(principal, mended)).toMatchObject({ kind: 'queued', replayed: false })
+      expect(await domain.runs.queue(principal, valid)).toMatchObject({ kind: 'queued', replayed: false })
     })
 
-    test('makes one run of a hundred requests that come at the same time to two processes', async (test) => {
+    test('creates one run for a hundred concurrent requests to two processes', async (test) => {
       const domain = await openDomain(test, { kind })
       const other = await openDomain(test, { kind, place: domain.place })
       const { accountId, principal } = await newAccount(domain)
@@ -72,14 +72,15 @@ describe.each(stores)('runs ($name)', (kind) => {
         idempotencyKey,
       }
       const queue = ({ runs }: Domain) => runs.queue(principal, { ...request, variables: { a: 1 } })
-      const answers = await Promise.all(Array.from({ length: 100 }, (_, index) => queue(index % 2 ? domain : other)))
-      const runs = answers.map((answer) => (answer.kind === 'queued' ? answer : undefined))
-      expect(new Set(runs.map((answer) => answer?.run.id)).size).toBe(1)
-      expect(runs.filter((answer) => answer?.replayed === false)).toHaveLength(1)
+      const results = await Promise.all(Array.from({ length: 100 }, (_, index) => queue(index % 2 ? domain : other)))
+      const queued = results.flatMap((result) => (result.kind === 'queued' ? result : []))
+      expect(queued).toHaveLength(100)
+      expect(new Set(queued.map(({ run }) => run.id)).size).toBe(1)
+      expect(queued.filter(({ replayed }) => !replayed)).toHaveLength(1)
       expect((await domain.runs.list(accountId, { limit: 10 }))?.runs).toHaveLength(1)
     })
 
-    test('returns the run as it is now', async (test) => {
+    test('returns the current state of its run', async (test) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)
       const run = await queueRun(domain, principal, { idempotencyKey })
@@ -93,7 +94,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       { delaySeconds: 1 },
       { expiresInSeconds: 10 },
       { workflowId: 'other' },
-    ])('that comes with another request (%o) is a conflict, and nothing is kept', async (change, test) => {
+    ])('with another request (%o) is a conflict, and nothing is stored', async (change, test) => {
       const domain = await openDomain(test, { kind, workflows: [workflow(), workflow({ id: 'other' })] })
       const { accountId, principal } = await newAccount(domain)
       const run = await queueRun(domain, principal, { idempotencyKey, variables: { a: 1 } })
@@ -103,7 +104,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect((await domain.runs.list(accountId, { limit: 10 }))?.runs.map(({ id }) => id)).toEqual([run.id])
     })
 
-    test('of one account means nothing in another', async (test) => {
+    test('of one account does not affect another', async (test) => {
       const domain = await openDomain(test, { kind })
       const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
       const run = await queueRun(domain, mine.principal, { idempotencyKey, variables: { a: 1 } })
@@ -111,7 +112,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect(other.id).not.toBe(run.id)
     })
 
-    test('is kept for 24 hours and no longer', async (test) => {
+    test('expires after 24 hours', async (test) => {
       let at = Date.now()
       const domain = await openDomain(test, { kind, now: () => at })
       const { principal } = await newAccount(domain)
@@ -141,7 +142,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect(await domain.queue.claim('worker', domain.workflows.list(), 1, 15)).toEqual([])
     })
 
-    test('asks a running run to end, tells its worker alone, and has the last word', async (test) => {
+    test('asks the worker of a running run to stop, and overrides the outcome of the attempt', async (test) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)
       const run = await queueRun(domain, principal)
@@ -153,12 +154,12 @@ describe.each(stores)('runs ($name)', (kind) => {
       const lease = { runId: run.id, attempt: 1, workerId: 'worker' }
       expect(await domain.queue.cancelRequested('worker')).toEqual([lease])
       expect(await domain.queue.cancelRequested('another')).toEqual([])
-      await domain.queue.complete(claim, { kind: 'succeeded', output: 'in spite of it' }, noRetry)
+      await domain.queue.complete(claim, { kind: 'succeeded', output: 'too late' }, noRetry)
       const ended = { status: 'cancelled', reason: 'cancelRequested', output: null }
       expect(await domain.runs.get(accountId, run.id)).toMatchObject(ended)
     })
 
-    test('is not undone by an attempt that failed or was handed back', async (test) => {
+    test('is not undone by an attempt that fails or is returned to the queue', async (test) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)
       for (const outcome of [
@@ -173,7 +174,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       }
     })
 
-    test('changes nothing the second time, nor when the run has finished', async (test) => {
+    test('changes nothing the second time or after the run has finished', async (test) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)
       const [queued, finished] = [await queueRun(domain, principal), await queueRun(domain, principal, { priority: 1 })]
@@ -189,7 +190,7 @@ describe.each(stores)('runs ($name)', (kind) => {
     })
   })
 
-  test('no account reads, lists or cancels the runs of another', async (test) => {
+  test('of one account cannot be read, listed or cancelled by another', async (test) => {
     const domain = await openDomain(test, { kind })
     const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
     const run = await queueRun(domain, mine.principal)

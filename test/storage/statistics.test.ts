@@ -1,4 +1,4 @@
-/** An overview of an account's runs: counted after the question, whoever changes what, however many there are. */
+/** Statistics of an account's runs, counted on request. */
 import { v7 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import { insertRuns } from '../../src/domain/runs/enqueue-batcher.ts'
@@ -11,7 +11,7 @@ const hour = 60 * 60 * 1000
 const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
 const none = { queued: 0, running: 0, succeeded: 0, failed: 0, timedOut: 0, cancelled: 0, expired: 0 }
 
-/** Half past the hour, so that the present hour is neither young nor old. */
+/** Half past the hour, away from both ends. */
 const halfPast = Math.floor(Date.now() / hour) * hour + hour / 2
 
 async function openAt(test: Test, kind: StoreKind) {
@@ -24,8 +24,8 @@ async function openAt(test: Test, kind: StoreKind) {
   return { domain, statistics, setClock, ...(await newAccount(domain)) }
 }
 
-/** Puts runs into the store that were queued at these moments; returns their ids, the least first. */
-async function runsOf({ store }: Domain, accountId: string, moments: readonly number[], delaySeconds = 0) {
+/** Inserts runs queued at these times; returns their ids in order. */
+async function insertRunsAt({ store }: Domain, accountId: string, moments: readonly number[], delaySeconds = 0) {
   const rows = moments.map((createdAt) => {
     const delay = delaySeconds > 0 ? { delayed: 1 as const, available_at: createdAt + delaySeconds * 1000 } : {}
     return newRunRow(accountId, { id: uuid({ msecs: createdAt }), created_at: createdAt, ...delay })
@@ -34,8 +34,8 @@ async function runsOf({ store }: Domain, accountId: string, moments: readonly nu
   return rows.map(({ id }) => id).sort()
 }
 
-describe.each(stores)('statistics of runs ($name)', (kind) => {
-  test('count the runs that are ready, delayed and running, and name the oldest that is ready', async (test) => {
+describe.each(stores)('run statistics ($name)', (kind) => {
+  test('count ready, delayed and running runs, and have the oldest ready one', async (test) => {
     const { domain, statistics, accountId, principal } = await openAt(test, kind)
     const empty = { ready: 0, delayed: 0, running: 0, oldestReady: null }
     expect(await statistics.count(accountId)).toMatchObject(empty)
@@ -54,15 +54,15 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
     expect(await statistics.count(accountId)).toMatchObject({ ready: 0, delayed: 1, running: 2, oldestReady: null })
   })
 
-  test('tell for each of the last 24 hours what has become of the runs that were created in it', async (test) => {
+  test('count the runs created in each of the last 24 hours by status', async (test) => {
     const { domain, statistics, accountId } = await openAt(test, kind)
     const present = halfPast - hour / 2
     const first = present - 23 * hour
     const theirs = await newAccount(domain)
-    await runsOf(domain, theirs.accountId, [first, present])
-    // Two of them too old by a millisecond, and not yet of the present hour by as little.
+    await insertRunsAt(domain, theirs.accountId, [first, present])
+    // The first is a millisecond too old.
     const moments = [first - 1, first, first + hour - 1, first + hour, present - 1, present, halfPast]
-    const [, cancelled] = await runsOf(domain, accountId, moments)
+    const [, cancelled] = await insertRunsAt(domain, accountId, moments)
     await domain.runs.cancel(accountId, cancelled ?? '')
     const { hours } = await statistics.count(accountId)
     expect(hours.map(({ startsAt }) => startsAt)).toEqual(
@@ -77,9 +77,9 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
     ])
   })
 
-  test('follow the runs of an hour that is long over until the last of them has finished', async (test) => {
+  test('follow the runs of past hours until they have finished', async (test) => {
     const { domain, statistics, setClock, accountId } = await openAt(test, kind)
-    await runsOf(domain, accountId, [halfPast - 5 * hour, halfPast - 5 * hour, halfPast - 5 * hour])
+    await insertRunsAt(domain, accountId, [halfPast - 5 * hour, halfPast - 5 * hour, halfPast - 5 * hour])
     const counted = async () => (await statistics.count(accountId)).hours[18]?.counts
     const workflows = domain.workflows.list()
     expect(await counted()).toEqual({ ...none, queued: 3 })
@@ -98,16 +98,16 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
     expect(hours[17]).toEqual({ startsAt: halfPast - 5.5 * hour, counts: { ...none, succeeded: 1, timedOut: 2 } })
   })
 
-  test('count a run also that is stored a moment after the hour of its id was over', async (test) => {
+  test('include a run that is stored just after the hour of its id', async (test) => {
     const { domain, statistics, setClock, accountId } = await openAt(test, kind)
     const end = halfPast + hour / 2
     setClock(end + 1)
     expect((await statistics.count(accountId)).hours[22]?.counts).toEqual(none)
-    await runsOf(domain, accountId, [end - 1])
+    await insertRunsAt(domain, accountId, [end - 1])
     expect((await statistics.count(accountId)).hours[22]?.counts).toEqual({ ...none, queued: 1 })
   })
 
-  test('are counted after the question, also when another has just been answered', async (test) => {
+  test('include every run queued before the request', async (test) => {
     const { domain, statistics, accountId, principal } = await openAt(test, kind)
     for (let ready = 0; ready < 5; ready += 1) {
       const before = [statistics.count(accountId), statistics.count(accountId)]
@@ -118,11 +118,11 @@ describe.each(stores)('statistics of runs ($name)', (kind) => {
     }
   })
 
-  test('are right about more runs than are counted in one piece', async (test) => {
+  test('are correct for more runs than one read counts', async (test) => {
     const { domain, statistics, accountId } = await openAt(test, kind)
     const at = (minutes: number) => Array.from({ length: 12_000 }, () => halfPast - 2 * hour + minutes * 60_000)
-    await runsOf(domain, accountId, at(0), 3600)
-    const [oldest] = await runsOf(domain, accountId, at(1))
+    await insertRunsAt(domain, accountId, at(0), 3600)
+    const [oldest] = await insertRunsAt(domain, accountId, at(1))
     const statisticsNow = await statistics.count(accountId)
     expect(statisticsNow).toMatchObject({ ready: 12_000, delayed: 12_000, running: 0, oldestReady: { id: oldest } })
     expect(statisticsNow.hours[21]?.counts).toEqual({ ...none, queued: 24_000 })

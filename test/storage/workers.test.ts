@@ -1,4 +1,4 @@
-/** Who is told which workers live: those that said so within their time, and no others. */
+/** Heartbeats of workers. */
 import { describe, expect, test, vi } from 'vitest'
 import { Workers } from '../../src/domain/runs/workers.ts'
 import { openDomain, type Test } from '../support/domain.ts'
@@ -8,19 +8,18 @@ const dayMilliseconds = 24 * 60 * 60 * 1000
 const first = { id: '1', host: 'here', slots: 4, startedAt: 1000 }
 const second = { id: '2', host: 'there', slots: 1, startedAt: 2000 }
 
-/** The clock of this process stands still until it is set. */
 async function openAt(test: Test, kind: StoreKind) {
   let at = Date.now()
   const now = () => at
   const domain = await openDomain(test, { kind, now })
-  const pass = (milliseconds: number) => {
+  const advance = (milliseconds: number) => {
     at += milliseconds
   }
-  return { domain, pass, now, workers: new Workers(domain.store, now) }
+  return { domain, advance, now, workers: new Workers(domain.store, now) }
 }
 
 describe.each(stores)('workers ($name)', (kind) => {
-  test('are listed by every process from when they say that they live, in the order in which they started', async (test) => {
+  test('are listed by every process, in the order in which they started', async (test) => {
     const { domain, workers, now } = await openAt(test, kind)
     expect(await workers.alive()).toEqual([])
     await workers.announce(second, 15)
@@ -29,20 +28,20 @@ describe.each(stores)('workers ($name)', (kind) => {
     expect(await new Workers(other.store, now).alive()).toEqual([first, second])
   })
 
-  test('are taken for dead when their time is over, unless they have said again that they live', async (test) => {
-    const { workers, pass } = await openAt(test, kind)
+  test('are dead when their heartbeat expires, and live again with the next one', async (test) => {
+    const { workers, advance } = await openAt(test, kind)
     await workers.announce(first, 15)
     await workers.announce(second, 15)
-    pass(14_999)
+    advance(14_999)
     expect(await workers.alive()).toEqual([first, second])
     await workers.announce(second, 15)
-    pass(1)
+    advance(1)
     expect(await workers.alive()).toEqual([second])
     await workers.announce(first, 15)
     expect(await workers.alive()).toEqual([first, second])
   })
 
-  test('are gone as soon as they leave', async (test) => {
+  test('are removed when they leave', async (test) => {
     const { workers } = await openAt(test, kind)
     await workers.announce(first, 15)
     await workers.announce(second, 15)
@@ -51,18 +50,18 @@ describe.each(stores)('workers ($name)', (kind) => {
     await workers.leave('1')
   })
 
-  test('that have been dead for a day are forgotten by upkeep, which writes nothing before', async (test) => {
-    const { domain, workers, pass } = await openAt(test, kind)
-    const kept = () => domain.store.read.all('SELECT id FROM workers', [])
+  test('are deleted by maintenance a day after their last heartbeat', async (test) => {
+    const { domain, workers, advance } = await openAt(test, kind)
+    const findAll = () => domain.store.read.all('SELECT id FROM workers', [])
     await workers.announce(first, 15)
-    pass(15_000 + dayMilliseconds - 1)
+    advance(15_000 + dayMilliseconds - 1)
     await workers.announce(second, 15)
     const write = vi.spyOn(domain.store, 'write')
     await domain.maintenance.once()
     expect(write).not.toHaveBeenCalled()
-    expect(await kept()).toHaveLength(2)
-    pass(1)
+    expect(await findAll()).toHaveLength(2)
+    advance(1)
     await domain.maintenance.once()
-    expect(await kept()).toEqual([{ id: '2' }])
+    expect(await findAll()).toEqual([{ id: '2' }])
   })
 })

@@ -1,4 +1,4 @@
-/** The rules of artifacts: their names, media types and size, as the document has them. */
+/** Names, media types and sizes of artifacts, as the contract has them. */
 import { readFileSync } from 'node:fs'
 import { expect, expectTypeOf, test } from 'vitest'
 import {
@@ -15,7 +15,7 @@ import type { ArtifactMediaType as OfAuthors } from '../../src/domain/workflows/
 const { schemas } = JSON.parse(readFileSync('generated/execution.v1/document.json', 'utf8')).components
 const good = { name: 'page.pdf', mediaType: 'application/pdf', content: Buffer.of(1) } as const
 
-test('the document, the service and what authors of workflows import say the same', () => {
+test('the contract, the service and the types of workflow authors agree', () => {
   expect(schemas.ArtifactMediaType.enum).toEqual(artifactMediaTypes)
   expect(schemas.ArtifactName.pattern).toBe(artifactNamePattern.source)
   expect(schemas.RunArtifact.properties.sizeBytes.maximum).toBe(artifactBytesMax)
@@ -23,12 +23,12 @@ test('the document, the service and what authors of workflows import say the sam
   expectTypeOf<OfAuthors>().toEqualTypeOf<ArtifactMediaType>()
 })
 
-test.each(['a', '7', 'Page-1_final.v2.pdf', 'x'.repeat(100), 'no.', 'CON'])('%s is a name', (name) => {
+test.each(['a', '7', 'Page-1_final.v2.pdf', 'x'.repeat(100), 'no.', 'CON'])('%s is a valid name', (name) => {
   expect(() => checkArtifact({ ...good, name })).not.toThrow()
 })
 
 test.each(['', '.hidden', '-rf', '_', 'a/b', 'a\\b', '..', 'a b', 'a\n', 'ä', 'a"', 'x'.repeat(101)])(
-  '%j is no name, which is said in one sentence',
+  '%j is not a valid name',
   (name) => {
     const sentence = `"${name}" is not a valid artifact name. Use up to 100 letters, digits, dots, underscores and hyphens, starting with a letter or digit.`
     expect(() => checkArtifact({ ...good, name })).toThrow(new ArtifactError(sentence))
@@ -36,13 +36,13 @@ test.each(['', '.hidden', '-rf', '_', 'a/b', 'a\\b', '..', 'a b', 'a\n', 'ä', '
 )
 
 test.each(['text/html', 'image/svg+xml', 'application/pdf; a=b', 'Image/PNG', ''])(
-  'what a browser might run or misread is no media type: %s',
+  'media types that a browser may execute or misinterpret are rejected: %s',
   (mediaType) => {
     expect(() => checkArtifact({ ...good, mediaType: mediaType as never })).toThrow(ArtifactError)
   },
 )
 
-test('10 MiB are kept, and not one byte more', () => {
+test('10 MiB is the largest size', () => {
   expect(() => checkArtifact({ ...good, content: Buffer.alloc(artifactBytesMax) })).not.toThrow()
   expect(() => checkArtifact({ ...good, content: Buffer.alloc(artifactBytesMax + 1) })).toThrow(ArtifactError)
 })

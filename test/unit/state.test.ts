@@ -1,4 +1,4 @@
-/** The states of a run: the same in the code as in the document, and what becomes of a run after an attempt. */
+/** The state machine of runs agrees with the contract, and decides what follows an attempt. */
 import { expect, test } from 'vitest'
 import {
   type AttemptHistory,
@@ -21,19 +21,19 @@ const { schemas } = (executionContract.document as unknown as { components: { sc
 const statusSchema = schemas.RunStatus as Schema
 const reasons = (schemas.RunReason as Schema).oneOf.flatMap((each) => each.enum ?? [])
 
-/** The rows of the table in the description, as pairs of statuses. */
-function documentedMoves(): string[] {
+/** The table of transitions in the schema's description. */
+function documentedTransitions(): string[] {
   const rows = statusSchema.description.matchAll(/^\| `(\w+)` \| `(\w+)` \|/gm)
   return [...rows].map(([, from, to]) => `${from} → ${to}`)
 }
 
-test('the moves between statuses are those of the table in the document', () => {
-  const moves = Object.entries(transitions).flatMap(([from, tos]) => tos.map((to) => `${from} → ${to}`))
-  expect(documentedMoves().length).toBeGreaterThan(5)
-  expect(moves.sort()).toEqual(documentedMoves().sort())
+test('the transitions are those of the table in the contract', () => {
+  const coded = Object.entries(transitions).flatMap(([from, tos]) => tos.map((to) => `${from} → ${to}`))
+  expect(documentedTransitions().length).toBeGreaterThan(5)
+  expect(coded.sort()).toEqual(documentedTransitions().sort())
 })
 
-test('the statuses are those of the document, and the final ones are those it calls final', () => {
+test('the statuses and the final statuses are those of the contract', () => {
   const statuses = Object.keys(transitions) as (keyof typeof transitions)[]
   expect(statuses.sort()).toEqual(statusSchema.enum.toSorted())
   const [sentence] = statusSchema.description.match(/[^\n]*are final\./) ?? []
@@ -68,15 +68,14 @@ test.each<[Outcome, object]>([
   [{ kind: 'cancelled' }, { status: 'cancelled', reason: 'cancelRequested' }],
   [{ kind: 'workerStopped' }, { status: 'queued', reason: 'workerStopped', delaySeconds: 0 }],
   [{ kind: 'workerLost' }, { status: 'queued', reason: 'workerLost', delaySeconds: 0 }],
-])('after %o comes %o', (outcome, next) => {
+])('%o leads to %o', (outcome, next) => {
   expect(nextState(outcome, history)).toEqual(next)
-  // Whatever it is, the document knows it.
   const { status, reason } = nextState(outcome, history)
   expect(transitions.running).toContain(status)
   if (reason !== null) expect(reasons).toContain(reason)
 })
 
-test('a cancelled run ends as cancelled whatever its attempt did, were it to succeed or to be tried again', () => {
+test('a cancelled run ends as cancelled, whatever the outcome of its attempt', () => {
   const outcomes: Outcome[] = [
     { kind: 'succeeded', output: 1 },
     failed,
@@ -91,7 +90,7 @@ test('a cancelled run ends as cancelled whatever its attempt did, were it to suc
   }
 })
 
-test('a failed attempt is repeated until the policy is exhausted, each time after a longer wait', () => {
+test('a failed attempt is retried with growing delays until the retry policy is exhausted', () => {
   const retry = { maxAttempts: 4, backoffSeconds: 0.5, backoffFactor: 3 }
   const after = (failures: number) => nextState(failed, { ...history, retry, failures })
   const again = { status: 'queued', reason: 'attemptFailed' }
@@ -103,13 +102,13 @@ test('a failed attempt is repeated until the policy is exhausted, each time afte
   ])
 })
 
-test('lost workers do not use up the attempts of the policy, nor failures those that may be lost', () => {
+test('lost workers and failures are counted apart', () => {
   const retry = { maxAttempts: 2, backoffSeconds: 1, backoffFactor: 2 }
   expect(nextState(failed, { ...history, retry, losses: lossesMax - 1 })).toMatchObject({ status: 'queued' })
   expect(nextState({ kind: 'workerLost' }, { ...history, retry, failures: 2 })).toMatchObject({ status: 'queued' })
 })
 
-test('a run whose workers die again and again fails', () => {
+test('a run that has lost too many workers fails', () => {
   const after = (losses: number) => nextState({ kind: 'workerLost' }, { ...history, losses })
   expect(after(lossesMax - 2)).toMatchObject({ status: 'queued' })
   expect(after(lossesMax - 1)).toEqual({ status: 'failed', reason: 'workerLost' })
