@@ -1,4 +1,4 @@
-/** Figures and how they are shown. */
+/** Statistics and tables. */
 
 export function median(values: number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
@@ -10,7 +10,7 @@ export function percentile(values: number[], percent: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * percent) / 100))] ?? Number.NaN
 }
 
-/** Rows as a Markdown table, the first one as its head. */
+/** Formats rows as a Markdown table. The first row is the header. */
 export function table(rows: (string | number)[][]): string {
   const [head = [], ...body] = rows.map((row) => row.map(String))
   const widths = head.map((_, column) => Math.max(...[head, ...body].map((row) => row[column]?.length ?? 0)))

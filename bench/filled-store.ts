@@ -1,6 +1,6 @@
 /**
- * Stores with a number of finished runs in them. Filling one takes a while, so that it is kept for the next time in the
- * system's temporary directory; what a measurement adds is taken out again.
+ * Stores with a number of finished runs. They are cached in the system's temporary directory, since filling one takes a
+ * while; rows that a benchmark adds are deleted afterwards.
  */
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { readConfig } from '../src/config.ts'
 import { openStore } from '../src/domain/installation.ts'
 import type { Store } from '../src/storage/store.ts'
 import { type PostgresServer, startPostgres } from '../test/support/postgres-server.ts'
-import { addFinishedRuns, hexadecimal, makeAccounts } from './finished-runs.ts'
+import { addFinishedRuns, createAccounts, hexadecimal } from './finished-runs.ts'
 
 export const storeKinds = ['embedded', 'postgres'] as const
 export type StoreKind = (typeof storeKinds)[number]
@@ -20,24 +20,24 @@ export type StoreKind = (typeof storeKinds)[number]
 export interface FilledStore {
   kind: StoreKind
   finished: number
-  /** What a process is started with to use it. */
+  /** Environment of a process that uses the store. */
   env: NodeJS.ProcessEnv
-  /** Of as many accounts. */
+  /** One API key per account. */
   apiKeys: string[]
-  /** The first process of the database, when it is the benchmark's own. */
+  /** Main process of the database server, if the benchmark has started it. */
   databasePid: number | undefined
   open(): Promise<Store>
-  /** Takes out what was added since it was opened first. */
+  /** Deletes runs that were added after filling. */
   restore(): Promise<void>
 }
 
 const cache = join(tmpdir(), `execution-service-bench-${process.getuid?.() ?? 0}`)
-/** One that was filled under other migrations, or in another way, is filled again. */
-const stamp = stampOf(new URL('../src/storage/migrations/', import.meta.url))
-/** All of them are the benchmark's own, and hold nothing. */
+/** Stores filled with other migrations or other data are filled again. */
+const stamp = hashSources(new URL('../src/storage/migrations/', import.meta.url))
+/** No secrets are stored. */
 const key = Buffer.alloc(32, 7).toString('base64')
 
-/** What a server for others has, but for a log that is large enough for the load: it waits for the disk. */
+/** PostgreSQL's defaults for durability, with more memory for the load. */
 const durable = {
   fsync: 'on',
   synchronous_commit: 'on',
@@ -60,7 +60,7 @@ export class FilledStores {
 
   async close(): Promise<void> {
     const server = await this.#server
-    // Orderly, so that it need not recover the next time.
+    // A fast shutdown needs no recovery at the next start.
     await server?.end('SIGINT')
     await server?.remove()
   }
@@ -68,8 +68,8 @@ export class FilledStores {
   async #embedded(finished: number): Promise<FilledStore> {
     const directory = join(cache, `embedded-${finished}`)
     const env = { DATA_DIR: directory, ENCRYPTION_KEY: key }
-    const known = await filled(directory, env, 'embedded', finished)
-    return filledStore({ kind: 'embedded', finished, env, databasePid: undefined }, known)
+    const contents = await fill(directory, env, 'embedded', finished)
+    return createFilledStore({ kind: 'embedded', finished, env, databasePid: undefined }, contents)
   }
 
   async #postgres(finished: number): Promise<FilledStore> {
@@ -82,20 +82,20 @@ export class FilledStores {
     url.pathname = name
     const directory = join(cache, `${given ? `postgres-of-${url.host.replace(':', '-')}` : 'postgres'}-${finished}`)
     const env = { DATA_DIR: directory, ENCRYPTION_KEY: key, DATABASE_URL: url.href }
-    const known = await filled(directory, env, 'postgres', finished, () => createDatabase(administration, name))
-    return filledStore({ kind: 'postgres', finished, env, databasePid: server?.pid() }, known)
+    const contents = await fill(directory, env, 'postgres', finished, () => createDatabase(administration, name))
+    return createFilledStore({ kind: 'postgres', finished, env, databasePid: server?.pid() }, contents)
   }
 
   async #start(): Promise<PostgresServer> {
     const dataDirectory = join(cache, 'postgres')
     mkdirSync(dataDirectory, { recursive: true })
-    // For the user who runs the server.
+    // The server runs as another user.
     chmodSync(cache, 0o711)
     return startPostgres({ settings: durable, dataDirectory })
   }
 }
 
-function stampOf(migrations: URL): string {
+function hashSources(migrations: URL): string {
   const hash = createHash('sha256').update(readFileSync(new URL('./finished-runs.ts', import.meta.url)))
   for (const name of readdirSync(migrations).sort()) hash.update(readFileSync(new URL(name, migrations)))
   return hash.digest('hex')
@@ -109,20 +109,20 @@ async function createDatabase(administration: string, name: string): Promise<voi
   await client.end()
 }
 
-/** What is known of a store that was filled. */
-interface Filled {
+interface Contents {
   apiKeys: string[]
-  /** What is newer was added by a measurement; an interrupted one has not taken it out again. */
+  /** Newer runs were added by a benchmark. */
   newestId: string
 }
 
-async function filled(
+/** Fills the store unless it is cached. */
+async function fill(
   directory: string,
   env: NodeJS.ProcessEnv,
   kind: StoreKind,
   finished: number,
   create: () => Promise<void> = async () => {},
-): Promise<Filled> {
+): Promise<Contents> {
   const note = join(directory, 'filled.json')
   if (existsSync(note)) {
     const known = JSON.parse(readFileSync(note, 'utf8'))
@@ -132,7 +132,7 @@ async function filled(
   mkdirSync(directory, { recursive: true })
   await create()
   const store = await openStore(readConfig(env))
-  const apiKeys = await makeAccounts(store)
+  const apiKeys = await createAccounts(store)
   await addFinishedRuns(store, finished, hexadecimal[kind])
   const newest = store.read.query.selectFrom('runs').select('id').orderBy('id', 'desc').limit(1)
   const known = { apiKeys, newestId: (await newest.executeTakeFirst())?.id ?? '' }
@@ -142,11 +142,11 @@ async function filled(
   return known
 }
 
-type Parts = Omit<FilledStore, 'apiKeys' | 'open' | 'restore'>
+type StoreLocation = Omit<FilledStore, 'apiKeys' | 'open' | 'restore'>
 
-async function filledStore(parts: Parts, { apiKeys, newestId }: Filled): Promise<FilledStore> {
-  const { DATABASE_URL } = parts.env
-  const open = () => openStore(readConfig(parts.env))
+async function createFilledStore(location: StoreLocation, { apiKeys, newestId }: Contents): Promise<FilledStore> {
+  const { DATABASE_URL } = location.env
+  const open = () => openStore(readConfig(location.env))
   const restore = async () => {
     const store = await open()
     await store.write(async ({ query }) => {
@@ -161,7 +161,7 @@ async function filledStore(parts: Parts, { apiKeys, newestId }: Filled): Promise
     if (DATABASE_URL) await vacuum(DATABASE_URL)
   }
   await restore()
-  return { ...parts, apiKeys, open, restore }
+  return { ...location, apiKeys, open, restore }
 }
 
 async function vacuum(url: string): Promise<void> {

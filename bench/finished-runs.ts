@@ -1,4 +1,4 @@
-/** Fills a store with runs that have finished, as a service has them after months: with events, of several accounts. */
+/** Fills a store with finished runs and their events, spread over several accounts, as after months of use. */
 import { type RawBuilder, sql } from 'kysely'
 import { Accounts } from '../src/domain/accounts/accounts.ts'
 import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
@@ -6,19 +6,19 @@ import { operator } from '../src/domain/audit-log/audit-log.ts'
 import { knownScopes } from '../src/openapi/served-documents.ts'
 import type { Store, Transaction } from '../src/storage/store.ts'
 
-/** The first account has half of the runs. Each has an API key, whose values are returned in this order. */
+/** The first account has half of the runs. */
 export const accountCount = 20
-/** The first one is what the benchmark queues; the others are not there any more. */
+/** The first workflow is the one that the benchmark queues; the others exist in stored runs only. */
 const workflowIds = [
   ...['first-line', 'export-orders', 'sync-prices', 'send-invoices', 'renew-session'],
   ...['import-products', 'count-visits', 'take-pictures', 'compare-offers', 'close-month'],
 ]
 const days = 30
 const dayMilliseconds = 24 * 60 * 60 * 1000
-/** A statement of PostgreSQL may take 30 seconds, on a busy machine too. */
+/** Keeps statements below PostgreSQL's limit of 30 seconds, even on a busy machine. */
 const runsPerTransaction = 25_000
 
-/** Digits of a number in base 16, which each store says in its own words. */
+/** SQL for a number in base 16, padded to `digits`. */
 export type Hexadecimal = (value: RawBuilder<unknown>, digits: number) => RawBuilder<unknown>
 
 export const hexadecimal: Record<'embedded' | 'postgres', Hexadecimal> = {
@@ -26,7 +26,8 @@ export const hexadecimal: Record<'embedded' | 'postgres', Hexadecimal> = {
   postgres: (value, digits) => sql`lpad(to_hex(CAST(${value} AS BIGINT)), ${sql.lit(digits)}, '0')`,
 }
 
-export async function makeAccounts(store: Store): Promise<string[]> {
+/** Creates the accounts, and returns an API key of each. */
+export async function createAccounts(store: Store): Promise<string[]> {
   const accounts = new Accounts(store)
   const apiKeys = new ApiKeys(store, knownScopes())
   const values: string[] = []
@@ -40,27 +41,27 @@ export async function makeAccounts(store: Store): Promise<string[]> {
   return values
 }
 
-/** Spread over the days until an hour ago, old ones first, as their ids are. */
+/** Inserts runs spread evenly from 30 days ago to an hour ago, in the order of their ids. */
 export async function addFinishedRuns(store: Store, count: number, hex: Hexadecimal): Promise<void> {
   const first = Date.now() - days * dayMilliseconds
   const stepMilliseconds = Math.floor((days * dayMilliseconds - dayMilliseconds / 24) / Math.max(1, count))
   for (let from = 0; from < count; from += runsPerTransaction) {
     const upTo = Math.min(count, from + runsPerTransaction)
     await store.write(async (tx) => {
-      await insertPortion(tx, hex, { from, upTo, first, stepMilliseconds })
+      await insertBatch(tx, hex, { from, upTo, first, stepMilliseconds })
     })
   }
 }
 
-interface Portion {
+interface Batch {
   from: number
   upTo: number
   first: number
   stepMilliseconds: number
 }
 
-async function insertPortion({ query }: Transaction, hex: Hexadecimal, portion: Portion): Promise<void> {
-  const runs = finishedRuns(hex, portion)
+async function insertBatch({ query }: Transaction, hex: Hexadecimal, batch: Batch): Promise<void> {
+  const runs = finishedRuns(hex, batch)
   await sql`INSERT INTO runs (id, account_id, api_key_id, workflow_id, workflow_version, status, reason, priority,
       attempts, failures, variables, output, error, progress, created_at, started_at, finished_at)
     ${runs} SELECT id, account_id, api_key_id, workflow_id, '1.0.0', status, reason, 0, 1, failures,
@@ -68,7 +69,7 @@ async function insertPortion({ query }: Transaction, hex: Hexadecimal, portion: 
       output, error, progress, created_at, created_at + 3, created_at + 1200 FROM finished ORDER BY n`.execute(query)
   await sql`INSERT INTO run_events (run_id, sequence, at, type, data)
     ${runs} SELECT id, sequence, created_at + after_milliseconds, type, COALESCE(data, final_event)
-    FROM finished CROSS JOIN (${eventsOfEach}) AS events ORDER BY n, sequence`.execute(query)
+    FROM finished CROSS JOIN (${eventsPerRun}) AS events ORDER BY n, sequence`.execute(query)
 }
 
 const status = (status: string, attempt: number) => sql.lit(JSON.stringify({ status, attempt, reason: null }))
@@ -77,15 +78,15 @@ const log = sql.lit(
   JSON.stringify({ attempt: 1, level: 'info', message: 'Fetched 20 orders, 3 of them new', line: 12 }),
 )
 
-const eventsOfEach = sql`
+const eventsPerRun = sql`
   SELECT 1 AS sequence, 0 AS after_milliseconds, 'status' AS type, ${status('queued', 0)} AS data
   UNION ALL SELECT 2, 3, 'status', ${status('running', 1)}
   UNION ALL SELECT 3, 320, 'step', ${step}
   UNION ALL SELECT 4, 330, 'log', ${log}
   UNION ALL SELECT 5, 1200, 'status', CAST(NULL AS TEXT)`
 
-/** The same numbers always make the same runs. `shuffled` has no order, and chooses what is to be spread. */
-function finishedRuns(hex: Hexadecimal, { from, upTo, first, stepMilliseconds }: Portion): RawBuilder<unknown> {
+/** Selects deterministic runs. `shuffled` is a multiplicative hash of the number, which spreads accounts, workflows and statuses. */
+function finishedRuns(hex: Hexadecimal, { from, upTo, first, stepMilliseconds }: Batch): RawBuilder<unknown> {
   const big = (value: number) => sql`CAST(${sql.lit(value)} AS BIGINT)`
   const at = sql`(${big(first)} + n * ${sql.lit(stepMilliseconds)})`
   const time = hex(at, 12)

@@ -1,4 +1,4 @@
-/** One of the processes that make the load, so that no client is what is measured. It does what it is sent. */
+/** A process that generates load: it runs each task that it receives, and sends the result. */
 import { setTimeout as delay } from 'node:timers/promises'
 import autocannon from 'autocannon'
 import { createExecutionClient } from '../src/client/index.ts'
@@ -20,30 +20,30 @@ async function load({ url, apiKeys, connections, seconds }: Extract<Task, { task
     body: JSON.stringify({ variableData: { note: 'a run of the benchmark' } }),
   })
   const result = await autocannon({ url, connections, duration: seconds, requests: apiKeys.map(request) })
-  if (result.non2xx > 0 || result.errors > 0) throw new Error(`${result.non2xx} refused, ${result.errors} errors`)
+  if (result.non2xx > 0 || result.errors > 0) throw new Error(`${result.non2xx} rejected, ${result.errors} errors`)
   return { accepted: result['2xx'], p99: result.latency.p99 }
 }
 
-/** Milliseconds from each answer to the workflow's first line. Both clocks are the machine's. */
+/** Measures the milliseconds from each response to the workflow's first line, both by the machine's clock. */
 async function pace({ urls, apiKeys, count, intervalMilliseconds }: Extract<Task, { task: 'pace' }>) {
-  const measured: Promise<number>[] = []
+  const latencies: Promise<number>[] = []
   for (let number = 0; number < count; number += 1) {
     const [baseUrl, apiKey] = [urls[number % urls.length] ?? '', apiKeys[number % apiKeys.length] ?? '']
-    measured.push(startLatency(createExecutionClient({ baseUrl, apiKey })))
+    latencies.push(measureStartLatency(createExecutionClient({ baseUrl, apiKey })))
     await delay(intervalMilliseconds)
   }
-  return Promise.all(measured)
+  return Promise.all(latencies)
 }
 
-async function startLatency(client: ReturnType<typeof createExecutionClient>): Promise<number> {
+async function measureStartLatency(client: ReturnType<typeof createExecutionClient>): Promise<number> {
   const path = { workflowId: 'first-line' }
   const { data: queued } = await client.queueRemoteRun({ params: { path }, body: { variableData: {} } })
-  const answeredAt = performance.timeOrigin + performance.now()
+  const respondedAt = performance.timeOrigin + performance.now()
   for (;;) {
-    // Seldom: asking is not to be what is measured.
+    // Infrequent, so that polling does not affect the measurement.
     await delay(250)
     const { data } = await client.getRun({ params: { path: { runId: queued?.id ?? '' } } })
-    if (data?.status === 'succeeded') return Number(data.output) - answeredAt
+    if (data?.status === 'succeeded') return Number(data.output) - respondedAt
   }
 }
 

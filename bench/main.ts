@@ -1,7 +1,7 @@
-/** `npm run bench`: measures, and prints figures that compare within one run; absolute ones do not travel. */
+/** `npm run bench`: runs benchmarks and prints tables. Compare figures within one run only. */
 import { parseArgs } from 'node:util'
+import { type BenchOptions, options, parseOptions } from './bench-options.ts'
 import { browser } from './browser.ts'
-import { type Choice, choiceOf, options } from './choice.ts'
 import { print } from './figures.ts'
 import { queueing } from './queueing.ts'
 import { reloading } from './reloading.ts'
@@ -9,28 +9,31 @@ import { scaling } from './scaling.ts'
 import { starting } from './starting.ts'
 import { statements } from './statements.ts'
 
-type Part = (choice: Choice) => Promise<void>
+type Benchmark = (options: BenchOptions) => Promise<void>
 
-const shortParts: Record<string, Part> = { starting, queueing, browser, reloading }
-/** They take half an hour and gigabytes of disk, so that they run when they are named alone. */
-const longParts: Record<string, Part> = { scaling, statements }
-const parts = { ...shortParts, ...longParts }
+const defaultBenchmarks: Record<string, Benchmark> = { starting, queueing, browser, reloading }
+/** These take half an hour and gigabytes of disk, so they run only when named. */
+const longBenchmarks: Record<string, Benchmark> = { scaling, statements }
+const benchmarks = { ...defaultBenchmarks, ...longBenchmarks }
 
-const asked = askedFor()
-if (asked) {
-  print(`Node ${process.version}. The figures are medians.\n`)
-  for (const name of asked.names) await parts[name]?.(asked.choice)
+const selected = parseSelection()
+if (selected) {
+  print(`Node ${process.version}. All figures are medians.\n`)
+  for (const name of selected.names) await benchmarks[name]?.(selected.options)
 }
 
-function askedFor(): { names: string[]; choice: Choice } | undefined {
+function parseSelection(): { names: string[]; options: BenchOptions } | undefined {
   try {
     const { positionals, values } = parseArgs({ options, allowPositionals: true })
-    const unknown = positionals.find((name) => !Object.hasOwn(parts, name))
+    const unknown = positionals.find((name) => !Object.hasOwn(benchmarks, name))
     if (unknown !== undefined) {
-      const [all, short] = [parts, shortParts].map((some) => Object.keys(some).join(', '))
-      throw new Error(`There is no part ${unknown}: name some of ${all}, or none for ${short}.`)
+      const [all, defaults] = [benchmarks, defaultBenchmarks].map((each) => Object.keys(each).join(', '))
+      throw new Error(`Unknown benchmark ${unknown}: choose from ${all}; the default is ${defaults}.`)
     }
-    return { names: positionals.length > 0 ? positionals : Object.keys(shortParts), choice: choiceOf(values) }
+    return {
+      names: positionals.length > 0 ? positionals : Object.keys(defaultBenchmarks),
+      options: parseOptions(values),
+    }
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`)
     process.exitCode = 1

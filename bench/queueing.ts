@@ -1,4 +1,4 @@
-/** How many runs are queued durably in a second, and what each costs, beside servers that check nothing. */
+/** Measures the rate and cost of queueing runs durably, compared with servers without validation and authentication. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -12,7 +12,7 @@ const connectionCounts = [1, 32, 64]
 const rounds = 5
 const seconds = 3
 
-interface Subject {
+interface Server {
   kind: string
   child: ChildProcess
   directory: string
@@ -27,30 +27,30 @@ interface Sample {
 }
 
 export async function queueing(): Promise<void> {
-  const subjects = await Promise.all(kinds.map(open))
+  const servers = await Promise.all(kinds.map(open))
   try {
-    for (const subject of subjects) await load(subject, 32, 2)
-    for (const connections of connectionCounts) print(await compare(subjects, connections))
+    for (const server of servers) await load(server, 32, 2)
+    for (const connections of connectionCounts) print(await compare(servers, connections))
   } finally {
-    for (const { child, directory } of subjects) {
+    for (const { child, directory } of servers) {
       child.kill()
       rmSync(directory, { recursive: true, force: true })
     }
   }
 }
 
-async function open(kind: string): Promise<Subject> {
+async function open(kind: string): Promise<Server> {
   const directory = mkdtempSync(join(tmpdir(), 'bench-'))
-  const child = fork(new URL('./subject.ts', import.meta.url).pathname, [kind, directory])
+  const child = fork(new URL('./queueing-server.ts', import.meta.url).pathname, [kind, directory])
   const [{ port, key }] = await once(child, 'message')
   return { kind, child, directory, port, key }
 }
 
-/** Subjects take turns in each round, so that what else the machine does hits all of them alike. */
-async function compare(subjects: Subject[], connections: number): Promise<string> {
-  const samples = new Map<string, Sample[]>(subjects.map(({ kind }) => [kind, []]))
+/** Alternates the servers in each round, so that other load on the machine affects all of them. */
+async function compare(servers: Server[], connections: number): Promise<string> {
+  const samples = new Map<string, Sample[]>(servers.map(({ kind }) => [kind, []]))
   for (let round = 0; round < rounds; round += 1) {
-    for (const subject of subjects) samples.get(subject.kind)?.push(await load(subject, connections, seconds))
+    for (const server of servers) samples.get(server.kind)?.push(await load(server, connections, seconds))
   }
   const figure = (kind: string, member: keyof Sample) =>
     median((samples.get(kind) ?? []).map((sample) => sample[member]))
@@ -68,13 +68,13 @@ async function compare(subjects: Subject[], connections: number): Promise<string
     '202/s',
     '÷ node:http',
     '÷ Express',
-    'CPU each',
+    'CPU per request',
     'p99',
   ]
   return table([head, ...rows])
 }
 
-async function load({ port, key, child }: Subject, connections: number, duration: number): Promise<Sample> {
+async function load({ port, key, child }: Server, connections: number, duration: number): Promise<Sample> {
   const before = await cpu(child)
   const result = await autocannon({
     url: `http://127.0.0.1:${port}/v1/execution/queue-remote/first-line`,
@@ -84,7 +84,7 @@ async function load({ port, key, child }: Subject, connections: number, duration
     connections,
     duration,
   })
-  if (result.non2xx > 0 || result.errors > 0) throw new Error(`${result.non2xx} refused, ${result.errors} errors`)
+  if (result.non2xx > 0 || result.errors > 0) throw new Error(`${result.non2xx} rejected, ${result.errors} errors`)
   const used = (await cpu(child)) - before
   return { rate: result.requests.average, cpuMicroseconds: used / result.requests.total, p99: result.latency.p99 }
 }

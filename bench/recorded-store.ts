@@ -1,4 +1,4 @@
-/** A store that notes which statements pass through it and how long each took, and says how they are answered. */
+/** Wraps a store to record its statements with their durations, and explains their plans. */
 import { CompiledQuery, type Kysely } from 'kysely'
 import type { Store, Transaction, Value } from '../src/storage/store.ts'
 import type { Tables } from '../src/storage/tables.ts'
@@ -13,7 +13,7 @@ export class RecordedStore {
   readonly store: Store
   readonly #inner: Store
   readonly #plain: Pick<Transaction, 'all' | 'query'>
-  readonly #sessions = new WeakSet<Transaction>()
+  readonly #recorded = new WeakSet<Transaction>()
   #statements = new Map<string, Recorded>()
 
   constructor(inner: Store) {
@@ -21,19 +21,19 @@ export class RecordedStore {
     this.#plain = { ...inner.read }
     this.store = {
       ...inner,
-      read: this.#recording(inner.read),
-      write: (work, options) => inner.write((tx) => work(this.#recording(tx)), options),
+      read: this.#record(inner.read),
+      write: (work, options) => inner.write((tx) => work(this.#record(tx)), options),
     }
   }
 
-  /** What has passed through since the last call. */
+  /** Returns the statements since the last call. */
   take(): Recorded[] {
     const taken = [...this.#statements.values()]
     this.#statements = new Map()
     return taken
   }
 
-  /** A line for each step. */
+  /** Returns the statement's plan, one line per step. */
   async plan({ sql, values }: Recorded): Promise<string[]> {
     const text = `${this.#inner.jobs ? 'EXPLAIN' : 'EXPLAIN QUERY PLAN'} ${sql}`
     const { rows } = /\$1\b/.test(sql)
@@ -42,40 +42,40 @@ export class RecordedStore {
     return rows.map((row) => String('detail' in row ? row.detail : Object.values(row)[0]))
   }
 
-  /** In place: the store knows its sessions again. */
-  #recording(tx: Transaction): Transaction {
-    if (this.#sessions.has(tx)) return tx
-    this.#sessions.add(tx)
-    const note = (sql: string, values: readonly unknown[], begun: number) => {
+  /** Changes the transaction in place, since the store identifies its transactions by reference. */
+  #record(tx: Transaction): Transaction {
+    if (this.#recorded.has(tx)) return tx
+    this.#recorded.add(tx)
+    const record = (sql: string, values: readonly unknown[], startedAt: number) => {
       const statement = this.#statements.get(sql) ?? { sql, values, milliseconds: [] }
-      statement.milliseconds.push(performance.now() - begun)
+      statement.milliseconds.push(performance.now() - startedAt)
       this.#statements.set(sql, statement)
     }
     const { all } = tx
-    tx.query = recordedQuery(tx.query, note)
+    tx.query = recordQueries(tx.query, record)
     tx.all = async <Row extends object>(sql: string, values: readonly Value[]) => {
-      const begun = performance.now()
+      const startedAt = performance.now()
       const found = await all<Row>(sql, values)
-      note(sql, values, begun)
+      record(sql, values, startedAt)
       return found
     }
     return tx
   }
 }
 
-type Note = (sql: string, values: readonly unknown[], begun: number) => void
+type Record = (sql: string, values: readonly unknown[], startedAt: number) => void
 
-/** Kysely tells its plugins the tree of a query when it begins, and its result when it has ended. */
-function recordedQuery(query: Kysely<Tables>, note: Note): Kysely<Tables> {
-  const running = new WeakMap<object, { compiled: CompiledQuery; begun: number }>()
+/** Kysely calls its plugins with the query's tree before it runs, and with the result afterwards. */
+function recordQueries(query: Kysely<Tables>, record: Record): Kysely<Tables> {
+  const running = new WeakMap<object, { compiled: CompiledQuery; startedAt: number }>()
   return query.withPlugin({
     transformQuery: ({ node, queryId }) => {
-      running.set(queryId, { compiled: query.getExecutor().compileQuery(node, queryId), begun: performance.now() })
+      running.set(queryId, { compiled: query.getExecutor().compileQuery(node, queryId), startedAt: performance.now() })
       return node
     },
     transformResult: async ({ queryId, result }) => {
-      const { compiled, begun } = running.get(queryId) ?? {}
-      if (compiled && begun !== undefined) note(compiled.sql, compiled.parameters, begun)
+      const { compiled, startedAt } = running.get(queryId) ?? {}
+      if (compiled && startedAt !== undefined) record(compiled.sql, compiled.parameters, startedAt)
       return result
     },
   })

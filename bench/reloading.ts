@@ -1,4 +1,4 @@
-/** How soon a saved file is served: from the end of its writing to the first answer of the new version. */
+/** Measures the time from saving a file to the first response of the new version. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -6,12 +6,12 @@ import { type Dev, startDev } from '../test/support/dev.ts'
 import { median, print, table } from './figures.ts'
 
 const changes = 7
-/** A person does not save again before that. */
+/** Minimum time between two changes by a person. */
 const pauseMilliseconds = 3000
 
 const code = {
   what: 'a module of src/',
-  // In its place: `node --watch` would not see another file put there.
+  // Written in place, since `node --watch` does not see replaced files.
   save: ({ read, directory }: Dev, version: string) =>
     writeFileSync(
       join(directory, 'src/contract/problem.ts'),
@@ -22,7 +22,7 @@ const code = {
 }
 
 const document = {
-  what: 'a document, with what is generated from it',
+  what: 'an OpenAPI document and its generated files',
   save: ({ read, write }: Dev, version: string) =>
     write(
       'openapi/execution.v1.yaml',
@@ -34,38 +34,38 @@ const document = {
 
 export async function reloading(): Promise<void> {
   const rows = [
-    ['from saving to the first answer of the new version', 'median', 'longest'],
-    ...(await measured('npm run dev', ['src/tools/dev/main.ts'], [code, document])),
-    ...(await measured('node --watch', ['--watch', 'src/main.ts', 'start'], [code])),
+    ['from saving to the first response', 'median', 'longest'],
+    ...(await measure('npm run dev', ['src/tools/dev/main.ts'], [code, document])),
+    ...(await measure('node --watch', ['--watch', 'src/main.ts', 'start'], [code])),
   ]
   print(table(rows))
 }
 
-async function measured(name: string, args: string[], kinds: (typeof code)[]): Promise<string[][]> {
+async function measure(name: string, args: string[], kinds: (typeof code)[]): Promise<string[][]> {
   const dev = await startDev(args)
   try {
     const rows: string[][] = []
-    for (const kind of kinds) rows.push([`${name}, ${kind.what}`, ...(await timesOf(dev, kind))])
+    for (const kind of kinds) rows.push([`${name}, ${kind.what}`, ...(await measureChanges(dev, kind))])
     return rows
   } finally {
     await dev.end()
   }
 }
 
-async function timesOf(dev: Dev, { save, isServed }: typeof code): Promise<string[]> {
+async function measureChanges(dev: Dev, { save, isServed }: typeof code): Promise<string[]> {
   const milliseconds: number[] = []
   for (let count = 0; count < changes; count += 1) {
     await delay(pauseMilliseconds)
     save(dev, `V${count}`)
     const savedAt = performance.now()
-    // Where nothing listens while the service starts, the request fails.
+    // Requests fail while the service restarts.
     while (!(await isServed(dev, `V${count}`).catch(() => false))) await delay(2)
     milliseconds.push(performance.now() - savedAt)
   }
   return [`${median(milliseconds).toFixed(0)} ms`, `${Math.max(...milliseconds).toFixed(0)} ms`]
 }
 
-/** On a connection of its own: one that is kept open stays with the version that accepted it. */
+/** Uses a new connection; a kept-alive one would stay with the old version. */
 function get(url: string): Promise<Response> {
   return fetch(url, { headers: { Connection: 'close' } })
 }

@@ -1,14 +1,14 @@
-/** How soon the service is ready, what it needs while idle, and how soon a queued run starts. */
+/** Measures the startup time of the service, its idle memory, and how soon a queued run starts. */
 import { createExecutionClient } from '../src/client/index.ts'
 import { median, percentile, print, table } from './figures.ts'
-import { createKey, idleMemoryOf, memoryRows, start, stop, withInstallation } from './service.ts'
+import { createKey, measureIdleMemory, memoryRows, start, stop, withInstallation } from './single-service.ts'
 
 const starts = 7
 const runs = 200
 
 export function starting(): Promise<void> {
   return withInstallation(async (env) => {
-    await stop(await start(env)) // Makes the store.
+    await stop(await start(env)) // Creates the store.
     const ready: number[] = []
     for (let count = 0; count < starts; count += 1) {
       const running = await start(env)
@@ -17,7 +17,7 @@ export function starting(): Promise<void> {
     }
     const running = await start(env)
     const latencies = await measureLatencies(running.executionUrl, await createKey(env))
-    const memory = await idleMemoryOf(running.child.pid ?? 0)
+    const memory = await measureIdleMemory(running.child.pid ?? 0)
     await stop(running)
     print(
       table([
@@ -38,7 +38,7 @@ export function starting(): Promise<void> {
   })
 }
 
-/** One run after the other: each finds a free worker. Both clocks are the machine's. */
+/** Queues one run after another, so that each finds a free slot. Both times are by the machine's clock. */
 async function measureLatencies(baseUrl: string, apiKey: string): Promise<number[]> {
   const client = createExecutionClient({ baseUrl, apiKey })
   const latencies: number[] = []
@@ -47,12 +47,12 @@ async function measureLatencies(baseUrl: string, apiKey: string): Promise<number
       params: { path: { workflowId: 'first-line' } },
       body: { variableData: {} },
     })
-    const answeredAt = performance.timeOrigin + performance.now()
+    const respondedAt = performance.timeOrigin + performance.now()
     const runId = queued.data?.id ?? ''
     for (;;) {
       const { data } = await client.getRun({ params: { path: { runId } } })
       if (data?.status !== 'succeeded') continue
-      latencies.push(Number(data.output) - answeredAt)
+      latencies.push(Number(data.output) - respondedAt)
       break
     }
   }

@@ -1,15 +1,16 @@
-/** Which actions a full store makes slower, one at a time in one process, and how it answers the statements of those. */
-import { type Actions, actionsOn } from './actions.ts'
-import type { Choice } from './choice.ts'
+/** Finds the actions that a full store slows down, and prints the plans of their statements. */
+
+import type { BenchOptions } from './bench-options.ts'
 import { median, print, table } from './figures.ts'
 import { type FilledStore, FilledStores } from './filled-store.ts'
 import { type Recorded, RecordedStore } from './recorded-store.ts'
+import { type Actions, createActions } from './store-actions.ts'
 
-const timesEach = 20
-/** Slower by less than this is nothing that anyone notices. */
-const noticedMilliseconds = 5
-const noticedFactor = 2
-/** Values of a plan may be many ids. */
+const repetitions = 20
+/** Smaller differences are irrelevant. */
+const relevantMilliseconds = 5
+const relevantFactor = 2
+/** Plans may contain many ids. */
 const lineLengthMax = 300
 
 interface Subject {
@@ -24,10 +25,10 @@ interface Measured {
   statements: Recorded[]
 }
 
-export async function statements({ stores: kinds, finished }: Choice): Promise<void> {
+export async function statements({ stores: kinds, finished }: BenchOptions): Promise<void> {
   const stores = new FilledStores()
-  // What is waited for here keeps no process alive: an account rests after its runs were counted.
-  const awake = setInterval(() => {}, 1000)
+  // The timers awaited here are unreferenced and do not keep the process alive.
+  const keepAlive = setInterval(() => {}, 1000)
   try {
     for (const kind of kinds) {
       const subjects: Subject[] = []
@@ -39,7 +40,7 @@ export async function statements({ stores: kinds, finished }: Choice): Promise<v
       }
     }
   } finally {
-    clearInterval(awake)
+    clearInterval(keepAlive)
     await stores.close()
   }
 }
@@ -47,7 +48,7 @@ export async function statements({ stores: kinds, finished }: Choice): Promise<v
 async function open(filled: FilledStore): Promise<Subject> {
   const store = await filled.open()
   const recorded = new RecordedStore(store)
-  const actions = await actionsOn(recorded.store, filled.apiKeys[0] ?? '')
+  const actions = await createActions(recorded.store, filled.apiKeys[0] ?? '')
   return { filled, recorded, actions, close: () => store.close() }
 }
 
@@ -59,23 +60,25 @@ async function compare(subjects: Subject[]): Promise<string> {
     const [empty = Number.NaN, ...others] = measured.map(({ milliseconds }) => median(milliseconds))
     const full = others.at(-1) ?? empty
     rows.push([action, ...[empty, ...others].map((each) => `${each.toFixed(2)} ms`), (full / empty).toFixed(1)])
-    const isSlower = full > empty * noticedFactor && full - empty > noticedMilliseconds
+    const isSlower = full > empty * relevantFactor && full - empty > relevantMilliseconds
     const last = subjects.at(-1)
     if (isSlower && last) plans.push(await explain(action, last, measured.at(-1)?.statements ?? []))
   }
   const sizes = subjects.map(({ filled }) => `${filled.finished.toLocaleString('en')} runs`)
-  return [table([[`${subjects[0]?.filled.kind}: median of`, ...sizes, 'most ÷ least'], ...rows]), ...plans].join('\n')
+  return [table([[`${subjects[0]?.filled.kind}: median of`, ...sizes, 'largest ÷ smallest'], ...rows]), ...plans].join(
+    '\n',
+  )
 }
 
-/** The stores take turns. */
+/** Alternates the stores. */
 async function measure(subjects: Subject[], action: string): Promise<Measured[]> {
   const milliseconds = subjects.map((): number[] => [])
   for (const { recorded } of subjects) recorded.take()
-  for (let count = 0; count < timesEach; count += 1) {
+  for (let count = 0; count < repetitions; count += 1) {
     for (const [index, { actions }] of subjects.entries()) {
-      const begun = performance.now()
+      const startedAt = performance.now()
       await actions[action]?.()
-      milliseconds[index]?.push(performance.now() - begun)
+      milliseconds[index]?.push(performance.now() - startedAt)
     }
   }
   return subjects.map(({ recorded }, index) => ({
@@ -87,7 +90,7 @@ async function measure(subjects: Subject[], action: string): Promise<Measured[]>
 async function explain(action: string, { recorded }: Subject, found: Recorded[]): Promise<string> {
   const sum = ({ milliseconds }: Recorded) => milliseconds.reduce((total, each) => total + each, 0)
   const [slowest] = found.sort((a, b) => sum(b) - sum(a))
-  if (!slowest) return `- ${action} is slower, and no statement of it is.`
+  if (!slowest) return `- ${action} is slower, but none of its statements is.`
   const plan = await recorded.plan(slowest)
   const text = slowest.sql.replace(/\s+/g, ' ')
   return [`- ${action} is slower:`, text, ...plan.map((line) => `- ${line.trim()}`)]

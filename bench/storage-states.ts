@@ -1,10 +1,10 @@
-/** Storage states of a given size, as Playwright writes them. */
+/** Generates storage states of a given size in Playwright's format. */
 
 export interface StateSize {
   name: string
   bytes: number
   cookies: number
-  /** Sites with local storage. Each costs a page of its own to restore and to read. */
+  /** Number of sites with local storage. Restoring and reading open a page for each. */
   origins: number
 }
 
@@ -16,12 +16,12 @@ export const stateSizes: StateSize[] = [
 
 const entryBytes = 1000
 
-/** Half of it in many small entries, half in few large ones, as sites do: tokens here, cached answers there. */
-export function stateOf({ bytes, cookies, origins }: StateSize) {
+/** Splits local storage into many small entries, such as tokens, and one large entry per site, such as a cache. */
+export function createState({ bytes, cookies, origins }: StateSize) {
   const state = {
     cookies: Array.from({ length: cookies }, (_, index) => ({
       name: `cookie-${index}`,
-      value: textOf(120),
+      value: createText(120),
       domain: `site-${index % origins}.example.com`,
       path: '/',
       expires: 1_900_000_000,
@@ -34,22 +34,22 @@ export function stateOf({ bytes, cookies, origins }: StateSize) {
       localStorage: [] as { name: string; value: string }[],
     })),
   }
-  const room = () => bytes - Buffer.byteLength(JSON.stringify(state))
-  const each = room() / origins
+  const remaining = () => bytes - Buffer.byteLength(JSON.stringify(state))
+  const each = remaining() / origins
   for (const { localStorage } of state.origins) {
     const small = Math.floor(each / 2 / entryBytes)
     for (let index = 0; index < small; index += 1) {
-      localStorage.push({ name: `entry-${index}`, value: textOf(entryBytes - 35) })
+      localStorage.push({ name: `entry-${index}`, value: createText(entryBytes - 35) })
     }
     localStorage.push({ name: 'cache', value: '' })
   }
-  const rest = Math.floor(room() / origins)
-  for (const { localStorage } of state.origins) Object.assign(localStorage.at(-1) ?? {}, { value: textOf(rest) })
+  const rest = Math.floor(remaining() / origins)
+  for (const { localStorage } of state.origins) Object.assign(localStorage.at(-1) ?? {}, { value: createText(rest) })
   return state
 }
 
-/** Not compressible to nothing, and always the same. */
-function textOf(length: number): string {
+/** Returns a deterministic text that does not compress well. */
+function createText(length: number): string {
   let text = ''
   for (let number = 1; text.length < length; number = (number * 48_271) % 2_147_483_647) text += number.toString(36)
   return text.slice(0, length)

@@ -1,10 +1,10 @@
-/** Returns when its first line ran, in milliseconds since 1970 with fractions. */
+/** Returns the time of its first line, in milliseconds since 1970 with fractions. */
 import { defineWorkflow } from 'execution-service/workflow'
 
 export default defineWorkflow({
   id: 'first-line',
   version: '1.0.0',
-  title: 'Tell when the first line ran',
+  title: 'Return the time of the first line',
   variables: { type: 'object', additionalProperties: false, properties: { note: { type: 'string' } } },
   output: { type: 'number' },
   run: () => performance.timeOrigin + performance.now(),

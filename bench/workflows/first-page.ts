@@ -1,14 +1,14 @@
-/** Returns when its page was open, in milliseconds since 1970 with fractions, and in which process. */
+/** Returns when its page was open, in milliseconds since 1970 with fractions, and its process id. */
 import { defineWorkflow } from 'execution-service/workflow'
 
 export default defineWorkflow({
   id: 'first-page',
   version: '1.0.0',
-  title: 'Tell when the first page was open',
+  title: 'Return the time of the first page',
   variables: {
     type: 'object',
     additionalProperties: false,
-    // A process is not used again after an attempt that failed.
+    // A failed attempt's process is not reused.
     properties: { fail: { type: 'boolean', default: false } },
   },
   output: {
@@ -21,7 +21,7 @@ export default defineWorkflow({
     const context = await browser()
     await context.newPage()
     const at = performance.timeOrigin + performance.now()
-    if (variables.fail) throw new Error('As it was told to.')
+    if (variables.fail) throw new Error('Failed on request.')
     return { at, pid: process.pid }
   },
 })

@@ -1,4 +1,4 @@
-/** The service as `npm start` runs it, on a data directory of its own, and what its processes need of memory. */
+/** Runs the service like `npm start` on a temporary data directory, and measures the memory of its processes. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,7 @@ export interface Running {
 
 const children = new Set<ChildProcess>()
 
-/** A data directory that is removed when the measurement ends, and the environment of a service on it. */
+/** Calls `measure` with the environment of a service on a temporary data directory. */
 export async function withInstallation(measure: (env: NodeJS.ProcessEnv) => Promise<void>): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'bench-'))
   const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
@@ -26,7 +26,7 @@ export async function withInstallation(measure: (env: NodeJS.ProcessEnv) => Prom
   try {
     await measure({ ...process.env, ...ports, DATA_DIR: directory, WORKFLOWS_DIR: workflows })
   } finally {
-    // After an error in the midst of it.
+    // Some are still running after an error.
     for (const child of children) child.kill('SIGKILL')
     rmSync(directory, { recursive: true, force: true })
   }
@@ -41,7 +41,7 @@ export async function start(env: NodeJS.ProcessEnv): Promise<Running> {
     createInterface({ input: child.stdout }).on('line', (line) => {
       if (line.includes('"service ready"')) resolve(JSON.parse(line))
     })
-    child.once('exit', () => reject(new Error('The service ended before it was ready.')))
+    child.once('exit', () => reject(new Error('The service ended during startup.')))
   })
   const urls = { executionUrl: ready.execution, browserContextUrl: ready.browserContext }
   return { child, ...urls, readyMilliseconds: performance.now() - startedAt }
@@ -54,8 +54,8 @@ export async function stop({ child }: Running): Promise<void> {
 }
 
 export async function createKey(env: NodeJS.ProcessEnv): Promise<string> {
-  const words = [main, 'keys', 'create', '--name', 'bench', '--json']
-  return JSON.parse((await promisify(execFile)(process.execPath, words, { env })).stdout).value
+  const args = [main, 'keys', 'create', '--name', 'bench', '--json']
+  return JSON.parse((await promisify(execFile)(process.execPath, args, { env })).stdout).value
 }
 
 export interface Memory {
@@ -64,26 +64,30 @@ export interface Memory {
   proportionalKilobytes: number
 }
 
-/** Of the process and all below it, when nothing has happened for a while. Resident counts shared memory each time. */
-export async function idleMemoryOf(root: number): Promise<Memory[]> {
+/** Returns the memory of the process and its descendants after five idle seconds. Resident memory includes shared memory each time. */
+export async function measureIdleMemory(root: number): Promise<Memory[]> {
   await delay(5000)
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  const parents = new Map(pids.map((pid) => [Number(pid), parentOf(pid)]))
-  const isBelow = (pid: number): boolean => pid === root || (parents.has(pid) && isBelow(parents.get(pid) ?? 0))
-  return [...parents.keys()].filter(isBelow).flatMap((pid) => {
+  const parents = new Map(pids.map((pid) => [Number(pid), findParent(pid)]))
+  const isIncluded = (pid: number): boolean => pid === root || (parents.has(pid) && isIncluded(parents.get(pid) ?? 0))
+  return [...parents.keys()].filter(isIncluded).flatMap((pid) => {
     try {
       const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
       const kilobytes = (name: string) => Number(rollup.match(new RegExp(`^${name}:\\s+(\\d+)`, 'm'))?.[1])
-      return { name: nameOf(pid), residentKilobytes: kilobytes('Rss'), proportionalKilobytes: kilobytes('Pss') }
+      return {
+        name: describeProcess(pid),
+        residentKilobytes: kilobytes('Rss'),
+        proportionalKilobytes: kilobytes('Pss'),
+      }
     } catch {
-      // It has just ended.
+      // The process has ended.
       return []
     }
   })
 }
 
-/** 0 for a process that has just ended. */
-function parentOf(pid: string): number {
+/** Returns 0 for a process that has ended. */
+function findParent(pid: string): number {
   try {
     return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1])
   } catch {
@@ -91,8 +95,8 @@ function parentOf(pid: string): number {
   }
 }
 
-/** Of a process of Chromium its kind, and else the module that it runs with its command. */
-function nameOf(pid: number): string {
+/** Returns the type of a Chromium process, or the module and command of a Node process. */
+function describeProcess(pid: number): string {
   const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1)
   const module = command.findIndex((word) => word.endsWith('.ts'))
   if (module < 0) return `chromium ${/--type=([\w-]+)/.exec(command.join(' '))?.[1] ?? ''}`.trim()
@@ -100,13 +104,13 @@ function nameOf(pid: number): string {
   return `${command[module]?.replace(/.*\/src\//, '')} ${word.startsWith('/') ? '' : word}`.trim()
 }
 
-/** Rows for a table, with their sum. */
+/** Returns table rows with a total. */
 export function memoryRows(memory: Memory[]): string[][] {
   const megabytes = (value: number) => `${(value / 1024).toFixed(0)} MB`
   const sum = (member: 'residentKilobytes' | 'proportionalKilobytes') =>
     megabytes(memory.reduce((total, each) => total + each[member], 0))
   return [
     ...memory.map((each) => [each.name, megabytes(each.residentKilobytes), megabytes(each.proportionalKilobytes)]),
-    ['together', sum('residentKilobytes'), sum('proportionalKilobytes')],
+    ['total', sum('residentKilobytes'), sum('proportionalKilobytes')],
   ]
 }

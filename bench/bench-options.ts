@@ -1,8 +1,8 @@
-/** What of `scaling` and `statements` is measured: by options, since all of it takes long. */
+/** Command-line options that select what `scaling` and `statements` measure. */
 import { type StoreKind, storeKinds } from './filled-store.ts'
-import type { Shape } from './processes.ts'
+import type { Shape } from './separate-processes.ts'
 
-export interface Choice {
+export interface BenchOptions {
   stores: StoreKind[]
   finished: number[]
   shapes: Shape[]
@@ -18,19 +18,21 @@ export const options = {
   seconds: { type: 'string', default: '1.5' },
 } as const
 
-export function choiceOf(values: Record<keyof typeof options, string>): Choice {
+export function parseOptions(values: Record<keyof typeof options, string>): BenchOptions {
   const stores = values.stores.split(',') as StoreKind[]
   const unknown = stores.find((kind) => !storeKinds.includes(kind))
-  if (unknown) throw new Error(`--stores has "${unknown}": name some of ${storeKinds.join(', ')}.`)
+  if (unknown) throw new Error(`--stores has "${unknown}": choose from ${storeKinds.join(', ')}.`)
   const shapes = values.shapes.split(',').map((shape) => {
     const [apis = 0, workers = 0] = shape.split('x').map(Number)
     if (apis > 0 && workers > 0) return { apis, workers }
-    throw new Error(`--shapes has "${shape}": say how many API processes and workers, as in 2x1.`)
+    throw new Error(`--shapes has "${shape}": write API processes x workers, such as 2x1.`)
   })
   const finished = values.finished.split(',').map(Number)
   const [rounds = 0, seconds = 0] = [values.rounds, values.seconds].map(Number)
   if (![rounds, seconds, ...finished].every((each) => each >= 0)) {
-    throw new Error('--rounds, --seconds and --finished want numbers; of finished runs several, with commas.')
+    throw new Error(
+      '--rounds, --seconds and --finished require numbers; --finished accepts several, separated by commas.',
+    )
   }
   return { stores, shapes, rounds, seconds, finished }
 }

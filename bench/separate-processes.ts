@@ -1,4 +1,4 @@
-/** The processes of an installation that is spread over several, as an operator starts them, and what CPU they use. */
+/** Runs an installation as separate API and worker processes, and measures their CPU time. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -7,10 +7,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 const main = new URL('../src/main.ts', import.meta.url).pathname
 const readySecondsMax = 60
-/** Of the kernel's clock in /proc, which is the same on every Linux that Node runs on. */
+/** USER_HZ, the unit of CPU times in /proc on Linux. */
 const ticksPerSecond = 100
 
-/** How many processes there are of each kind. */
+/** Number of processes of each kind. */
 export interface Shape {
   apis: number
   workers: number
@@ -24,21 +24,21 @@ export interface Installation {
 }
 
 export async function startInstallation(env: NodeJS.ProcessEnv, { apis, workers }: Shape): Promise<Installation> {
-  const own = {
+  const settings = {
     ...env,
     WORKFLOWS_DIR: new URL('./workflows', import.meta.url).pathname,
     RATE_LIMIT_PER_MINUTE: '0',
     QUEUED_RUNS_MAX: '0',
-    // What fills the store is to stay, however old it is.
+    // Keeps the prepared runs.
     RUN_RETENTION_DAYS: '3650',
     DRAIN_SECONDS: '0',
     SHUTDOWN_SECONDS: '2',
     LOG_LEVEL: 'warn',
   }
   const roles = [...Array(apis).fill('execution'), ...Array(workers).fill('worker')]
-  const started = await Promise.all(roles.map((role) => startProcess(role, own)))
+  const started = await Promise.all(roles.map((role) => startProcess(role, settings)))
   try {
-    await Promise.all(started.map(untilReady))
+    await Promise.all(started.map(waitUntilReady))
   } catch (error) {
     for (const { child } of started) child.kill('SIGKILL')
     throw error
@@ -78,11 +78,11 @@ async function startProcess(role: string, env: NodeJS.ProcessEnv): Promise<Start
   return { child, executionUrl: `http://127.0.0.1:${execution}`, managementUrl: `http://127.0.0.1:${management}` }
 }
 
-async function untilReady({ child, managementUrl }: Started): Promise<void> {
+async function waitUntilReady({ child, managementUrl }: Started): Promise<void> {
   const deadline = performance.now() + readySecondsMax * 1000
   for (;;) {
-    const answer = await fetch(`${managementUrl}/readyz`).catch(() => undefined)
-    if (answer?.status === 200) return
+    const response = await fetch(`${managementUrl}/readyz`).catch(() => undefined)
+    if (response?.status === 200) return
     if (child.exitCode !== null || performance.now() > deadline) throw new Error('A process did not become ready.')
     await delay(20)
   }
@@ -97,7 +97,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** Of these processes and all below them, in user and kernel mode; those that have ended count in their parents. */
+/** Returns the CPU time of these processes and their descendants, in user and kernel mode, including ended children. */
 export function cpuSeconds(roots: readonly number[]): number {
   const processes = new Map<number, { parent: number; ticks: number }>()
   for (const name of readdirSync('/proc').filter((each) => /^\d+$/.test(each))) {
@@ -107,11 +107,11 @@ export function cpuSeconds(roots: readonly number[]): number {
       const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
       processes.set(Number(name), { parent: Number(fields[1]), ticks })
     } catch {
-      // It has just ended.
+      // The process has ended.
     }
   }
-  const isBelow = (pid: number | undefined): boolean =>
-    pid !== undefined && pid > 1 && (roots.includes(pid) || isBelow(processes.get(pid)?.parent))
-  const ticks = [...processes].reduce((sum, [pid, each]) => (isBelow(pid) ? sum + each.ticks : sum), 0)
+  const isIncluded = (pid: number | undefined): boolean =>
+    pid !== undefined && pid > 1 && (roots.includes(pid) || isIncluded(processes.get(pid)?.parent))
+  const ticks = [...processes].reduce((sum, [pid, each]) => (isIncluded(pid) ? sum + each.ticks : sum), 0)
   return ticks / ticksPerSecond
 }

@@ -1,8 +1,7 @@
 /**
- * A server that queues a run by `PUT`, in a process of its own: the service's Execution API, or what it is compared
- * with. All of them write the same two rows with the same group commit and fsync before they answer.
+ * A server process that queues a run by `PUT`: the service's Execution API, or a server to compare it with. All of them
+ * insert the same two rows through the same group commit, with an fsync before the response.
  */
-
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
@@ -37,7 +36,7 @@ const apiKeys = new ApiKeys(store, knownScopes())
 const userId = await new Accounts(store).findOwnerId(account)
 const key = await apiKeys.create({ accountId: account, userId, name: 'bench', scopes: null, expiresAt: null }, operator)
 
-/** What every handler without checks does: the durable insert, and an answer of the same size as the service's. */
+/** The handler of the servers for comparison: the durable insert, and a response of the same size as the service's. */
 async function insert(store: Store, variables: unknown): Promise<object> {
   const id = uuid()
   const at = Date.now()
@@ -66,9 +65,9 @@ async function insert(store: Store, variables: unknown): Promise<object> {
   await store.write((tx) => insertRuns(tx, [run]))
   store.notify('queue')
   const state = { status: 'queued', reason: null, waitingFor: 'worker', cancelRequested: false, attempts: 0 }
-  const later = { output: null, error: null, progress: null, startedAt: null, finishedAt: null }
-  const moments = { createdAt: new Date(at).toISOString(), availableAt: null, expiresAt: null }
-  return { id, ...workflow, ...state, variableData: variables, ...later, ...moments }
+  const result = { output: null, error: null, progress: null, startedAt: null, finishedAt: null }
+  const times = { createdAt: new Date(at).toISOString(), availableAt: null, expiresAt: null }
+  return { id, ...workflow, ...state, variableData: variables, ...result, ...times }
 }
 
 const servers: Record<string, () => RequestListener | Promise<RequestListener>> = {
@@ -107,7 +106,7 @@ const servers: Record<string, () => RequestListener | Promise<RequestListener>> 
   },
 }
 
-/** The Execution API as src/app.ts mounts it, with validation of requests and answers, and its log. */
+/** Mounts the Execution API like src/app.ts, with validation of requests and responses, and logging. */
 async function service(document: Document, more: object): Promise<RequestListener> {
   createKeyFile(keyFilePath(directory))
   const encryption = new Encryption(new KeyFile(keyFilePath(directory)))

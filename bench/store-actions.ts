@@ -1,4 +1,4 @@
-/** What callers, workers and time do with a store, each as the service itself does it. */
+/** Actions of callers, workers and maintenance on a store, run through the service's own code. */
 import { randomUUID } from 'node:crypto'
 import { ApiKeys } from '../src/domain/api-keys/api-keys.ts'
 import { RunArtifacts } from '../src/domain/runs/artifacts.ts'
@@ -19,25 +19,25 @@ import type { Store } from '../src/storage/store.ts'
 
 export type Actions = Record<string, () => Promise<unknown>>
 
-/** Nothing is so old. */
+/** Long enough that nothing expires. */
 const retention = { runs: 3650, artifacts: 3650, auditLog: 3650 }
 const dayMilliseconds = 24 * 60 * 60 * 1000
 const retry = { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 }
-const together = 4
+const claimCount = 4
 
-/** Of the account that most of the runs are of. */
-export async function actionsOn(store: Store, apiKey: string): Promise<Actions> {
+/** Creates the actions for the account of the API key. */
+export async function createActions(store: Store, apiKey: string): Promise<Actions> {
   const { accountId } = (await new ApiKeys(store, knownScopes()).authenticate(apiKey, undefined))?.principal ?? {}
-  if (accountId === undefined) throw new Error('The store does not know the API key.')
+  if (accountId === undefined) throw new Error('The API key is not in the store.')
   const encryption = new Encryption(new FixedKeys([Buffer.alloc(32, 1)]))
   const workflows = new Workflows(await describeWorkflows(new URL('./workflows', import.meta.url).pathname))
   const artifacts = new RunArtifacts(store, 30)
   const runs = new Runs({ store, workflows, encryption, cursors: new Cursors(encryption), artifacts })
   return {
-    ...(await callersActions(store, runs, { accountId, apiKey })),
-    ...workersActions(store, runs, workflows, accountId),
-    'what time does, when nothing is due': () => new Maintenance(store, retention, fail).once(),
-    'count the runs for a scrape': () =>
+    ...(await callerActions(store, runs, { accountId, apiKey })),
+    ...workerActions(store, runs, workflows, accountId),
+    'run maintenance when nothing is due': () => new Maintenance(store, retention, fail).once(),
+    'count runs for /metrics': () =>
       queueDepth(store.read, { ofWorkflow: () => Number.POSITIVE_INFINITY, ofAccount: Number.POSITIVE_INFINITY }),
   }
 }
@@ -49,7 +49,7 @@ function fail(error: unknown): never {
 const request = { workflowId: 'first-line', variables: { note: 'x' }, idempotencyKey: undefined, priority: 0 }
 const plain = { ...request, delaySeconds: 0, expiresInSeconds: undefined }
 
-async function callersActions(store: Store, runs: Runs, { accountId, apiKey }: { accountId: string; apiKey: string }) {
+async function callerActions(store: Store, runs: Runs, { accountId, apiKey }: { accountId: string; apiKey: string }) {
   const apiKeys = new ApiKeys(store, knownScopes())
   const by = { accountId, apiKeyId: null }
   const list = (filter: object) => () => runs.list(accountId, { limit: 50, ...filter })
@@ -60,30 +60,30 @@ async function callersActions(store: Store, runs: Runs, { accountId, apiKey }: {
     'look up an API key': () => apiKeys.authenticate(apiKey, undefined),
     'queue a run': () => runs.queue(by, plain),
     'queue a run with an idempotency key': () => runs.queue(by, { ...plain, idempotencyKey: randomUUID() }),
-    'queue 64 runs at the same time': () => Promise.all(Array.from({ length: 64 }, () => runs.queue(by, plain))),
+    'queue 64 runs at once': () => Promise.all(Array.from({ length: 64 }, () => runs.queue(by, plain))),
     'get a run': () => runs.get(accountId, first),
-    'the events of a run': () => readHistory(store.read, first, 100),
+    'read the events of a run': () => readHistory(store.read, first, 100),
     'list runs': list({}),
-    'list runs of a day long ago': list(day),
+    'list runs of a past day': list(day),
     'list runs of a status': list({ status: 'failed' }),
     'list runs of three statuses': list({ status: ['failed', 'timedOut', 'cancelled'] }),
     'list runs of a workflow': list({ workflowId: 'export-orders' }),
     'list runs of a workflow and a status': list({ workflowId: 'export-orders', status: 'failed' }),
-    'list runs of a workflow that has none and a status': list({ workflowId: 'none', status: 'succeeded' }),
-    // Anew: one that has counted rests before it counts again.
-    'statistics of an account, all counted': () => new RunStatistics(store).count(accountId),
+    'list runs of an unused workflow and a status': list({ workflowId: 'none', status: 'succeeded' }),
+    // A new instance, since results are cached.
+    'count the statistics of an account': () => new RunStatistics(store).count(accountId),
   }
 }
 
-function workersActions(store: Store, runs: Runs, workflows: Workflows, accountId: string): Actions {
+function workerActions(store: Store, runs: Runs, workflows: Workflows, accountId: string): Actions {
   const queue = new RunQueue(store)
   const feed = new RunFeed(store)
   const workerId = randomUUID()
   const report = { at: Date.now(), type: 'log' as const, data: { level: 'info', message: 'A line of the workflow.' } }
   return {
-    'claim, report on and settle 4 runs': async () => {
-      const claims = await queue.claim(workerId, workflows.list(), together, 15)
-      if (claims.length < together) throw new Error('There was nothing to claim.')
+    'claim, report and complete 4 runs': async () => {
+      const claims = await queue.claim(workerId, workflows.list(), claimCount, 15)
+      if (claims.length < claimCount) throw new Error('Too few runs were claimed.')
       await Promise.all(claims.map((claim) => queue.report(claim, [report])))
       await queue.renew(workerId, claims, 15)
       await queue.cancelRequested(workerId)
