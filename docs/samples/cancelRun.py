@@ -9,5 +9,5 @@ request = urllib.request.Request(
 )
 with urllib.request.urlopen(request) as response:
     run = json.load(response)
-# A running one ends as "cancelled" a few seconds later at the latest.
+# A running run becomes "cancelled" within seconds.
 print(run["id"], run["status"])

@@ -4,5 +4,5 @@ const { API_KEY = '', RUN_ID = '' } = process.env
 const client = createExecutionClient({ baseUrl: 'http://127.0.0.1:3001', apiKey: API_KEY })
 
 const run = unwrap(await client.cancelRun({ params: { path: { runId: RUN_ID } } }))
-// A running one ends as 'cancelled' a few seconds later at the latest.
+// A running run becomes 'cancelled' within seconds.
 console.log(run.id, run.status)

@@ -6,7 +6,7 @@ request = urllib.request.Request(
     f"{os.environ['BROWSER_CONTEXT_ID']}/storage-state",
     headers={"x-service-api-key": os.environ["API_KEY"]},
 )
-# Whoever has this file is signed in wherever the browser context is: keep it as safe as a password.
+# Protect this file like a password: it contains the sessions of the browser context.
 with urllib.request.urlopen(request) as response, open("state.json", "wb") as file:
     file.write(response.read())
 print("Wrote state.json")

@@ -6,6 +6,6 @@ const client = createBrowserContextClient({ baseUrl: 'http://127.0.0.1:3002', ap
 
 const path = { browserContextId: BROWSER_CONTEXT_ID }
 const state = unwrap(await client.getStorageState({ params: { path } }))
-// Whoever has this file is signed in wherever the browser context is: keep it as safe as a password.
+// Protect this file like a password: it contains the sessions of the browser context.
 await writeFile('state.json', JSON.stringify(state))
 console.log('Wrote state.json')

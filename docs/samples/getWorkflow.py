@@ -8,5 +8,5 @@ request = urllib.request.Request(
 )
 with urllib.request.urlopen(request) as response:
     workflow = json.load(response)
-# The JSON Schema that variableData must fit.
+# The JSON Schema of variableData.
 print(json.dumps(workflow["variablesSchema"], indent=2))

@@ -5,5 +5,5 @@ const client = createExecutionClient({ baseUrl: 'http://127.0.0.1:3001', apiKey:
 
 const path = { workflowId: 'count-words' }
 const workflow = unwrap(await client.getWorkflow({ params: { path } }))
-// The JSON Schema that variableData must fit.
+// The JSON Schema of variableData.
 console.log(JSON.stringify(workflow.variablesSchema, null, 2))

@@ -1,7 +1,7 @@
 import os
 import urllib.request
 
-# What Playwright's context.storage_state(path="state.json") has written.
+# Written by Playwright's context.storage_state(path="state.json").
 with open("state.json", "rb") as file:
     state = file.read()
 request = urllib.request.Request(

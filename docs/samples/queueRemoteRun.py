@@ -12,7 +12,7 @@ request = urllib.request.Request(
     headers={
         "Authorization": f"Bearer {os.environ['API_KEY']}",
         "Content-Type": "application/json",
-        # Should the answer get lost, send the same request again: it queues no second run.
+        # Makes the request safe to repeat if the response is lost.
         "Idempotency-Key": str(uuid.uuid4()),
     },
 )
@@ -20,6 +20,6 @@ try:
     with urllib.request.urlopen(request) as response:
         run = json.load(response)
 except urllib.error.HTTPError as error:
-    # 401 and 403 are one word of plain text; all others are JSON with "detail" and "errors".
+    # JSON with "detail" and "errors", except for 401 and 403, which are plain text.
     sys.exit(f"{error.code}: {error.read().decode()}")
 print(run["id"], run["status"])

@@ -1,4 +1,4 @@
-# Should the answer get lost, send it again: the same Idempotency-Key queues no second run.
+# Safe to repeat if the response is lost: the same Idempotency-Key queues one run.
 curl --fail-with-body -X PUT http://127.0.0.1:3001/v1/execution/queue-remote/count-words \
   -H "Authorization: Bearer $API_KEY" \
   -H 'Content-Type: application/json' \

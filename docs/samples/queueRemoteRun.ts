@@ -6,13 +6,13 @@ const client = createExecutionClient({ baseUrl: 'http://127.0.0.1:3001', apiKey:
 const { data: run, error } = await client.queueRemoteRun({
   params: {
     path: { workflowId: 'count-words' },
-    // However often this is sent, it queues one run. Without a key, the client makes one for its own retries.
+    // Repeated calls with this key queue one run. Without it, the client generates a key for its own retries.
     header: { 'Idempotency-Key': 'words-2026-11-20' },
   },
   body: { variableData: { path: 'README.md', top: 5 } },
 })
 if (error) {
-  // `errors` names, for example, each variable that does not fit the workflow.
+  // `errors` lists the invalid members, such as variables that do not match the workflow's schema.
   console.error(error.status, error.detail, error.errors)
   process.exit(1)
 }

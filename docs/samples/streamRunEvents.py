@@ -8,7 +8,7 @@ request = urllib.request.Request(
     headers={"Authorization": f"Bearer {os.environ['API_KEY']}"},
 )
 with urllib.request.urlopen(request) as response:
-    for line in response:  # Each event as it comes, until the run has finished.
+    for line in response:  # Receives each event until the run has finished.
         if line.startswith(b"data: "):
             event = json.loads(line[len(b"data: ") :])
             what = event.get("status") or event.get("message")

@@ -1,4 +1,4 @@
-/** What each sample is run on, and what must have come of it, whatever its language. */
+/** For the samples of each operation, in any language: what to set up, and what to check afterwards. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -7,40 +7,40 @@ import type { OperationId } from '../operations/document.ts'
 import { until } from '../support/service.ts'
 import type { RunningSample } from './run-sample.ts'
 
-/** Calls the service with the key of the sample's own account. */
+/** Calls the service with the key of the sample's account. */
 export interface Caller {
-  execution(method: string, path: string, body?: unknown): Promise<Answer>
-  browserContext(method: string, path: string, body?: unknown): Promise<Answer>
+  execution(method: string, path: string, body?: unknown): Promise<ApiResponse>
+  browserContext(method: string, path: string, body?: unknown): Promise<ApiResponse>
 }
 
-export interface Answer {
+export interface ApiResponse {
   status: number
-  // biome-ignore lint/suspicious/noExplicitAny: what it is stands in the document
+  // biome-ignore lint/suspicious/noExplicitAny: the document describes it
   body: any
 }
 
-/** An account, and what of it the sample is about. */
-export interface Subject {
+/** The account, files and variables of a sample. */
+export interface Setup {
   key: string
   caller: Caller
-  /** The folder that the sample runs in. */
+  /** The sample's working directory. */
   directory: string
-  /** What the sample finds in its environment beside the key; `prepare` fills it. */
+  /** Variables of the sample, without the key; filled by `prepare`. */
   environment: Record<string, string>
 }
 
-export interface Scene extends Subject {
+export interface Execution extends Setup {
   lang: SampleLanguage
 }
 
 export interface Case {
-  prepare?(subject: Subject): Promise<void>
-  /** The samples of all languages then share what was prepared, which takes most of the time. */
+  prepare?(setup: Setup): Promise<void>
+  /** All languages share one setup, which takes most of the time. */
   onlyReads?: true
-  /** Done while the sample runs. */
-  during?(scene: Scene, sample: RunningSample): Promise<void>
-  check(scene: Scene, output: string): Promise<void> | void
-  /** How many requests the sample makes; 1 unless it is said. */
+  /** Runs while the sample runs. */
+  during?(execution: Execution, sample: RunningSample): Promise<void>
+  check(execution: Execution, output: string): Promise<void> | void
+  /** Expected number of requests. Default: 1. */
   requests?(lang: SampleLanguage): number
 }
 
@@ -48,39 +48,39 @@ export const storageState = readFileSync('test/operations/storage-state.json', '
 
 /** More than a page holds. */
 const many = 101
-/** The curl samples show one page and say how to get the next. */
+/** The curl samples request one page and explain how to get the next. */
 const pages = (lang: SampleLanguage) => (lang === 'curl' ? 1 : 2)
-const itemsOf = ({ lang }: Scene, ids: string[]) => (lang === 'curl' ? ids.slice(0, 100) : ids)
+const shownIds = ({ lang }: Execution, ids: string[]) => (lang === 'curl' ? ids.slice(0, 100) : ids)
 
-async function queue({ caller, environment }: Subject, workflowId: string, variableData: unknown, query = '') {
+async function queue({ caller, environment }: Setup, workflowId: string, variableData: unknown, query = '') {
   const path = `/v1/execution/queue-remote/${workflowId}${query}`
   const { status, body } = await caller.execution('PUT', path, { variableData })
   expect(status).toBe(202)
   environment.RUN_ID = body.id
 }
 
-async function finishRun({ caller, environment }: Subject): Promise<void> {
+async function finishRun({ caller, environment }: Setup): Promise<void> {
   await until('the run has succeeded', async () => {
     const { body } = await caller.execution('GET', `/v1/execution/runs/${environment.RUN_ID}`)
     return body.status === 'succeeded'
   })
 }
 
-async function createContext({ caller, environment }: Subject, name = 'Shop'): Promise<void> {
+async function createContext({ caller, environment }: Setup, name = 'Shop'): Promise<void> {
   const { status, body } = await caller.browserContext('POST', '/alpha/browser-contexts', { name })
   expect(status).toBe(201)
   environment.BROWSER_CONTEXT_ID = body.id
 }
 
-const contextPath = ({ environment }: Subject) => `/alpha/browser-contexts/${environment.BROWSER_CONTEXT_ID}`
-const statePath = (subject: Subject) => `${contextPath(subject)}/storage-state`
+const contextPath = ({ environment }: Setup) => `/alpha/browser-contexts/${environment.BROWSER_CONTEXT_ID}`
+const statePath = (setup: Setup) => `${contextPath(setup)}/storage-state`
 
-async function createContextWithState(subject: Subject): Promise<void> {
-  await createContext(subject)
-  expect((await subject.caller.browserContext('PUT', statePath(subject), JSON.parse(storageState))).status).toBe(204)
+async function createContextWithState(setup: Setup): Promise<void> {
+  await createContext(setup)
+  expect((await setup.caller.browserContext('PUT', statePath(setup), JSON.parse(storageState))).status).toBe(204)
 }
 
-async function idsOf(call: Caller['execution'], path: string): Promise<string[]> {
+async function listIds(call: Caller['execution'], path: string): Promise<string[]> {
   const ids: string[] = []
   for (let cursor: string | null = ''; cursor !== null; ) {
     const { body } = await call('GET', `${path}?limit=100${cursor && `&cursor=${cursor}`}`)
@@ -94,7 +94,7 @@ function expectAll(output: string, shown: (string | undefined)[]): void {
   for (const each of shown) expect(output).toContain(each)
 }
 
-const inOrder = (count: number) => Array.from({ length: count }, (_, index) => index)
+const range = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 const cases: Record<OperationId, Case> = {
   queueRemoteRun: {
@@ -107,33 +107,33 @@ const cases: Record<OperationId, Case> = {
   },
   listRuns: {
     onlyReads: true,
-    async prepare(subject) {
-      await Promise.all(inOrder(many).map(() => queue(subject, 'greet', { name: 'Ada' }, '?delaySeconds=1000')))
+    async prepare(setup) {
+      await Promise.all(range(many).map(() => queue(setup, 'greet', { name: 'Ada' }, '?delaySeconds=1000')))
     },
     requests: pages,
-    async check(scene, output) {
-      const ids = await idsOf(scene.caller.execution, '/v1/execution/runs')
+    async check(execution, output) {
+      const ids = await listIds(execution.caller.execution, '/v1/execution/runs')
       expect(ids).toHaveLength(many)
-      expectAll(output, itemsOf(scene, ids))
+      expectAll(output, shownIds(execution, ids))
     },
   },
   getRun: {
     onlyReads: true,
-    async prepare(subject) {
-      await queue(subject, 'greet', { name: 'Ada' })
-      await finishRun(subject)
+    async prepare(setup) {
+      await queue(setup, 'greet', { name: 'Ada' })
+      await finishRun(setup)
     },
     check: ({ environment }, output) => expectAll(output, [environment.RUN_ID, 'succeeded', 'Hello, Ada!']),
   },
   cancelRun: {
-    prepare: (subject) => queue(subject, 'greet', { name: 'Ada' }, '?delaySeconds=1000'),
+    prepare: (setup) => queue(setup, 'greet', { name: 'Ada' }, '?delaySeconds=1000'),
     check: ({ environment }, output) => expectAll(output, [environment.RUN_ID, 'cancelled']),
   },
   streamRunEvents: {
-    prepare: (subject) => queue(subject, 'hold', { file: join(subject.directory, 'go') }),
+    prepare: (setup) => queue(setup, 'hold', { file: join(setup.directory, 'go') }),
     async during({ directory }, sample) {
       const shown = () => sample.output.includes('Holding') || sample.exitCode !== undefined
-      await until('the sample shows an event of the run that goes on', shown)
+      await until('the sample has printed an event of the running run', shown)
       expect(sample.exitCode, sample.output).toBeUndefined()
       writeFileSync(join(directory, 'go'), '')
     },
@@ -141,10 +141,10 @@ const cases: Record<OperationId, Case> = {
   },
   getRunArtifact: {
     onlyReads: true,
-    async prepare(subject) {
-      await queue(subject, 'print', {})
-      await finishRun(subject)
-      subject.environment.ARTIFACT_NAME = 'hello.txt'
+    async prepare(setup) {
+      await queue(setup, 'print', {})
+      await finishRun(setup)
+      setup.environment.ARTIFACT_NAME = 'hello.txt'
     },
     check: ({ directory }) => expect(readFileSync(join(directory, 'hello.txt'), 'utf8')).toBe('Hello'),
   },
@@ -152,18 +152,18 @@ const cases: Record<OperationId, Case> = {
     check: (_, output) => expectAll(output, ['count-words', 'greet', 'Hold until a file exists']),
   },
   getWorkflow: {
-    check: (_, output) => expectAll(output, ['How many words to list.', 'maximum']),
+    check: (_, output) => expectAll(output, ['How many of the most frequent words to return.', 'maximum']),
   },
   listBrowserContexts: {
     onlyReads: true,
-    async prepare(subject) {
-      await Promise.all(inOrder(many).map((index) => createContext(subject, `Shop ${index}`)))
+    async prepare(setup) {
+      await Promise.all(range(many).map((index) => createContext(setup, `Shop ${index}`)))
     },
     requests: pages,
-    async check(scene, output) {
-      const ids = await idsOf(scene.caller.browserContext, '/alpha/browser-contexts')
+    async check(execution, output) {
+      const ids = await listIds(execution.caller.browserContext, '/alpha/browser-contexts')
       expect(ids).toHaveLength(many)
-      expectAll(output, itemsOf(scene, ids))
+      expectAll(output, shownIds(execution, ids))
     },
   },
   createBrowserContext: {
@@ -180,16 +180,16 @@ const cases: Record<OperationId, Case> = {
   },
   updateBrowserContext: {
     prepare: createContext,
-    async check(scene, output) {
-      const { body } = await scene.caller.browserContext('GET', contextPath(scene))
+    async check(execution, output) {
+      const { body } = await execution.caller.browserContext('GET', contextPath(execution))
       expect(body.name).not.toBe('Shop')
-      expectAll(output, [scene.environment.BROWSER_CONTEXT_ID, body.name])
+      expectAll(output, [execution.environment.BROWSER_CONTEXT_ID, body.name])
     },
   },
   deleteBrowserContext: {
     prepare: createContext,
-    async check(scene) {
-      expect((await scene.caller.browserContext('GET', contextPath(scene))).status).toBe(404)
+    async check(execution) {
+      expect((await execution.caller.browserContext('GET', contextPath(execution))).status).toBe(404)
     },
   },
   getStorageState: {
@@ -201,18 +201,20 @@ const cases: Record<OperationId, Case> = {
     },
   },
   putStorageState: {
-    async prepare(subject) {
-      await createContext(subject)
-      writeFileSync(join(subject.directory, 'state.json'), storageState)
+    async prepare(setup) {
+      await createContext(setup)
+      writeFileSync(join(setup.directory, 'state.json'), storageState)
     },
-    async check(scene) {
-      expect((await scene.caller.browserContext('GET', statePath(scene))).body).toEqual(JSON.parse(storageState))
+    async check(execution) {
+      expect((await execution.caller.browserContext('GET', statePath(execution))).body).toEqual(
+        JSON.parse(storageState),
+      )
     },
   },
 }
 
-export function caseOf(operationId: OperationId): Case {
+export function caseFor(operationId: OperationId): Case {
   const found = cases[operationId]
-  if (!found) throw new Error(`test/samples/cases.ts does not say what the samples of ${operationId} must do.`)
+  if (!found) throw new Error(`test/samples/cases.ts has no case for ${operationId}.`)
   return found
 }

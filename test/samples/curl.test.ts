@@ -1,4 +1,4 @@
-/** The stand-in for curl does what curl does, as far as it knows curl's options. */
+/** The stand-in for curl behaves as curl does, for the options that it supports. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
@@ -13,7 +13,7 @@ import { removeDirectory } from '../support/service.ts'
 let server: Server
 let url: string
 
-/** Answers with what it was sent; a path of three digits is the status of the answer. */
+/** Echoes requests; three digits at the end of the path set the response status. */
 beforeAll(async () => {
   server = createServer(async (request, response) => {
     const { accept, authorization, 'content-type': type, 'content-length': length } = request.headers
@@ -36,7 +36,7 @@ async function run(args: string[], path = process.env.PATH ?? '') {
     const child = spawn('curl', args, { cwd: directory, env: { ...process.env, PATH: path } })
     const exitCode = new Promise<number | null>((resolve) => child.once('close', resolve))
     const [output, errors] = await Promise.all([buffer(child.stdout), text(child.stderr)])
-    const file = join(directory, 'answer')
+    const file = join(directory, 'response')
     const written = existsSync(file) ? readFileSync(file, 'utf8') : undefined
     return { exitCode: await exitCode, output: output.toString(), written, errors }
   } finally {
@@ -48,30 +48,30 @@ const requests: Record<string, string[]> = {
   'a GET': ['/get?a=1&b=2'],
   'a method without a body': ['-X', 'POST', '/post'],
   'a header': ['-H', 'Authorization: Bearer x', '/get'],
-  'a body, with the media type of a form': ['-d', '{"a": 1}', '/post'],
+  'a body with the media type of a form': ['-d', '{"a": 1}', '/post'],
   'a body with its media type and method': ['-X', 'PUT', '-H', 'Content-Type: application/json', '-d', '{}', '/put'],
-  'a file, uploaded': ['-T', 'body.json', '/put'],
-  'an answer, written to a file': ['-s', '-o', 'answer', '/get'],
-  'an answer as it comes, with its head': ['-sS', '-i', '-N', '/get'],
-  'an error, taken as an answer': ['/get/404'],
-  'an error, taken as a failure': ['--fail-with-body', '/get/404'],
-  'an error, written to a file': ['--fail-with-body', '-s', '-o', 'answer', '/get/500'],
+  'an uploaded file': ['-T', 'body.json', '/put'],
+  'a response written to a file': ['-s', '-o', 'response', '/get'],
+  'an unbuffered response with its headers': ['-sS', '-i', '-N', '/get'],
+  'an error status without --fail': ['/get/404'],
+  'an error status with --fail-with-body': ['--fail-with-body', '/get/404'],
+  'an error status with output to a file': ['--fail-with-body', '-s', '-o', 'response', '/get/500'],
 }
 
-test.runIf(hasCurl).each(Object.entries(requests))('the stand-in does what curl does: %s', async (_, args) => {
+test.runIf(hasCurl).each(Object.entries(requests))('the stand-in behaves as curl does: %s', async (_, args) => {
   const full = args.map((arg) => (arg.startsWith('/') ? url + arg : arg))
   const [real, standIn] = await Promise.all([run(full), run(full, standInPath)])
   expect({ ...standIn, errors: '' }).toEqual({ ...real, errors: '' })
   expect(real.output + real.written).toMatch(/(GET|POST|PUT) \//)
 })
 
-test('where nobody answers, both say so with the same exit code', async () => {
+test('both exit with 7 when the connection is refused', async () => {
   const closed = ['--fail-with-body', 'http://127.0.0.1:1/']
   expect((await run(closed, standInPath)).exitCode).toBe(7)
   if (hasCurl) expect((await run(closed)).exitCode).toBe(7)
 })
 
-test('the stand-in refuses by its name an option that it does not know', async () => {
+test('the stand-in names an option that it does not support', async () => {
   const { exitCode, errors } = await run(['--retry', '3', url], standInPath)
   expect(exitCode).toBe(2)
   expect(errors).toContain('--retry')

@@ -1,6 +1,6 @@
 /**
- * Runs Python samples one after another in one interpreter, which takes seconds to load: CPython compiled to
- * WebAssembly. Its sockets are real ones, and waiting for them suspends the interpreter (`--experimental-wasm-jspi`).
+ * Runs Python samples one after another in one interpreter, because loading it takes seconds: CPython compiled to
+ * WebAssembly, with real sockets. Waiting for a socket suspends the interpreter (`--experimental-wasm-jspi`).
  */
 import { loadPyodide } from 'pyodide'
 
@@ -10,10 +10,10 @@ export interface PythonRequest {
   environment: Record<string, string>
 }
 
-/** What the sample prints, as it does so; then how it ended. */
+/** Output as it is printed, then the exit code. */
 export type PythonReport = { output: string } | { exitCode: number }
 
-/** Does what `python sample.py` does, which would end this process at `sys.exit`. */
+/** Like `python sample.py`, except that `sys.exit` does not end this process. */
 const runner = `
 import os, sys, traceback
 
@@ -53,7 +53,7 @@ process.on('message', async ({ source, directory, environment }: PythonRequest) 
   report({ exitCode })
 })
 
-// Node would show the line that threw, which is the whole of the interpreter.
+// Node would print the line that threw, which contains the whole interpreter.
 process.on('uncaughtException', (error) => {
   print(String(error))
   process.exit(1)

@@ -1,4 +1,4 @@
-/** Runs a sample as whoever pastes it would: in a process, in a folder of its own, with its settings in the environment. */
+/** Runs code samples unchanged, as their readers would: in a directory, with settings in the environment. */
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,59 +9,56 @@ import type { PythonReport, PythonRequest } from './python-process.ts'
 
 /** A sample from its start to its end. */
 export class RunningSample {
-  /** What it has printed so far, errors too. */
+  /** Everything printed so far, including errors. */
   output = ''
   exitCode: number | undefined
-  readonly #end = Promise.withResolvers<number>()
+  readonly #exit = Promise.withResolvers<number>()
 
-  get ended(): Promise<number> {
-    return this.#end.promise
+  get exited(): Promise<number> {
+    return this.#exit.promise
   }
 
   print(text: string): void {
     this.output += text
   }
 
-  end(exitCode: number): void {
+  exit(exitCode: number): void {
     this.exitCode = exitCode
-    this.#end.resolve(exitCode)
+    this.#exit.resolve(exitCode)
   }
 
   fail(error: Error): void {
-    this.#end.reject(error)
+    this.#exit.reject(error)
   }
 }
 
-export interface Place {
+export interface SampleOptions {
   directory: string
   environment: Record<string, string>
 }
 
 const client = new URL('../../src/client/index.ts', import.meta.url).href
 
-/** Starts the sample; Python's processes end with `stopPython`. */
-export function startSample({ lang, source }: Sample, place: Place): RunningSample {
-  return starters[lang](source, place)
+/** Starts the sample. `stopPython` ends the process that Python samples share. */
+export function startSample({ lang, source }: Sample, options: SampleOptions): RunningSample {
+  return starters[lang](source, options)
 }
 
-const starters: Record<SampleLanguage, (source: string, place: Place) => RunningSample> = {
-  curl: (source, place) => {
-    const environment = { ...place.environment, PATH: pathWithCurl }
-    return followed(spawn('sh', ['-e', '-c', source], { cwd: place.directory, env: environment }))
-  },
-  TypeScript: (source, place) => {
-    const file = join(place.directory, 'sample.ts')
+const starters: Record<SampleLanguage, (source: string, options: SampleOptions) => RunningSample> = {
+  curl: (source, { directory, environment }) =>
+    fromProcess(spawn('sh', ['-e', '-c', source], { cwd: directory, env: { ...environment, PATH: pathWithCurl } })),
+  TypeScript: (source, { directory, environment }) => {
+    const file = join(directory, 'sample.ts')
     writeFileSync(file, source.replace("'execution-service-client'", `'${client}'`))
-    const environment = { ...process.env, ...place.environment }
-    return followed(spawn(process.execPath, [file], { cwd: place.directory, env: environment }))
+    return fromProcess(spawn(process.execPath, [file], { cwd: directory, env: { ...process.env, ...environment } }))
   },
   Python: startPython,
 }
 
-function followed(child: ChildProcess): RunningSample {
+function fromProcess(child: ChildProcess): RunningSample {
   const sample = new RunningSample()
   child.once('error', (error) => sample.fail(error))
-  child.once('close', (code) => sample.end(code ?? 1))
+  child.once('close', (code) => sample.exit(code ?? 1))
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (part: string) => sample.print(part))
   }
@@ -70,7 +67,7 @@ function followed(child: ChildProcess): RunningSample {
 
 let python: ChildProcess | undefined
 
-/** Starts the interpreter, so that it loads while something else is done. */
+/** Starts loading the interpreter, which takes seconds. */
 export function preparePython(): ChildProcess {
   python ??= fork(fileURLToPath(new URL('./python-process.ts', import.meta.url)), {
     execArgv: ['--experimental-wasm-jspi', '--no-warnings'],
@@ -85,14 +82,14 @@ export async function stopPython(): Promise<void> {
   await new Promise((resolve) => child.once('exit', resolve).kill())
 }
 
-function startPython(source: string, { directory, environment }: Place): RunningSample {
+function startPython(source: string, { directory, environment }: SampleOptions): RunningSample {
   const child = preparePython()
   const sample = new RunningSample()
-  const hear = (report: PythonReport) =>
-    'output' in report ? sample.print(report.output) : sample.end(report.exitCode)
-  const fail = () => sample.fail(new Error(`The Python interpreter has ended. ${sample.output}`))
-  child.on('message', hear).once('exit', fail)
-  void sample.ended.finally(() => child.off('message', hear).off('exit', fail)).catch(() => undefined)
+  const onMessage = (report: PythonReport) =>
+    'output' in report ? sample.print(report.output) : sample.exit(report.exitCode)
+  const onExit = () => sample.fail(new Error(`The Python interpreter exited. ${sample.output}`))
+  child.on('message', onMessage).once('exit', onExit)
+  void sample.exited.finally(() => child.off('message', onMessage).off('exit', onExit)).catch(() => undefined)
   child.send({ source, directory, environment } satisfies PythonRequest)
   return sample
 }

@@ -1,4 +1,4 @@
-/** The samples of the reference do what they say: each is run as it stands, against the service. */
+/** Every code sample of the reference is run unchanged against the service. */
 import { randomUUID } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +12,7 @@ import {
 } from '../../src/surfaces/docs/contracts.ts'
 import { type OperationId, operations } from '../operations/document.ts'
 import { removeDirectory, startTestService, type TestService, temporaryDirectory, until } from '../support/service.ts'
-import { type Caller, caseOf, type Scene, type Subject } from './cases.ts'
+import { type Caller, caseFor, type Execution, type Setup } from './cases.ts'
 import { preparePython, startSample, stopPython } from './run-sample.ts'
 
 let service: TestService
@@ -26,7 +26,6 @@ afterAll(async () => {
   await Promise.all([service?.stop(), stopPython()])
 })
 
-/** Calls as whoever holds the key does. */
 function callerWith(key: string): Caller {
   const call =
     (url: string, credential: Record<string, string>) => async (method: string, path: string, body?: unknown) => {
@@ -45,53 +44,53 @@ function callerWith(key: string): Caller {
   }
 }
 
-function sampleOf(operationId: OperationId, lang: SampleLanguage): Sample {
+function findSample(operationId: OperationId, lang: SampleLanguage): Sample {
   const sample = samplesFor(operationId).find((each) => each.lang === lang)
-  if (!sample) throw new Error(`There is no sample of ${operationId} in ${lang}.`)
+  if (!sample) throw new Error(`${operationId} has no sample in ${lang}.`)
   return sample
 }
 
-/** The sample with the addresses of this service instead of the documents'. */
-function addressed({ lang, source }: Sample): Sample {
-  const here = source
+/** The sample with the addresses of this service. */
+function withServiceAddresses({ lang, source }: Sample): Sample {
+  const text = source
     .replaceAll('http://127.0.0.1:3001', service.executionUrl)
     .replaceAll('http://127.0.0.1:3002', service.browserContextUrl)
-  expect(here).not.toBe(source)
-  return { lang, source: here }
+  expect(text).not.toBe(source)
+  return { lang, source: text }
 }
 
-/** The operations of the requests that the service has answered since its log had so many lines. */
-function operationsSince(length: number): unknown[] {
+/** The operations of the requests logged after the first `length` lines. */
+function operationsLoggedAfter(length: number): unknown[] {
   return service.log.slice(length).flatMap(({ msg, operationId }) => (msg === 'request' ? [operationId] : []))
 }
 
-const shared = new Map<OperationId, Promise<Subject>>()
+const shared = new Map<OperationId, Promise<Setup>>()
 
-function subjectOf(operationId: OperationId, directory: string): Promise<Subject> {
-  const { prepare, onlyReads } = caseOf(operationId)
+function setUp(operationId: OperationId, directory: string): Promise<Setup> {
+  const { prepare, onlyReads } = caseFor(operationId)
   const make = async () => {
     const { key } = await service.createAccount()
-    const subject: Subject = { key, caller: callerWith(key), directory, environment: {} }
-    await prepare?.(subject)
-    return subject
+    const setup: Setup = { key, caller: callerWith(key), directory, environment: {} }
+    await prepare?.(setup)
+    return setup
   }
-  const subject = shared.get(operationId) ?? make()
-  if (onlyReads) shared.set(operationId, subject)
-  return subject
+  const setup = shared.get(operationId) ?? make()
+  if (onlyReads) shared.set(operationId, setup)
+  return setup
 }
 
 async function runSample(operationId: OperationId, lang: SampleLanguage, directory: string): Promise<void> {
-  const { during, check, requests = () => 1 } = caseOf(operationId)
-  const scene: Scene = { ...(await subjectOf(operationId, directory)), directory, lang }
+  const { during, check, requests = () => 1 } = caseFor(operationId)
+  const execution: Execution = { ...(await setUp(operationId, directory)), directory, lang }
   const before = service.log.length
-  const environment = { ...scene.environment, API_KEY: scene.key }
-  const running = startSample(addressed(sampleOf(operationId, lang)), { directory, environment })
-  await during?.(scene, running)
-  expect(await running.ended, running.output).toBe(0)
+  const environment = { ...execution.environment, API_KEY: execution.key }
+  const running = startSample(withServiceAddresses(findSample(operationId, lang)), { directory, environment })
+  await during?.(execution, running)
+  expect(await running.exited, running.output).toBe(0)
   const expected = Array(requests(lang)).fill(operationId)
-  await until('the service has logged the request', () => operationsSince(before).length >= expected.length)
-  expect(operationsSince(before)).toEqual(expected)
-  await check(scene, running.output)
+  await until('the service has logged the requests', () => operationsLoggedAfter(before).length >= expected.length)
+  expect(operationsLoggedAfter(before)).toEqual(expected)
+  await check(execution, running.output)
 }
 
 const languages = Object.keys(sampleLanguages) as SampleLanguage[]
@@ -105,21 +104,19 @@ describe.each(languages)('%s', (lang) => {
 
   afterEach(() => removeDirectory(directory))
 
-  test.each(operations.map(({ id }) => id))('the sample of %s does what it says', (id) =>
-    runSample(id, lang, directory),
-  )
+  test.each(operations.map(({ id }) => id))('the sample of %s works as printed', (id) => runSample(id, lang, directory))
 
-  test('a sample with a key that is refused fails, and says so', async () => {
+  test('a sample with an unknown key fails and prints the status', async () => {
     const environment = { API_KEY: randomUUID(), RUN_ID: randomUUID() }
     for (const id of ['queueRemoteRun', 'getRun'] as const) {
-      const running = startSample(addressed(sampleOf(id, lang)), { directory, environment })
-      expect(await running.ended, running.output).not.toBe(0)
+      const running = startSample(withServiceAddresses(findSample(id, lang)), { directory, environment })
+      expect(await running.exited, running.output).not.toBe(0)
       expect(running.output).toMatch(/401|Unauthorized/)
     }
   })
 })
 
-test('every operation has a sample in each language, and there are no others', () => {
+test('every operation has one sample in each language', () => {
   const expected = operations.flatMap(({ id }) =>
     Object.values(sampleLanguages).map((extension) => `${id}.${extension}`),
   )
