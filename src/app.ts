@@ -29,7 +29,6 @@ import { knownScopes } from './openapi/served-documents.ts'
 import { Cursors } from './storage/cursors.ts'
 import type { Encryption } from './storage/encryption.ts'
 import type { Store } from './storage/store.ts'
-import { build } from './surfaces/management/build.ts'
 import type { Management } from './surfaces/management/management.ts'
 import { Metrics } from './surfaces/management/metrics.ts'
 import { Readiness } from './surfaces/management/readiness.ts'
@@ -224,7 +223,6 @@ function addInstallationMetrics(metrics: Metrics, { config, store, ...options }:
   const { ACCOUNT_CONCURRENCY: accountConcurrency } = config
   metrics.registerInstallationMetrics({
     ...options,
-    build,
     tx: store.read,
     workers: new Workers(store),
     accountConcurrency,

@@ -96,7 +96,7 @@ export class AttemptSpans implements AttemptObserver {
   ended(how: AttemptEnd): void {
     const error = spanError(how)
     for (const name of [...this.#steps.keys()]) this.#endStep(name, undefined, error && { name: error.name })
-    this.#span.setAttribute('execution_service.outcome', how?.kind ?? 'notCarriedThrough')
+    this.#span.setAttribute('execution_service.outcome', how?.kind ?? 'notExecuted')
     if (error) failSpan(this.#span, error)
     this.#span.end()
   }
@@ -118,7 +118,7 @@ const successes: string[] = ['succeeded', 'cancelled', 'workerStopped']
 
 /** The error's message has its secrets masked. */
 function spanError(how: AttemptEnd): SpanError | undefined {
-  if (how === undefined) return { name: 'NotCarriedThrough' }
+  if (how === undefined) return { name: 'NotExecuted' }
   if (how.kind === 'failed') return how.error
   return successes.includes(how.kind) ? undefined : { name: how.kind }
 }

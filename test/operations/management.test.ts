@@ -24,8 +24,8 @@ test('is ready as long as the store can be read, and alive in any case', async (
   // Whoever is told 503 finds the reason in the log, once for each time the store was away.
   const told = service.log.filter(({ msg }) => /ready/.test(msg) && msg !== 'service ready')
   expect(told).toMatchObject([
-    { level: 40, msg: 'not ready: the store does not answer', err: { message: expect.stringMatching(/./) } },
-    { level: 30, msg: 'ready again: the store answers' },
+    { level: 40, msg: 'store unavailable; not ready', err: { message: expect.stringMatching(/./) } },
+    { level: 30, msg: 'store available; ready' },
   ])
 })
 

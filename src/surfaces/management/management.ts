@@ -1,11 +1,11 @@
-/** The management address: is the process alive, may it be sent requests, and its metrics. No credential is asked. */
+/** The management app: liveness, readiness and metrics, without authentication. */
 import express, { type Express } from 'express'
 import { Registry } from 'prom-client'
 
 export interface Management {
-  /** For Prometheus, as text. */
+  /** In Prometheus' text format. */
   metrics(): Promise<string>
-  /** @throws when the service cannot serve; the reason is not told. */
+  /** @throws if the process cannot serve requests. The response does not include the reason. */
   ready(): Promise<void>
 }
 
@@ -14,14 +14,14 @@ export function managementApp({ metrics, ready }: Management): Express {
   app.enable('case sensitive routing').enable('strict routing')
   app.get('/livez', (_request, response) => void response.type('text/plain').send('alive\n'))
   app.get('/readyz', async (_request, response) => {
-    const refused = await ready().then(
-      () => false,
+    const isReady = await ready().then(
       () => true,
+      () => false,
     )
     response
-      .status(refused ? 503 : 200)
+      .status(isReady ? 200 : 503)
       .type('text/plain')
-      .send(refused ? 'not ready\n' : 'ready\n')
+      .send(isReady ? 'ready\n' : 'not ready\n')
   })
   app.get('/metrics', async (_request, response) => {
     response.type(Registry.PROMETHEUS_CONTENT_TYPE).send(await metrics())

@@ -1,4 +1,4 @@
-/** What a process counts and measures, for Prometheus. No label holds anything that a caller sent. */
+/** The Prometheus metrics of a process. No label contains data from a caller. */
 import {
   AggregatorRegistry,
   Counter,
@@ -9,25 +9,23 @@ import {
   type MetricValue,
   Registry,
 } from 'prom-client'
+import packageJson from '../../../package.json' with { type: 'json' }
 import type { LimitRate } from '../../contract/stages.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
+import { browserContextContract, executionContract } from '../../openapi/served-documents.ts'
 import type { Commit, Store } from '../../storage/store.ts'
 import type { ObserveAttempt } from '../../worker/attempt-observer.ts'
-import type { build } from './build.ts'
-import { type QueueMetricsDependencies, queueMetrics } from './queue-metrics.ts'
+import { type QueueMetricsDependencies, queueMetrics, withTimeout } from './queue-metrics.ts'
 import { AttemptMetrics, RunMetrics } from './run-metrics.ts'
-import { withinTime } from './within-time.ts'
 
-/** What another process has measured, as it sends it. */
-type Measured = MetricObjectWithValues<MetricValue<string>>[]
+type SerializedMetrics = MetricObjectWithValues<MetricValue<string>>[]
 
 export class Metrics {
   readonly registry = new Registry()
-  /** To be told what becomes of runs in this process. */
   readonly runs: RunMetrics
   #attempts: AttemptMetrics | undefined
 
-  /** @param process tells this process from others that are read through the same address, as a label of everything. */
+  /** @param process a label of all metrics, because a service also exposes the metrics of its worker. */
   constructor(process: 'service' | 'worker', store: Store) {
     this.registry.setDefaultLabels({ process })
     collectDefaultMetrics({ register: this.registry })
@@ -35,54 +33,58 @@ export class Metrics {
     store.observe(commitMetrics(this.registry))
   }
 
-  /** Everything that was measured here, and in another process if it has told: as text for Prometheus. */
+  /** All metrics in Prometheus' text format, with those of the worker process if `other` is given. */
   async text(other?: unknown): Promise<string> {
-    const measured = [await this.registry.getMetricsAsJSON(), ...(other ? [other as Measured] : [])]
-    // Each value stands alone, by the label of its process; prom-client's own way leaves some metrics out.
-    const summed = measured.map((metrics) => metrics.map((metric) => ({ ...metric, aggregator: 'sum' as const })))
+    const processes = [await this.registry.getMetricsAsJSON(), ...(other ? [other as SerializedMetrics] : [])]
+    // The label `process` keeps the values apart. Other aggregators of prom-client drop some metrics.
+    const summed = processes.map((metrics) => metrics.map((metric) => ({ ...metric, aggregator: 'sum' as const })))
     return AggregatorRegistry.aggregate(summed).metrics()
   }
 
-  /** What each process with a management address tells, of itself and of the store: sums over processes mean nothing. */
-  registerInstallationMetrics({ ready, build, ...queue }: AddressMetricsDependencies): void {
+  /** Metrics of each process with a management address. Their sum over processes has no meaning. */
+  registerInstallationMetrics({ ready, ...queue }: InstallationMetricsDependencies): void {
     const registers = [this.registry]
     queueMetrics(this.registry, queue)
     new Gauge({
       name: 'execution_service_ready',
-      help: 'Whether requests may be sent here: what /readyz says.',
+      help: 'Whether the process is ready (1) or not (0), as `/readyz` reports.',
       registers,
       async collect() {
-        this.set((await withinTime(ready().then(() => 1)).catch(() => 0)) ?? 0)
+        this.set((await withTimeout(ready().then(() => 1)).catch(() => 0)) ?? 0)
       },
     })
+    const build = {
+      version: packageJson.version,
+      execution_document: executionContract.documentHash,
+      browser_context_document: browserContextContract.documentHash,
+    }
     const info = new Gauge({
       name: 'execution_service_build_info',
-      help: 'The version, and the hashes of the documents that it follows.',
+      help: 'Always 1. Labels are the version and the hashes of the OpenAPI documents.',
       labelNames: Object.keys(build),
       registers,
     })
     info.set(build, 1)
   }
 
-  /** What is told of requests. */
   registerRequestMetrics(followers: () => { run: number; account: number }) {
     const registers = [this.registry]
     const requests = new Histogram({
       name: 'execution_service_request_duration_seconds',
-      help: 'Time from the request to its answer, by its operation and status.',
+      help: 'Duration of requests.',
       labelNames: ['surface', 'operation', 'status'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30],
       registers,
     })
     const rateLimited = new Counter({
       name: 'execution_service_rate_limited_requests_total',
-      help: 'Requests that were refused because their API key had made too many.',
+      help: 'Requests refused by the rate limit of their API key.',
       labelNames: ['surface'],
       registers,
     })
     new Gauge({
       name: 'execution_service_followers',
-      help: 'Event streams and waiting requests that follow one run, or all runs of an account.',
+      help: 'Event streams and waiting requests that follow a run or all runs of an account.',
       labelNames: ['of'],
       registers,
       collect() {
@@ -90,10 +92,10 @@ export class Metrics {
       },
     })
     return {
-      /** What a surface tells of each request. */
+      /** Called by a surface after each request. */
       observe: (surface: string) => (operation: string, _method: string, status: number, seconds: number) =>
         requests.observe({ surface, operation, status: String(status) }, seconds),
-      /** Counts what a surface does not admit. */
+      /** Adds a count of refused requests to `admit`. */
       admit<P>(surface: string, admit: LimitRate<P>): LimitRate<P> {
         rateLimited.inc({ surface }, 0)
         return async (principal) => {
@@ -105,16 +107,15 @@ export class Metrics {
     }
   }
 
-  /** What a worker tells of its attempts. */
   registerAttemptMetrics(): ObserveAttempt {
     const attempts = new AttemptMetrics(this.registry)
     this.#attempts = attempts
-    return (claim) => attempts.watch(claim)
+    return (claim) => attempts.observe(claim)
   }
 
   /**
-   * Begins to count at 0. Prometheus tells how a counter grows from two values of it: of one that appears with what it
-   * counts, the first scrape's share would be missing, and with it all of a workflow that seldom runs.
+   * Creates the counters of all workflows with value 0. Prometheus derives increases from two samples: for a counter that
+   * appears with its first increment, that increment would be missing.
    */
   initializeWorkflows(workflows: readonly Pick<Workflow, 'id'>[]): void {
     for (const { id } of workflows) {
@@ -124,36 +125,35 @@ export class Metrics {
   }
 }
 
-export interface AddressMetricsDependencies extends QueueMetricsDependencies {
-  /** @throws when the process cannot serve. */
+export interface InstallationMetricsDependencies extends QueueMetricsDependencies {
+  /** @throws if the process is not ready. */
   ready(): Promise<void>
-  build: typeof build
 }
 
 export type SurfaceMetrics = ReturnType<Metrics['registerRequestMetrics']>
 
 function commitMetrics(registry: Registry): (commit: Commit) => void {
   const registers = [registry]
-  const seconds = new Histogram({
+  const duration = new Histogram({
     name: 'execution_service_durable_write_seconds',
-    help: 'From the beginning of a transaction until it was durable.',
+    help: 'Duration of transactions until they are durable.',
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
     registers,
   })
-  const works = new Histogram({
+  const batchSize = new Histogram({
     name: 'execution_service_durable_write_batch_size',
-    help: 'How many writes shared a transaction.',
+    help: 'Number of writes per transaction.',
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
     registers,
   })
-  const unavailable = new Counter({
+  const failures = new Counter({
     name: 'execution_service_store_unavailable_total',
-    help: 'Transactions that were refused because the store was unavailable.',
+    help: 'Transactions that failed because the store was unavailable.',
     registers,
   })
-  return (commit) => {
-    if (commit.unavailable) return unavailable.inc()
-    seconds.observe(commit.seconds)
-    works.observe(commit.writes)
+  return ({ unavailable, seconds, writes }) => {
+    if (unavailable) return failures.inc()
+    duration.observe(seconds)
+    batchSize.observe(writes)
   }
 }

@@ -1,4 +1,4 @@
-/** What the store knows of all runs and workers, whichever process asks: for gauges of which one is enough. */
+/** Gauges of the queue and the workers, read from the store: all processes export the same values. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { Gauge, type Registry } from 'prom-client'
 import type { ConcurrencyLimits } from '../../domain/runs/concurrency-limits.ts'
@@ -7,37 +7,36 @@ import type { WaitingFor } from '../../domain/runs/run.ts'
 import type { LiveWorker, Workers } from '../../domain/runs/workers.ts'
 import type { Workflow } from '../../domain/workflows/workflow.ts'
 import type { Transaction } from '../../storage/store.ts'
-import { withinTime } from './within-time.ts'
 
 export interface QueueMetricsDependencies {
   tx: Transaction
   workers: Workers
-  /** They are told also while none of their runs waits. */
+  /** Their gauges are 0 without runs. */
   workflows(): readonly Pick<Workflow, 'id' | 'concurrencyLimit'>[]
-  /** How many runs of an account run at the same time; 0 for any number. */
+  /** Maximum concurrent runs of an account; 0 for no limit. */
   accountConcurrency?: number
 }
 
-interface Known {
+interface Snapshot {
   depth: QueueDepth
   workers: LiveWorker[]
   at: number
 }
 
-const waitingFor: WaitingFor[] = ['worker', 'delay', 'concurrencyLimit', 'browserContext']
+const waitingReasons: WaitingFor[] = ['worker', 'delay', 'concurrencyLimit', 'browserContext']
 
-/** What was read is told again for so many times as long as reading took: a hundred scrapers cost what a few do. */
-const restFactor = 9
-const restMillisecondsMin = 500
+/** A snapshot is cached for this many times its query time, so that a hundred scrapers cost as much as a few. */
+const cacheFactor = 9
+const cacheMillisecondsMin = 500
 
-export function queueMetrics(registry: Registry, parts: QueueMetricsDependencies): void {
-  const known = remembered(() => read(parts))
-  const workflowIds = () => parts.workflows().map(({ id }) => id)
+export function queueMetrics(registry: Registry, dependencies: QueueMetricsDependencies): void {
+  const snapshot = cached(() => readSnapshot(dependencies))
+  const workflowIds = () => dependencies.workflows().map(({ id }) => id)
   const gauge = <Label extends string>(
     name: string,
     help: string,
     labelNames: Label[],
-    fill: (gauge: Gauge<Label>, known: Known) => void,
+    fill: (gauge: Gauge<Label>, snapshot: Snapshot) => void,
   ) =>
     new Gauge({
       name: `execution_service_${name}`,
@@ -46,61 +45,69 @@ export function queueMetrics(registry: Registry, parts: QueueMetricsDependencies
       registers: [registry],
       async collect() {
         this.reset()
-        const found = await known()
+        const found = await snapshot()
         if (found) fill(this as Gauge<Label>, found)
-        // Without a label, prom-client tells 0 of what was not set, which would be an untruth.
+        // prom-client exports 0 for a gauge without labels that was not set, which would be wrong.
         else if (labelNames.length === 0) this.remove()
       },
     })
   gauge('waiting_runs', 'Queued runs, by what they wait for.', ['workflow', 'waiting_for'], (it, { depth }) => {
-    for (const workflow of workflowIds()) for (const waiting_for of waitingFor) it.set({ workflow, waiting_for }, 0)
+    for (const workflow of workflowIds()) for (const waiting_for of waitingReasons) it.set({ workflow, waiting_for }, 0)
     for (const each of depth.waiting) it.set({ workflow: each.workflowId, waiting_for: each.waitingFor }, each.count)
   })
-  gauge('running_runs', 'Runs of which an attempt runs now.', ['workflow'], (it, { depth }) => {
+  gauge('running_runs', 'Running runs.', ['workflow'], (it, { depth }) => {
     for (const workflow of workflowIds()) it.set({ workflow }, 0)
     for (const { workflowId: workflow, count } of depth.running) it.set({ workflow }, count)
   })
   gauge(
     'oldest_waiting_run_seconds',
-    'For how long the run that was queued first waits for a worker or a concurrency limit; 0 when none does.',
+    'How long the oldest queued run has been waiting for a worker or a concurrency limit; 0 without one.',
     ['workflow'],
     (it, { depth, at }) => {
       for (const workflow of workflowIds()) it.set({ workflow }, 0)
       for (const { workflowId: workflow, since } of depth.oldest) it.set({ workflow }, Math.max(0, at - since) / 1000)
     },
   )
-  gauge('workers', 'Workers that are alive.', [], (it, { workers }) => it.set(workers.length))
-  gauge('worker_slots', 'How many attempts they execute at the same time at most.', [], (it, { workers }) =>
+  gauge('workers', 'Live workers.', [], (it, { workers }) => it.set(workers.length))
+  gauge('worker_slots', 'Total slots of live workers.', [], (it, { workers }) =>
     it.set(workers.reduce((sum, { slots }) => sum + slots, 0)),
   )
 }
 
-async function read({ tx, workers, workflows, accountConcurrency = 0 }: QueueMetricsDependencies): Promise<Known> {
-  const limitOf = new Map(workflows().map(({ id, concurrencyLimit }) => [id, concurrencyLimit]))
+async function readSnapshot({ tx, workers, workflows, accountConcurrency = 0 }: QueueMetricsDependencies) {
+  const limitByWorkflow = new Map(workflows().map(({ id, concurrencyLimit }) => [id, concurrencyLimit]))
   const limits: ConcurrencyLimits = {
-    ofWorkflow: (id) => limitOf.get(id) ?? Number.POSITIVE_INFINITY,
+    ofWorkflow: (id) => limitByWorkflow.get(id) ?? Number.POSITIVE_INFINITY,
     ofAccount: accountConcurrency || Number.POSITIVE_INFINITY,
   }
   const depth = await queueDepth(tx, limits)
   return { depth, workers: await workers.alive(), at: Date.now() }
 }
 
-/** One reading for all gauges of a scrape, and for those that come soon after it; nothing when the store is unavailable. */
-function remembered(read: () => Promise<Known>): () => Promise<Known | undefined> {
-  let reading: Promise<Known | undefined> | undefined
-  const begin = () => {
-    const begun = performance.now()
-    const found = read().catch(() => undefined)
-    const rest = () => Math.max(restMillisecondsMin, restFactor * (performance.now() - begun))
-    void found
-      .then(() => delay(rest(), undefined, { ref: false }))
+/** Shares one snapshot among the gauges of a scrape and soon following scrapes; `undefined` if the store is unavailable. */
+function cached(read: () => Promise<Snapshot>): () => Promise<Snapshot | undefined> {
+  let current: Promise<Snapshot | undefined> | undefined
+  const start = () => {
+    const startedAt = performance.now()
+    const snapshot = read().catch(() => undefined)
+    const cacheMilliseconds = () => Math.max(cacheMillisecondsMin, cacheFactor * (performance.now() - startedAt))
+    void snapshot
+      .then(() => delay(cacheMilliseconds(), undefined, { ref: false }))
       .then(() => {
-        reading = undefined
+        current = undefined
       })
-    return found
+    return snapshot
   }
   return () => {
-    reading ??= begin()
-    return withinTime(reading)
+    current ??= start()
+    return withTimeout(current)
   }
+}
+
+/** Prometheus' default timeout for a whole scrape is 10 s. */
+const timeoutMilliseconds = 2000
+
+/** Resolves to `undefined` after 2 s, so that a scrape does not wait for an unresponsive store. */
+export function withTimeout<Result>(result: Promise<Result>): Promise<Result | undefined> {
+  return Promise.race([result, delay(timeoutMilliseconds, undefined, { ref: false })])
 }

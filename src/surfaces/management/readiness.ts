@@ -1,4 +1,4 @@
-/** Whether a process may be sent requests, or runs: from its start until it is told to stop, while it has its store. */
+/** Readiness of a process: it is ready from start to stop, while its store is available. */
 import type { Logger } from 'pino'
 import { type Store, StoreUnavailable } from '../../storage/store.ts'
 
@@ -6,10 +6,10 @@ export class Readiness {
   readonly #store: Store
   readonly #log: Pick<Logger, 'info' | 'warn'>
   #isServing = false
-  #hasStore = true
-  #asked = 0
-  /** The last question whose answer counts. */
-  #answered = 0
+  #isStoreAvailable = true
+  #lastCheck = 0
+  /** The latest check whose result counts. */
+  #lastResult = 0
 
   constructor(store: Store, log: Pick<Logger, 'info' | 'warn'>) {
     this.#store = store
@@ -20,33 +20,31 @@ export class Readiness {
     this.#isServing = true
   }
 
-  /** From now on it is not ready, whatever becomes of its store. */
   stop(): void {
     this.#isServing = false
   }
 
-  /** Logs when the store is lost, and when it is there again, since whoever asks is told no reason. @throws {StoreUnavailable} */
+  /** Logs when the store becomes unavailable or available, because probes do not see the reason. @throws {StoreUnavailable} */
   async check(): Promise<void> {
     if (!this.#isServing) throw new StoreUnavailable('The process is starting or stopping.')
-    this.#asked += 1
-    const question = this.#asked
+    const check = ++this.#lastCheck
     try {
       await this.#store.check()
     } catch (error) {
-      this.#note(question, error)
+      this.#noteResult(check, error)
       throw error
     }
-    this.#note(question)
+    this.#noteResult(check)
   }
 
-  /** On a connection that was lost without a word, a question fails long after later ones were answered. */
-  #note(question: number, error?: unknown): void {
-    if (question < this.#answered || !this.#isServing) return
-    this.#answered = question
-    const hasStore = error === undefined
-    if (hasStore === this.#hasStore) return
-    this.#hasStore = hasStore
-    if (hasStore) this.#log.info('ready again: the store answers')
-    else this.#log.warn({ err: error }, 'not ready: the store does not answer')
+  /** Ignores a check that ends after a later one: on a connection that died silently, it fails long afterwards. */
+  #noteResult(check: number, error?: unknown): void {
+    if (check < this.#lastResult || !this.#isServing) return
+    this.#lastResult = check
+    const isAvailable = error === undefined
+    if (isAvailable === this.#isStoreAvailable) return
+    this.#isStoreAvailable = isAvailable
+    if (isAvailable) this.#log.info('store available; ready')
+    else this.#log.warn({ err: error }, 'store unavailable; not ready')
   }
 }

@@ -1,12 +1,11 @@
-/** What a process measures of the attempts that it executes, and of the runs that come to their end in it. */
+/** Metrics of attempts that this process executes, and of runs that finish in it. */
 import { Counter, Histogram, type Registry } from 'prom-client'
 import type { Claim } from '../../domain/runs/attempts.ts'
 import type { FailureReason, FinishedRun, RunObserver, RunReason, RunStatus } from '../../domain/runs/run-state.ts'
 import type { AttemptEnd, AttemptObserver } from '../../worker/attempt-observer.ts'
 
-/** From a moment to an hour. */
-const durations = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600]
-const latencies = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600]
+const durationBuckets = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600]
+const latencyBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600]
 
 const failures = {
   workflowFailed: 'failed',
@@ -16,8 +15,8 @@ const failures = {
   workerLost: 'failed',
 } as const satisfies Record<FailureReason | 'workerLost', RunStatus>
 
-/** How a run can end: each reason, and its status. */
-const endings: Partial<Record<RunReason | '', RunStatus>> = {
+/** The status of a finished run for each reason. */
+const statusByReason: Partial<Record<RunReason | '', RunStatus>> = {
   '': 'succeeded',
   ...failures,
   timeLimit: 'timedOut',
@@ -25,37 +24,36 @@ const endings: Partial<Record<RunReason | '', RunStatus>> = {
   notStartedInTime: 'expired',
 }
 
-/** Labels are workflows and words of the service's own: nothing that a caller sent. */
 export class RunMetrics implements RunObserver {
   readonly #finished: Counter<'workflow' | 'status' | 'reason'>
   readonly #durations: Histogram<'workflow' | 'status'>
-  readonly #leasesExpired: Counter
+  readonly #expiredLeases: Counter
 
   constructor(registry: Registry) {
     const registers = [registry]
     this.#finished = new Counter({
       name: 'execution_service_finished_runs_total',
-      help: 'Runs that finished, by workflow, status and reason (empty where there is none).',
+      help: 'Finished runs. `reason` is empty for successful runs.',
       labelNames: ['workflow', 'status', 'reason'],
       registers,
     })
     this.#durations = new Histogram({
       name: 'execution_service_run_duration_seconds',
-      help: "From the start of a run's first attempt to its end, retries and what lies between them included.",
+      help: 'Duration of runs from the start of the first attempt to the end, including retries and the waits between them.',
       labelNames: ['workflow', 'status'],
-      buckets: durations,
+      buckets: durationBuckets,
       registers,
     })
-    this.#leasesExpired = new Counter({
+    this.#expiredLeases = new Counter({
       name: 'execution_service_expired_leases_total',
-      help: 'Attempts whose worker was silent past its lease, so that their runs were queued again or failed.',
+      help: 'Attempts that were lost because their worker stopped sending heartbeats.',
       registers,
     })
   }
 
-  /** Tells 0 of what has not happened to runs of a workflow. */
+  /** Creates the counters of the workflow with value 0. */
   initializeWorkflow(workflow: string): void {
-    for (const [reason, status] of Object.entries(endings)) this.#finished.inc({ workflow, status, reason }, 0)
+    for (const [reason, status] of Object.entries(statusByReason)) this.#finished.inc({ workflow, status, reason }, 0)
   }
 
   finished({ workflowId: workflow, status, reason, seconds }: FinishedRun): void {
@@ -64,78 +62,58 @@ export class RunMetrics implements RunObserver {
   }
 
   leasesExpired(count: number): void {
-    this.#leasesExpired.inc(count)
+    this.#expiredLeases.inc(count)
   }
 }
 
-/** Of a process that executes attempts. */
 export class AttemptMetrics {
-  readonly #measures: Measures
+  readonly #latencies: Histogram<'workflow'>
+  readonly #started: Counter<'workflow'>
+  readonly #durations: Histogram<'workflow' | 'outcome'>
 
   constructor(registry: Registry) {
     const registers = [registry]
-    this.#measures = {
-      latency: new Histogram({
-        name: 'execution_service_start_latency_seconds',
-        help: "From when a run could have started to its first attempt's start.",
-        labelNames: ['workflow'],
-        buckets: latencies,
-        registers,
-      }),
-      started: new Counter({
-        name: 'execution_service_started_attempts_total',
-        help: 'Attempts that were started.',
-        labelNames: ['workflow'],
-        registers,
-      }),
-      durations: new Histogram({
-        name: 'execution_service_attempt_duration_seconds',
-        help: 'From the start of an attempt to its end, by outcome.',
-        labelNames: ['workflow', 'outcome'],
-        buckets: durations,
-        registers,
-      }),
-    }
+    this.#latencies = new Histogram({
+      name: 'execution_service_start_latency_seconds',
+      help: 'Time from when a run is ready to start until its first attempt starts.',
+      labelNames: ['workflow'],
+      buckets: latencyBuckets,
+      registers,
+    })
+    this.#started = new Counter({
+      name: 'execution_service_started_attempts_total',
+      help: 'Started attempts.',
+      labelNames: ['workflow'],
+      registers,
+    })
+    this.#durations = new Histogram({
+      name: 'execution_service_attempt_duration_seconds',
+      help: 'Duration of attempts.',
+      labelNames: ['workflow', 'outcome'],
+      buckets: durationBuckets,
+      registers,
+    })
   }
 
-  /** Tells 0 as long as no attempt of a workflow was started. */
+  /** Creates the counter of the workflow with value 0. */
   initializeWorkflow(workflow: string): void {
-    this.#measures.started.inc({ workflow }, 0)
+    this.#started.inc({ workflow }, 0)
   }
 
-  watch(claim: Claim): AttemptObserver {
-    return new MeasuredAttempt(this.#measures, claim)
-  }
-}
-
-interface Measures {
-  latency: Histogram<'workflow'>
-  started: Counter<'workflow'>
-  durations: Histogram<'workflow' | 'outcome'>
-}
-
-class MeasuredAttempt implements AttemptObserver {
-  readonly #measures: Measures
-  readonly #claim: Claim
-  #startedAt: number | undefined
-
-  constructor(measures: Measures, claim: Claim) {
-    this.#measures = measures
-    this.#claim = claim
-  }
-
-  started(): void {
-    const { workflowId: workflow, attempt, availableAt } = this.#claim
-    this.#startedAt = performance.now()
-    this.#measures.started.inc({ workflow })
-    // Clocks of several machines may differ.
-    if (attempt === 1) this.#measures.latency.observe({ workflow }, Math.max(0, Date.now() - availableAt) / 1000)
-  }
-
-  ended(how: AttemptEnd): void {
-    if (this.#startedAt === undefined) return
-    const outcome = how?.kind ?? 'notCarriedThrough'
-    const seconds = (performance.now() - this.#startedAt) / 1000
-    this.#measures.durations.observe({ workflow: this.#claim.workflowId, outcome }, seconds)
+  observe({ workflowId: workflow, attempt, availableAt }: Claim): AttemptObserver {
+    let startedAt: number | undefined
+    return {
+      started: () => {
+        startedAt = performance.now()
+        this.#started.inc({ workflow })
+        // Never negative, although clocks of machines differ.
+        if (attempt === 1) this.#latencies.observe({ workflow }, Math.max(0, Date.now() - availableAt) / 1000)
+      },
+      ended: (how: AttemptEnd) => {
+        if (startedAt === undefined) return
+        const outcome = how?.kind ?? 'notExecuted'
+        this.#durations.observe({ workflow, outcome }, (performance.now() - startedAt) / 1000)
+      },
+    }
   }
 }
