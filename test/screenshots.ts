@@ -1,65 +1,77 @@
-/** `npm run screenshots`: a picture of each page of the dashboard in light, in dark and on a phone, in docs/screenshots. */
+/** `npm run screenshots`: captures each page of the dashboard in light, dark and phone width to docs/screenshots. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
-import { acceptWelcomeLink, inNewWindow, signIn, startDashboard } from './support/dashboard-browser.ts'
+import { readConfig } from '../src/config.ts'
+import { Accounts } from '../src/domain/accounts/accounts.ts'
+import { openStore } from '../src/domain/installation.ts'
+import type { Store } from '../src/storage/store.ts'
+import { acceptWelcomeLink, type Dashboard, inNewWindow, startDashboard } from './support/dashboard-browser.ts'
 import { emptyPages, populateDashboard, type ShownPage, signedOutPages } from './support/dashboard-pages.ts'
+import { attributeSampleHistory, writeSampleHistory } from './support/sample-history.ts'
 
 const directory = fileURLToPath(new URL('../docs/screenshots', import.meta.url))
 const workflows = fileURLToPath(new URL('../examples/workflows', import.meta.url))
 
-const looks = [
-  { look: 'light', colorScheme: 'light', width: 1200, height: 760 },
-  { look: 'dark', colorScheme: 'dark', width: 1200, height: 760 },
-  { look: 'phone', colorScheme: 'light', width: 390, height: 844 },
+const variants = [
+  { variant: 'light', colorScheme: 'light', width: 1200, height: 760 },
+  { variant: 'dark', colorScheme: 'dark', width: 1200, height: 760 },
+  { variant: 'phone', colorScheme: 'light', width: 390, height: 844 },
 ] as const
 
-/** Enough to see what a page looks like. */
-const small = { scale: 0.75 }
+/** Reduces the size of the files. */
+const scale = 0.75
 
-async function takeAll(page: Page, pages: ShownPage[]): Promise<void> {
+async function capturePages(page: Page, pages: ShownPage[]): Promise<void> {
   for (const { name, open } of pages) {
     await open(page)
-    for (const { look, colorScheme, width, height } of looks) {
+    for (const { variant, colorScheme, width, height } of variants) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await page.setViewportSize({ width, height })
       await page.evaluate(() => Promise.all(document.getAnimations().map((animation) => animation.finished)))
-      await takeOne(page, join(directory, `${name}.${look}.webp`))
+      await capture(page, join(directory, `${name}.${variant}.webp`))
     }
     process.stdout.write(`${name}\n`)
   }
 }
 
-/** As WebP, which takes half the room of PNG; Playwright itself does not offer it. */
-async function takeOne(page: Page, path: string): Promise<void> {
+/** Uses the debugging protocol, because Playwright cannot write WebP, which is half the size of PNG. */
+async function capture(page: Page, path: string): Promise<void> {
   const session = await page.context().newCDPSession(page)
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 75 })
   await session.detach()
   writeFileSync(path, data, 'base64')
 }
 
+async function withDashboard(use: (dashboard: Dashboard, page: Page) => Promise<void>): Promise<void> {
+  const dashboard = await startDashboard({ WORKFLOWS_DIR: workflows })
+  try {
+    await inNewWindow(dashboard.open, (page) => use(dashboard, page), { scale })
+  } finally {
+    await dashboard.stop()
+  }
+}
+
+/** Opens the store of the running service and its only account. */
+async function withStore(dashboard: Dashboard, use: (store: Store, accountId: string) => Promise<void>): Promise<void> {
+  const store = await openStore(readConfig(dashboard.installation.settings))
+  const [account] = await new Accounts(store).list()
+  await use(store, account?.id ?? '')
+  await store.close()
+}
+
 rmSync(directory, { recursive: true, force: true })
 mkdirSync(directory)
-const dashboard = await startDashboard({ WORKFLOWS_DIR: workflows })
-try {
-  await inNewWindow(
-    dashboard.open,
-    async (page) => {
-      await takeAll(page, signedOutPages(dashboard.welcomeUrl))
-      await acceptWelcomeLink(page, dashboard.welcomeUrl)
-      await takeAll(page, emptyPages)
-    },
-    small,
-  )
-  await inNewWindow(
-    dashboard.open,
-    async (page) => {
-      await signIn(page)
-      await takeAll(page, await populateDashboard(dashboard, page))
-    },
-    small,
-  )
-} finally {
-  await dashboard.stop()
-}
+await withDashboard(async ({ welcomeUrl }, page) => {
+  await capturePages(page, signedOutPages(welcomeUrl))
+  await acceptWelcomeLink(page, welcomeUrl)
+  await capturePages(page, emptyPages)
+})
+await withDashboard(async (dashboard, page) => {
+  await withStore(dashboard, writeSampleHistory)
+  await acceptWelcomeLink(page, dashboard.welcomeUrl)
+  const pages = await populateDashboard(dashboard, page)
+  await withStore(dashboard, attributeSampleHistory)
+  await capturePages(page, pages)
+})

@@ -3,28 +3,14 @@ import { assetPath } from './assets.ts'
 import { type Html, heading, html, nothing } from './html.ts'
 import type { Page, PageRequest, Tab } from './page-handler.ts'
 
-const tabs: { tab: Tab; title: string; path: string; icon: Html }[] = [
-  { tab: 'overview', title: 'Overview', path: '/', icon: icon('M3 12h4l3-8 4 16 3-8h4') },
-  { tab: 'runs', title: 'Runs', path: '/runs', icon: icon('M7 4v16l13-8z') },
-  {
-    tab: 'workflows',
-    title: 'Workflows',
-    path: '/workflows',
-    icon: icon('M4 5h6v6H4zM14 13h6v6h-6zM10 8h4a3 3 0 0 1 3 3v2'),
-  },
-  {
-    tab: 'browser-contexts',
-    title: 'Browser Contexts',
-    path: '/browser-contexts',
-    icon: icon('M4 5h16v14H4zM4 10h16M7 7.5h.01M10 7.5h.01'),
-  },
-  {
-    tab: 'api-keys',
-    title: 'API Keys',
-    path: '/api-keys',
-    icon: icon('M15 9a4 4 0 1 0-3.5 4L13 14.5h2v2h2v2h3v-3l-5.2-5.2'),
-  },
-  { tab: 'settings', title: 'Settings', path: '/settings', icon: icon('M4 7h10m4 0h2M4 17h2m4 0h10M16 5v4M8 15v4') },
+/** The path of each tab is its name, except for the overview. Icons are SVG paths. */
+const tabs: [tab: Tab, title: string, icon: string][] = [
+  ['overview', 'Overview', 'M3 12h4l3-8 4 16 3-8h4'],
+  ['runs', 'Runs', 'M7 4v16l13-8z'],
+  ['workflows', 'Workflows', 'M4 5h6v6H4zM14 13h6v6h-6zM10 8h4a3 3 0 0 1 3 3v2'],
+  ['browser-contexts', 'Browser Contexts', 'M4 5h16v14H4zM4 10h16M7 7.5h.01M10 7.5h.01'],
+  ['api-keys', 'API Keys', 'M15 9a4 4 0 1 0-3.5 4L13 14.5h2v2h2v2h3v-3l-5.2-5.2'],
+  ['settings', 'Settings', 'M4 7h10m4 0h2M4 17h2m4 0h10M16 5v4M8 15v4'],
 ]
 
 const docsIcon = 'M5 4h6a3 3 0 0 1 1 2 3 3 0 0 1 1-2h6v14h-6l-1 2-1-2H5zM12 6v14'
@@ -39,9 +25,10 @@ function currentPage(isCurrent: boolean): Html | '' {
 
 /** A page for a signed-in user. */
 export function renderPage({ user, account }: PageRequest, { title, tab, body }: Page): Html {
-  const links = tabs.map(
-    (each) => html`<li><a href="${each.path}" ${currentPage(each.tab === tab)}>${each.icon}${each.title}</a></li>`,
-  )
+  const links = tabs.map(([name, label, path]) => {
+    const href = name === 'overview' ? '/' : `/${name}`
+    return html`<li><a href="${href}" ${currentPage(name === tab)}>${icon(path)}${label}</a></li>`
+  })
   return renderDocument(
     title,
     html`<div class="layout">
