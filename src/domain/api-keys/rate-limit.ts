@@ -1,5 +1,4 @@
 /** Limits how many requests an API key may make per minute, counted over both APIs and all processes. */
-import type { RateLimitExceeded } from '../../contract/response.ts'
 import type { Count, Counters } from '../../storage/store.ts'
 
 /** Name of the limit in the RateLimit headers. */
@@ -45,8 +44,8 @@ export class RateLimit {
     this.#onUnavailable = onUnavailable
   }
 
-  /** Counts a request. Returns `undefined` if it is within the limit. */
-  async admit({ apiKeyId }: { apiKeyId: string }): Promise<RateLimitExceeded | undefined> {
+  /** Counts a request. Returns `undefined` if it is within the limit, and otherwise when to retry. */
+  async admit({ apiKeyId }: { apiKeyId: string }) {
     for (;;) {
       const allowance = this.#allowanceFor(apiKeyId)
       const millisecondsLeft = allowance.endsAt - performance.now()
