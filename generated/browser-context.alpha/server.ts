@@ -15,8 +15,8 @@ export interface BrowserContextAlphaHandlers<Principal> {
   /**
    * Create a browser context.
    *
-   * Makes an empty browser context. The body may be absent, also with `Content-Type: application/json`, as the
-   * specification shows it; the context then gets a name made from its id.
+   * Creates an empty browser context. The body may be absent, even with `Content-Type: application/json`; the context
+   * then gets a name derived from its id.
    *
    * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · answers: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
    */
@@ -24,7 +24,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
   /**
    * Get a browser context.
    *
-   * Reads one browser context of the account.
+   * Returns one browser context of the account.
    *
    * `GET /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
@@ -32,7 +32,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
   /**
    * Rename a browser context.
    *
-   * Gives a browser context another name. Repeating the call changes nothing.
+   * Gives a browser context another name. Repeating the call has no effect.
    *
    * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
@@ -40,8 +40,8 @@ export interface BrowserContextAlphaHandlers<Principal> {
   /**
    * Delete a browser context.
    *
-   * Erases a browser context with all its versions. It cannot be brought back. A run that has it open goes on and
-   * keeps nothing; one that is still queued with it fails when it asks for its browser.
+   * Erases a browser context with all its versions, permanently. A run that uses it continues and stores nothing; a
+   * queued run that needs it fails when it opens its browser.
    *
    * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 204, 400, 401, 403, 404, 429, 500, 503
    */
@@ -49,9 +49,9 @@ export interface BrowserContextAlphaHandlers<Principal> {
   /**
    * Read the storage state.
    *
-   * The cookies and storage of the browser context's current version, in the form that Playwright's
-   * `storageState` option takes. An `empty` browser context has none of either. Whoever has this answer is signed in
-   * wherever the browser context is: it needs a scope of its own.
+   * Returns the cookies and storage of the current version, in the format of Playwright's `storageState` option. An
+   * `empty` browser context has neither. The response gives access to every account that the browser is signed in
+   * to, and therefore needs its own scope.
    *
    * `GET /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
@@ -59,9 +59,8 @@ export interface BrowserContextAlphaHandlers<Principal> {
   /**
    * Replace the storage state.
    *
-   * Makes the body the browser context's new version: what Playwright's `storageState({ path })` has written can be
-   * sent as it is. The body may have 5 MiB. The version before it is kept for a while, and can be restored in the
-   * dashboard.
+   * Stores the body as the browser context's new version. It may be a file that Playwright's `storageState({ path })`
+   * wrote, of at most 5 MiB. The dashboard can restore the previous version for a while.
    *
    * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */

@@ -19,8 +19,8 @@ export interface paths {
         put?: never;
         /**
          * Create a browser context
-         * @description Makes an empty browser context. The body may be absent, also with `Content-Type: application/json`, as the
-         *     specification shows it; the context then gets a name made from its id.
+         * @description Creates an empty browser context. The body may be absent, even with `Content-Type: application/json`; the context
+         *     then gets a name derived from its id.
          */
         post: operations["createBrowserContext"];
         delete?: never;
@@ -41,22 +41,22 @@ export interface paths {
         };
         /**
          * Get a browser context
-         * @description Reads one browser context of the account.
+         * @description Returns one browser context of the account.
          */
         get: operations["getBrowserContext"];
         put?: never;
         post?: never;
         /**
          * Delete a browser context
-         * @description Erases a browser context with all its versions. It cannot be brought back. A run that has it open goes on and
-         *     keeps nothing; one that is still queued with it fails when it asks for its browser.
+         * @description Erases a browser context with all its versions, permanently. A run that uses it continues and stores nothing; a
+         *     queued run that needs it fails when it opens its browser.
          */
         delete: operations["deleteBrowserContext"];
         options?: never;
         head?: never;
         /**
          * Rename a browser context
-         * @description Gives a browser context another name. Repeating the call changes nothing.
+         * @description Gives a browser context another name. Repeating the call has no effect.
          */
         patch: operations["updateBrowserContext"];
         trace?: never;
@@ -73,16 +73,15 @@ export interface paths {
         };
         /**
          * Read the storage state
-         * @description The cookies and storage of the browser context's current version, in the form that Playwright's
-         *     `storageState` option takes. An `empty` browser context has none of either. Whoever has this answer is signed in
-         *     wherever the browser context is: it needs a scope of its own.
+         * @description Returns the cookies and storage of the current version, in the format of Playwright's `storageState` option. An
+         *     `empty` browser context has neither. The response gives access to every account that the browser is signed in
+         *     to, and therefore needs its own scope.
          */
         get: operations["getStorageState"];
         /**
          * Replace the storage state
-         * @description Makes the body the browser context's new version: what Playwright's `storageState({ path })` has written can be
-         *     sent as it is. The body may have 5 MiB. The version before it is kept for a while, and can be restored in the
-         *     dashboard.
+         * @description Stores the body as the browser context's new version. It may be a file that Playwright's `storageState({ path })`
+         *     wrote, of at most 5 MiB. The dashboard can restore the previous version for a while.
          */
         put: operations["putStorageState"];
         post?: never;
@@ -97,15 +96,15 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * @description What people call it; unique in the account. No control characters, no space at either end.
+         * @description Unique in the account. No control characters, no space at either end.
          * @example Shop, signed in
          */
         BrowserContextName: string;
-        /** @description What the browser context is to be called. */
+        /** @description The browser context to create. */
         CreateBrowserContextRequest: {
             name?: components["schemas"]["BrowserContextName"];
         };
-        /** @description What to change. */
+        /** @description The changes. */
         UpdateBrowserContextRequest: {
             name: components["schemas"]["BrowserContextName"];
         };
@@ -114,33 +113,33 @@ export interface components {
             id: components["schemas"]["Uuid"];
             name: components["schemas"]["BrowserContextName"];
             /**
-             * @description `empty`: nothing was ever stored in it. `ready`: it has a version that runs start with. `inUse`: a run holds
-             *     it, which may be about to change it; other runs that would change it wait.
+             * @description `empty`: it has no version yet. `ready`: runs start with its current version. `inUse`: a run has its lease and
+             *     may change it; other runs that would change it wait.
              * @enum {string}
              */
             status: "empty" | "ready" | "inUse";
-            /** @description The run that holds it while it is `inUse`. */
+            /** @description The run with the lease while it is `inUse`. */
             heldByRunId: components["schemas"]["Uuid"] | null;
-            /** @description Counts what was stored in it; 0 while it is `empty`. */
+            /** @description Number of versions stored so far; 0 while it is `empty`. */
             version: number;
-            /** @description The first 100 of the domains that its cookies belong to, sorted; those of subdomains too have a leading dot. */
+            /** @description The domains of its cookies, sorted, at most 100. A leading dot includes subdomains. */
             cookieDomains: string[];
-            /** @description The size of its storage state as JSON. */
+            /** @description Size of its storage state as JSON. */
             sizeBytes: number;
             createdAt: components["schemas"]["Timestamp"];
-            /** @description When it was renamed or stored to last. */
+            /** @description When it was last renamed, or a version was last stored. */
             updatedAt: components["schemas"]["Timestamp"];
             /** @description When a run was last started with it. */
             lastUsedAt: components["schemas"]["Timestamp"] | null;
         };
         /**
-         * @description What Playwright calls `storageState`. Members beyond those that are named here, such as later versions of
-         *     Playwright may add, are kept as they are.
+         * @description A `storageState` of Playwright. Other members, such as those of later versions of Playwright, are stored
+         *     unchanged.
          */
         StorageState: {
             /** @description The cookies of all sites. */
             cookies: components["schemas"]["Cookie"][];
-            /** @description What pages have stored, by origin. */
+            /** @description The storage of pages, by origin. */
             origins: components["schemas"]["OriginStorage"][];
         } & {
             [key: string]: unknown;
@@ -149,26 +148,26 @@ export interface components {
         Cookie: {
             name: string;
             value: string;
-            /** @description With a leading dot when subdomains get the cookie too. */
+            /** @description A leading dot includes subdomains. */
             domain: string;
             path: string;
-            /** @description Seconds since 1970 in UTC; -1 for a cookie that ends with the browser session. */
+            /** @description Unix time in seconds; -1 for a session cookie. */
             expires: number;
             httpOnly: boolean;
             secure: boolean;
             /** @enum {string} */
             sameSite: "Strict" | "Lax" | "None";
-            /** @description The site that a partitioned cookie (CHIPS) is kept for. */
+            /** @description The top-level site of a partitioned cookie (CHIPS). */
             partitionKey?: string;
         } & {
             [key: string]: unknown;
         };
-        /** @description What the pages of one origin have stored. */
+        /** @description The storage of one origin. */
         OriginStorage: {
             /** @description Scheme, host and port. */
             origin: string;
             localStorage: components["schemas"]["NameValue"][];
-            /** @description The origin's databases, in Playwright's form. */
+            /** @description The origin's databases, in Playwright's format. */
             indexedDB?: {
                 [key: string]: unknown;
             }[];
@@ -185,7 +184,7 @@ export interface components {
             data: components["schemas"]["BrowserContext"][];
             nextCursor: components["schemas"]["NextCursor"];
         };
-        /** @description Opaque. Taken from `nextCursor` of the page before, with the same filters; a changed one is refused. */
+        /** @description Opaque: the `nextCursor` of the previous page, for the same filters. An altered cursor is refused. */
         Cursor: string;
         /**
          * Format: uuid
@@ -195,13 +194,13 @@ export interface components {
         Uuid: string;
         /**
          * Format: date-time
-         * @description A moment in UTC with milliseconds (RFC 3339).
+         * @description A time in UTC with milliseconds (RFC 3339).
          * @example 2026-11-20T09:30:00.000Z
          */
         Timestamp: string;
-        /** @description Send it as `cursor` to get the next page; `null` on the last one. */
+        /** @description Send it as `cursor` to get the next page; `null` on the last page. */
         NextCursor: components["schemas"]["Cursor"] | null;
-        /** @description One member of the request that is at fault. Exactly one of `pointer`, `parameter` and `header` says which. */
+        /** @description A validation error. Exactly one of `pointer`, `parameter` and `header` locates it. */
         ProblemMember: {
             /** @description A JSON Pointer into the body (RFC 6901); the empty string is the whole body. */
             pointer?: string;
@@ -209,44 +208,42 @@ export interface components {
             parameter?: string;
             /** @description The name of a request header. */
             header?: string;
-            /** @description What is wrong with it. */
+            /** @description What is wrong there. */
             detail: string;
         };
-        /** @description What went wrong, for people and programs (RFC 9457). */
+        /** @description Problem details (RFC 9457). */
         Problem: {
             /**
              * Format: uri-reference
-             * @description Names the kind of problem; it resolves to that kind's section in the docs.
+             * @description Identifies the problem type; it resolves to the type's section in the docs.
              */
             type: string;
-            /** @description The same words for every problem of this type. */
+            /** @description The title of the problem type. */
             title: string;
-            /** @description The status code of this answer. */
+            /** @description The status code of this response. */
             status: number;
-            /** @description What happened this time, and what to do about it. */
+            /** @description What went wrong in this request, and how to fix it. */
             detail: string;
             requestId: components["schemas"]["Uuid"];
-            /**
-             * @description For a request that does not fit the contract, the members at fault: up to 20 of them, and in a large body perhaps
-             *     the first alone.
-             */
+            /** @description The validation errors of an invalid request: at most 20, and for a large body perhaps only the first. */
             errors?: components["schemas"]["ProblemMember"][];
         };
         RateLimit: string;
         RateLimitPolicy: string;
     };
     responses: {
-        /** @description The account has a browser context of this name already. Nothing was stored. */
+        /** @description The account already has a browser context with this name. Nothing was stored. */
         NameTaken: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -258,7 +255,7 @@ export interface components {
                  *       "type": "/docs/errors#name-taken",
                  *       "title": "Name taken",
                  *       "status": 409,
-                 *       "detail": "The account has a browser context of this name already. Nothing was stored.",
+                 *       "detail": "The account already has a browser context with this name. Nothing was stored.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
                  *       "errors": [
                  *         {
@@ -271,17 +268,18 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description A run holds the browser context and may be about to change it. Nothing was stored. */
+        /** @description A run has the lease of the browser context and may change it. Nothing was stored. */
         BrowserContextInUse: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -300,17 +298,18 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The request does not fit the contract; `errors` names each member at fault. Nothing was stored. */
+        /** @description The request is invalid; `errors` lists each validation error. Nothing was stored. */
         InvalidRequest: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -322,7 +321,7 @@ export interface components {
                  *       "type": "/docs/errors#invalid-request",
                  *       "title": "Invalid request",
                  *       "status": 400,
-                 *       "detail": "The request does not fit the contract. Nothing was stored.",
+                 *       "detail": "The request is invalid. Nothing was stored.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
                  *       "errors": [
                  *         {
@@ -335,17 +334,18 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The API key is missing, malformed, unknown, deleted or expired; the answer does not say which. */
+        /** @description The API key is missing, malformed, unknown, deleted or expired; the response does not say which. */
         Unauthorized: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -366,13 +366,14 @@ export interface components {
         Forbidden: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -383,17 +384,18 @@ export interface components {
                 "text/plain": "Forbidden";
             };
         };
-        /** @description `Accept` excludes every media type of this operation's answer. */
+        /** @description `Accept` excludes every media type of this operation's response. */
         NotAcceptable: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -412,33 +414,34 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The API key has made as many requests as it may for now. Nothing was stored. */
+        /** @description The API key has exceeded its rate limit. Nothing was stored. */
         TooManyRequests: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
                 /**
-                 * @description Seconds after which the API key may go on (RFC 9110, section 10.2.3).
+                 * @description Seconds after which the API key may send requests again (RFC 9110, section 10.2.3).
                  * @example 42
                  */
                 "Retry-After": string;
                 /**
-                 * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
-                 *     by the IETF's draft of RateLimit header fields.
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields.
                  * @example "api-key";r=0;t=42
                  */
                 RateLimit: components["schemas"]["RateLimit"];
                 /**
-                 * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft.
                  * @example "api-key";q=6000;w=60
                  */
                 "RateLimit-Policy": components["schemas"]["RateLimitPolicy"];
@@ -457,17 +460,18 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description A fault of the service. Nothing of its inside is told; the request id finds it in the logs. */
+        /** @description The service failed. The response reveals nothing internal; the request id identifies the error in the logs. */
         InternalError: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -486,17 +490,18 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The store cannot answer, or cannot promise durability, at this moment. Nothing was acknowledged; try again. */
+        /** @description The store is unavailable, or cannot guarantee durability at the moment. Nothing was stored; try again. */
         Unavailable: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -524,13 +529,14 @@ export interface components {
         ContentTooLarge: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -553,13 +559,14 @@ export interface components {
         UnsupportedMediaType: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -582,13 +589,14 @@ export interface components {
         NotFound: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -612,28 +620,29 @@ export interface components {
         /** @description Identifies the browser context. */
         BrowserContextId: components["schemas"]["Uuid"];
         /**
-         * @description How many items a page holds at most.
+         * @description Maximum number of items on a page.
          * @example 20
          */
         Limit: number;
-        /** @description Where the page starts; leave it out for the first page. */
+        /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
         Cursor: components["schemas"]["Cursor"];
     };
     requestBodies: never;
     headers: {
         /**
-         * @description The path of the resource that was made.
+         * @description The path of the new resource.
          * @example /alpha/browser-contexts/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
          */
         Location: string;
         /**
-         * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+         * @description Identifies this request in the service's logs. Quote it when you report a problem.
          * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
          */
         XRequestId: string;
         /**
-         * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-         *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+         * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+         *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+         *     contract has changed.
          * @example 5f9a1c0e7b2d4836
          */
         XDocumentHash: string;
@@ -644,13 +653,13 @@ export interface components {
          */
         WwwAuthenticate: string;
         /**
-         * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
-         *     by the IETF's draft of RateLimit header fields.
+         * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+         *     in the IETF draft of RateLimit header fields.
          * @example "api-key";r=0;t=42
          */
         RateLimit: components["schemas"]["RateLimit"];
         /**
-         * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
+         * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft.
          * @example "api-key";q=6000;w=60
          */
         RateLimitPolicy: components["schemas"]["RateLimitPolicy"];
@@ -668,11 +677,11 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description How many items a page holds at most.
+                 * @description Maximum number of items on a page.
                  * @example 20
                  */
                 limit?: components["parameters"]["Limit"];
-                /** @description Where the page starts; leave it out for the first page. */
+                /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -685,13 +694,14 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
@@ -723,22 +733,23 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The browser context that was made. */
+            /** @description The new browser context. */
             201: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
                     /**
-                     * @description The path of the resource that was made.
+                     * @description The path of the new resource.
                      * @example /alpha/browser-contexts/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
                      */
                     Location: string;
@@ -776,13 +787,14 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
@@ -818,13 +830,14 @@ export interface operations {
             204: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
@@ -857,17 +870,18 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The browser context as it is now. */
+            /** @description The browser context after the call. */
             200: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
@@ -906,13 +920,14 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
@@ -948,17 +963,18 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The new version is stored durably, and what the next run starts with. */
+            /** @description The new version is stored durably; the next run starts with it. */
             204: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;

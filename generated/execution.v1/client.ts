@@ -3,15 +3,15 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** What a service that follows the same document sends as `X-Document-Hash`. */
-export const documentHash = '60542ec45f3411f3'
+export const documentHash = '4afc67e71359d157'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
   /**
    * Queue a remote run of a workflow.
    *
-   * Queues a run and answers as soon as it is stored durably. Every call makes a new run, unless an
-   * `Idempotency-Key` says that it is the same one. `variableData` must fit the workflow's `variablesSchema`.
+   * Queues a run, and responds as soon as the run is stored durably. Every call creates a new run unless it repeats
+   * an `Idempotency-Key`. `variableData` must be valid by the workflow's `variablesSchema`.
    *
    * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write · answers: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
@@ -19,7 +19,7 @@ export interface ExecutionV1Operations {
   /**
    * List runs, newest first.
    *
-   * Lists the account's runs, newest first, in pages. The filters narrow each other.
+   * Lists the account's runs, newest first, in pages. A run must match all filters.
    *
    * `GET /v1/execution/runs` · scopes: runs:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
    */
@@ -27,7 +27,7 @@ export interface ExecutionV1Operations {
   /**
    * Get a run.
    *
-   * Reads one run of the account.
+   * Returns one run of the account.
    *
    * `GET /v1/execution/runs/{runId}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
@@ -35,9 +35,9 @@ export interface ExecutionV1Operations {
   /**
    * Cancel a run.
    *
-   * A queued run is `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
-   * signalled, and it ends as `cancelled` a few seconds later at the latest. A finished run stays as it is.
-   * Repeating the call changes nothing. It takes no body.
+   * A queued run becomes `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
+   * aborted, and the run becomes `cancelled` within a few seconds. A finished run does not change. Repeating the
+   * call has no effect. It takes no body.
    *
    * `POST /v1/execution/runs/{runId}/cancel` · scopes: runs:write · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
@@ -45,11 +45,11 @@ export interface ExecutionV1Operations {
   /**
    * Follow a run.
    *
-   * Server-sent events: first those that the run already has, then each new one as it happens. The stream ends
-   * after the run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as
-   * `data`. A comment is sent every 15 seconds while nothing happens. To resume, send the last `id` that you saw
-   * as `Last-Event-ID`. A browser's EventSource cannot, because it cannot send the key. The stream ends within a second when the
-   * API key is deleted or expires.
+   * Server-sent events: first all past events of the run, then each new one as it happens. The stream ends after the
+   * run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as `data`. The
+   * service sends a comment after every 15 seconds without an event. To resume, send the last `id` that you received
+   * as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the API key. The
+   * stream ends within a second after the API key is deleted or expires.
    *
    * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · answers: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503
    */
@@ -57,8 +57,8 @@ export interface ExecutionV1Operations {
   /**
    * Download an artifact of a run.
    *
-   * A file that the run's workflow has made, such as a PDF or a screenshot. The run lists its artifacts. They are
-   * removed at their `expiresAt`; from then on the answer is 404.
+   * Returns a file that the run's workflow created, such as a PDF or a screenshot. The run lists its artifacts. The
+   * service removes an artifact at its `expiresAt`; after that, the response is 404.
    *
    * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
@@ -74,7 +74,7 @@ export interface ExecutionV1Operations {
   /**
    * Get a workflow.
    *
-   * Reads one workflow with the JSON Schema of its variables.
+   * Returns one workflow with the JSON Schema of its variables.
    *
    * `GET /v1/execution/workflows/{workflowId}` · scopes: workflows:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */

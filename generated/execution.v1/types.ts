@@ -17,8 +17,8 @@ export interface paths {
         get?: never;
         /**
          * Queue a remote run of a workflow
-         * @description Queues a run and answers as soon as it is stored durably. Every call makes a new run, unless an
-         *     `Idempotency-Key` says that it is the same one. `variableData` must fit the workflow's `variablesSchema`.
+         * @description Queues a run, and responds as soon as the run is stored durably. Every call creates a new run unless it repeats
+         *     an `Idempotency-Key`. `variableData` must be valid by the workflow's `variablesSchema`.
          */
         put: operations["queueRemoteRun"];
         post?: never;
@@ -37,7 +37,7 @@ export interface paths {
         };
         /**
          * List runs, newest first
-         * @description Lists the account's runs, newest first, in pages. The filters narrow each other.
+         * @description Lists the account's runs, newest first, in pages. A run must match all filters.
          */
         get: operations["listRuns"];
         put?: never;
@@ -60,7 +60,7 @@ export interface paths {
         };
         /**
          * Get a run
-         * @description Reads one run of the account.
+         * @description Returns one run of the account.
          */
         get: operations["getRun"];
         put?: never;
@@ -85,9 +85,9 @@ export interface paths {
         put?: never;
         /**
          * Cancel a run
-         * @description A queued run is `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
-         *     signalled, and it ends as `cancelled` a few seconds later at the latest. A finished run stays as it is.
-         *     Repeating the call changes nothing. It takes no body.
+         * @description A queued run becomes `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
+         *     aborted, and the run becomes `cancelled` within a few seconds. A finished run does not change. Repeating the
+         *     call has no effect. It takes no body.
          */
         post: operations["cancelRun"];
         delete?: never;
@@ -108,11 +108,11 @@ export interface paths {
         };
         /**
          * Follow a run
-         * @description Server-sent events: first those that the run already has, then each new one as it happens. The stream ends
-         *     after the run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as
-         *     `data`. A comment is sent every 15 seconds while nothing happens. To resume, send the last `id` that you saw
-         *     as `Last-Event-ID`. A browser's EventSource cannot, because it cannot send the key. The stream ends within a second when the
-         *     API key is deleted or expires.
+         * @description Server-sent events: first all past events of the run, then each new one as it happens. The stream ends after the
+         *     run's last event. Each event has its sequence number as `id`, its type as `event`, and a RunEvent as `data`. The
+         *     service sends a comment after every 15 seconds without an event. To resume, send the last `id` that you received
+         *     as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the API key. The
+         *     stream ends within a second after the API key is deleted or expires.
          */
         get: operations["streamRunEvents"];
         put?: never;
@@ -130,15 +130,15 @@ export interface paths {
             path: {
                 /** @description Identifies the run. */
                 runId: components["parameters"]["RunId"];
-                /** @description Names the artifact within its run. */
+                /** @description Identifies the artifact within its run. */
                 artifactName: components["parameters"]["ArtifactName"];
             };
             cookie?: never;
         };
         /**
          * Download an artifact of a run
-         * @description A file that the run's workflow has made, such as a PDF or a screenshot. The run lists its artifacts. They are
-         *     removed at their `expiresAt`; from then on the answer is 404.
+         * @description Returns a file that the run's workflow created, such as a PDF or a screenshot. The run lists its artifacts. The
+         *     service removes an artifact at its `expiresAt`; after that, the response is 404.
          */
         get: operations["getRunArtifact"];
         put?: never;
@@ -181,7 +181,7 @@ export interface paths {
         };
         /**
          * Get a workflow
-         * @description Reads one workflow with the JSON Schema of its variables.
+         * @description Returns one workflow with the JSON Schema of its variables.
          */
         get: operations["getWorkflow"];
         put?: never;
@@ -201,13 +201,13 @@ export interface components {
          * @example count-words
          */
         WorkflowId: string;
-        /** @description The run to queue. The specification allows this one member and no other. */
+        /** @description The run to queue. The specification allows only this member. */
         QueueRemoteRunRequest: {
             variableData: components["schemas"]["VariableData"];
         };
         /**
-         * @description Values for the workflow's variables, by name. They must fit the workflow's `variablesSchema`. A member that it
-         *     marks `writeOnly` must not be `********`: that is the mask of a secret in an answer, not its value.
+         * @description Values of the workflow's variables, by name, valid by the workflow's `variablesSchema`. A member that the schema
+         *     marks `writeOnly` must not be `********`: this masks a secret in responses and is not its value.
          */
         VariableData: {
             [key: string]: unknown;
@@ -217,19 +217,19 @@ export interface components {
          *     | --- | --- | --- |
          *     | `queued` | `running` | a worker starts an attempt |
          *     | `queued` | `cancelled` | a caller cancels it |
-         *     | `queued` | `expired` | it has not started within `expiresInSeconds` |
-         *     | `running` | `succeeded` | the workflow returned an output that fits its schema |
+         *     | `queued` | `expired` | it did not start within `expiresInSeconds` |
+         *     | `running` | `succeeded` | the workflow returned a valid output |
          *     | `running` | `failed` | the last attempt failed |
          *     | `running` | `timedOut` | an attempt took longer than the workflow's time limit |
          *     | `running` | `cancelled` | a caller cancelled it |
-         *     | `running` | `queued` | an attempt failed and another is allowed, or its worker stopped or was lost |
+         *     | `running` | `queued` | an attempt failed and another is allowed, or the worker stopped or was lost |
          *
          *     `succeeded`, `failed`, `timedOut`, `cancelled` and `expired` are final.
          * @enum {string}
          */
         RunStatus: "queued" | "running" | "succeeded" | "failed" | "timedOut" | "cancelled" | "expired";
         /**
-         * @description When the browser's cookies and storage are kept.
+         * @description When the browser's cookies and storage are stored.
          * @enum {string}
          */
         PersistContext: "never" | "onSuccess" | "always";
@@ -243,7 +243,7 @@ export interface components {
          * @description The file's bytes.
          */
         File: string;
-        /** @description Why the run is in its status, where the status alone does not say it. */
+        /** @description Why the run is in its status, if the status alone does not say so. */
         RunReason: ("attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime") | null;
         /** @description One execution of a workflow. */
         Run: {
@@ -254,20 +254,19 @@ export interface components {
             status: components["schemas"]["RunStatus"];
             reason: components["schemas"]["RunReason"];
             /**
-             * @description What a queued run waits for; `null` in every other status. `concurrencyLimit`: as many runs of its workflow,
-             *     or of its account, are running as may. `browserContext`: another run holds the browser context that this one
-             *     would change too.
+             * @description What a queued run waits for; `null` in every other status. `concurrencyLimit`: its workflow or account has
+             *     reached its limit of concurrent runs. `browserContext`: another run has the lease of its browser context.
              */
             waitingFor: ("worker" | "delay" | "concurrencyLimit" | "browserContext") | null;
-            /** @description Whether a caller has cancelled the run. A running one may take a moment to end. */
+            /** @description Whether a caller has cancelled the run. A running one may need a moment to end. */
             cancelRequested: boolean;
-            /** @description As it was queued. */
+            /** @description The priority that it was queued with. */
             priority: number;
-            /** @description How many attempts have started. */
+            /** @description Number of attempts that have started. */
             attempts: number;
             /**
-             * @description As it was queued, with the schema's defaults filled in. Each value that the schema marks `writeOnly` is
-             *     shown as `********`.
+             * @description The variables that it was queued with, and the schema's defaults. Values that the schema marks `writeOnly`
+             *     are `********`.
              */
             variableData: {
                 [key: string]: unknown;
@@ -278,14 +277,14 @@ export interface components {
             progress: components["schemas"]["RunProgress"] | null;
             /** @description The browser context that the run was queued with; it may have been deleted since. */
             browserContextId: components["schemas"]["Uuid"] | null;
-            /** @description As it was queued; `null` for a run without a browser context. */
+            /** @description The choice that it was queued with; `null` for a run without a browser context. */
             persistContext: components["schemas"]["PersistContext"] | null;
-            /** @description The files that the run has made so far, oldest first. */
+            /** @description The files that the run has created so far, oldest first. */
             artifacts: components["schemas"]["RunArtifact"][];
             createdAt: components["schemas"]["Timestamp"];
-            /** @description The moment before which the run does not start; `null` when it may start at once. */
+            /** @description The time before which the run does not start; `null` when it may start at once. */
             availableAt: components["schemas"]["Timestamp"] | null;
-            /** @description The moment by which the run must have started; `null` when there is none. */
+            /** @description The time by which the run must have started; `null` when there is none. */
             expiresAt: components["schemas"]["Timestamp"] | null;
             /** @description When the first attempt started. */
             startedAt: components["schemas"]["Timestamp"] | null;
@@ -299,16 +298,16 @@ export interface components {
             /** @description The error's message, with secret values masked. */
             message: string;
         };
-        /** @description How far the run is, as its workflow last reported. */
+        /** @description The progress that the workflow last reported. */
         RunProgress: {
             /** @description Percent done. */
             percent: number;
-            /** @description What it is doing. */
+            /** @description What the workflow is doing. */
             message: string | null;
         };
         /**
-         * @description A file that the run has made. A later attempt that makes one of the same name replaces it. A run may have 20, of
-         *     10 MiB each and 50 MiB together.
+         * @description A file that the run created. A later attempt replaces a file of the same name. A run may have 20 files of at most
+         *     10 MiB each, and 50 MiB in total.
          */
         RunArtifact: {
             name: components["schemas"]["ArtifactName"];
@@ -327,7 +326,7 @@ export interface components {
             data: components["schemas"]["Run"][];
             nextCursor: components["schemas"]["NextCursor"];
         };
-        /** @description Something that happened to a run. `sequence` counts from 1 within the run, without gaps. */
+        /** @description An event of a run. `sequence` counts from 1 within the run, without gaps. */
         RunEvent: components["schemas"]["RunStatusEvent"] | components["schemas"]["RunLogEvent"] | components["schemas"]["RunProgressEvent"] | components["schemas"]["RunStepEvent"] | components["schemas"]["RunArtifactEvent"];
         /** @description The run's status changed, or its cancellation was requested. */
         RunStatusEvent: {
@@ -339,7 +338,7 @@ export interface components {
             sequence: number;
             at: components["schemas"]["Timestamp"];
             status: components["schemas"]["RunStatus"];
-            /** @description How many attempts had started. */
+            /** @description Number of attempts that had started. */
             attempt: number;
             reason: components["schemas"]["RunReason"];
         };
@@ -370,7 +369,7 @@ export interface components {
             percent: number;
             message: string | null;
         };
-        /** @description A step of the workflow started, finished, failed, or was not run again because an earlier attempt finished it. */
+        /** @description A step of the workflow started, finished, failed, or was skipped because an earlier attempt finished it. */
         RunStepEvent: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -384,7 +383,7 @@ export interface components {
             /** @enum {string} */
             state: "started" | "finished" | "failed" | "reused";
         };
-        /** @description The workflow made an artifact. */
+        /** @description The workflow created an artifact. */
         RunArtifactEvent: {
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -405,8 +404,8 @@ export interface components {
             title: string;
             description: string | null;
             /**
-             * @description The JSON Schema (2020-12) of `variableData`. A member marked `writeOnly` is a secret: it is encrypted
-             *     where it is stored, and never shown again.
+             * @description The JSON Schema (2020-12) of `variableData`. A member marked `writeOnly` is a secret: the service encrypts it
+             *     and never returns it.
              */
             variablesSchema: {
                 [key: string]: unknown;
@@ -416,14 +415,14 @@ export interface components {
                 [key: string]: unknown;
             };
             retry: components["schemas"]["RetryPolicy"];
-            /** @description How long one attempt may take. */
+            /** @description Maximum duration of one attempt. */
             timeLimitSeconds: number;
-            /** @description How many of its runs may run at the same time; `null` for no limit. */
+            /** @description Maximum number of its runs that run at the same time; `null` for no limit. */
             concurrencyLimit: number | null;
-            /** @description Whether its runs have a browser, and may be queued with a browser context. */
+            /** @description Whether its runs have a browser and accept a browser context. */
             usesBrowser: boolean;
         };
-        /** @description How failed attempts are repeated. After `n` failed attempts the wait before the next one is `backoffSeconds × backoffFactor^(n − 1)`. */
+        /** @description How failed attempts are retried. After `n` failed attempts, the delay before the next one is `backoffSeconds × backoffFactor^(n − 1)`. */
         RetryPolicy: {
             maxAttempts: number;
             backoffSeconds: number;
@@ -441,11 +440,11 @@ export interface components {
         Uuid: string;
         /**
          * Format: date-time
-         * @description A moment in UTC with milliseconds (RFC 3339).
+         * @description A time in UTC with milliseconds (RFC 3339).
          * @example 2026-11-20T09:30:00.000Z
          */
         Timestamp: string;
-        /** @description One member of the request that is at fault. Exactly one of `pointer`, `parameter` and `header` says which. */
+        /** @description A validation error. Exactly one of `pointer`, `parameter` and `header` locates it. */
         ProblemMember: {
             /** @description A JSON Pointer into the body (RFC 6901); the empty string is the whole body. */
             pointer?: string;
@@ -453,48 +452,46 @@ export interface components {
             parameter?: string;
             /** @description The name of a request header. */
             header?: string;
-            /** @description What is wrong with it. */
+            /** @description What is wrong there. */
             detail: string;
         };
-        /** @description What went wrong, for people and programs (RFC 9457). */
+        /** @description Problem details (RFC 9457). */
         Problem: {
             /**
              * Format: uri-reference
-             * @description Names the kind of problem; it resolves to that kind's section in the docs.
+             * @description Identifies the problem type; it resolves to the type's section in the docs.
              */
             type: string;
-            /** @description The same words for every problem of this type. */
+            /** @description The title of the problem type. */
             title: string;
-            /** @description The status code of this answer. */
+            /** @description The status code of this response. */
             status: number;
-            /** @description What happened this time, and what to do about it. */
+            /** @description What went wrong in this request, and how to fix it. */
             detail: string;
             requestId: components["schemas"]["Uuid"];
-            /**
-             * @description For a request that does not fit the contract, the members at fault: up to 20 of them, and in a large body perhaps
-             *     the first alone.
-             */
+            /** @description The validation errors of an invalid request: at most 20, and for a large body perhaps only the first. */
             errors?: components["schemas"]["ProblemMember"][];
         };
         RateLimit: string;
         RateLimitPolicy: string;
-        /** @description Opaque. Taken from `nextCursor` of the page before, with the same filters; a changed one is refused. */
+        /** @description Opaque: the `nextCursor` of the previous page, for the same filters. An altered cursor is refused. */
         Cursor: string;
-        /** @description Send it as `cursor` to get the next page; `null` on the last one. */
+        /** @description Send it as `cursor` to get the next page; `null` on the last page. */
         NextCursor: components["schemas"]["Cursor"] | null;
     };
     responses: {
-        /** @description The request does not fit the contract; `errors` names each member at fault. Nothing was stored. */
+        /** @description The request is invalid; `errors` lists each validation error. Nothing was stored. */
         InvalidRequest: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -506,7 +503,7 @@ export interface components {
                  *       "type": "/docs/errors#invalid-request",
                  *       "title": "Invalid request",
                  *       "status": 400,
-                 *       "detail": "The request does not fit the contract. Nothing was stored.",
+                 *       "detail": "The request is invalid. Nothing was stored.",
                  *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
                  *       "errors": [
                  *         {
@@ -519,17 +516,18 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The API key is missing, malformed, unknown, deleted or expired; the answer does not say which. */
+        /** @description The API key is missing, malformed, unknown, deleted or expired; the response does not say which. */
         Unauthorized: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -550,13 +548,14 @@ export interface components {
         Forbidden: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -567,17 +566,18 @@ export interface components {
                 "text/plain": "Forbidden";
             };
         };
-        /** @description `Accept` excludes every media type of this operation's answer. */
+        /** @description `Accept` excludes every media type of this operation's response. */
         NotAcceptable: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -600,13 +600,14 @@ export interface components {
         ContentTooLarge: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -629,13 +630,14 @@ export interface components {
         UnsupportedMediaType: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -654,17 +656,18 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description A fault of the service. Nothing of its inside is told; the request id finds it in the logs. */
+        /** @description The service failed. The response reveals nothing internal; the request id identifies the error in the logs. */
         InternalError: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -683,17 +686,18 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The store cannot answer, or cannot promise durability, at this moment. Nothing was acknowledged; try again. */
+        /** @description The store is unavailable, or cannot guarantee durability at the moment. Nothing was stored; try again. */
         Unavailable: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -717,33 +721,34 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The API key has made as many requests as it may for now. Nothing was stored. */
+        /** @description The API key has exceeded its rate limit. Nothing was stored. */
         TooManyRequests: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
                 /**
-                 * @description Seconds after which the API key may go on (RFC 9110, section 10.2.3).
+                 * @description Seconds after which the API key may send requests again (RFC 9110, section 10.2.3).
                  * @example 42
                  */
                 "Retry-After": string;
                 /**
-                 * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
-                 *     by the IETF's draft of RateLimit header fields.
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields.
                  * @example "api-key";r=0;t=42
                  */
                 RateLimit: components["schemas"]["RateLimit"];
                 /**
-                 * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft.
                  * @example "api-key";q=6000;w=60
                  */
                 "RateLimit-Policy": components["schemas"]["RateLimitPolicy"];
@@ -766,13 +771,14 @@ export interface components {
         NotFound: {
             headers: {
                 /**
-                 * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
                  * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                  */
                 "X-Request-Id": string;
                 /**
-                 * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                 *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
@@ -798,89 +804,89 @@ export interface components {
         /** @description Identifies the run. */
         RunId: components["schemas"]["Uuid"];
         /**
-         * @description Makes the call safe to repeat: for 24 hours the same key with the same workflow, parameters and body, from the
-         *     same account, answers with the first run and `Idempotent-Replayed`. With anything else it is refused (409).
+         * @description Makes the call safe to repeat: for 24 hours, a call of the same account with the same key, workflow, parameters
+         *     and body returns the first run, with `Idempotent-Replayed`. With another request, the key is refused (409).
          * @example invoice-2026-11-0042
          */
         IdempotencyKey: string;
         /**
-         * @description `wait=N` waits up to N seconds (30 at most) for the run to finish, and answers 200 if it did. Preferences that
-         *     the service does not know are ignored (RFC 7240).
+         * @description `wait=N` waits up to N seconds (at most 30) for the run to finish, and responds with 200 if it does. The service
+         *     ignores unknown preferences (RFC 7240).
          * @example wait=10
          */
         Prefer: string;
-        /** @description The run starts no sooner than this many seconds from now. */
+        /** @description Seconds from now before which the run does not start. */
         DelaySeconds: number;
-        /** @description A run that has not started after this many seconds becomes `expired`. It must be longer than the delay. */
+        /** @description Seconds after which the run becomes `expired` if it has not started. Must be longer than the delay. */
         ExpiresInSeconds: number;
         /**
-         * @description Of the account's runs that are ready, the one with the highest priority starts first; among equals, the oldest.
-         *     Accounts take turns, whatever the priority of their runs.
+         * @description Of an account's runs that are ready, the one with the highest priority starts first; with equal priority, the
+         *     oldest. Scheduling between accounts is fair, whatever the priority of their runs.
          */
         Priority: number;
         /**
-         * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it
-         *     the browser starts empty, and nothing of it is kept.
+         * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it,
+         *     the browser starts empty, and its cookies and storage are discarded.
          */
         BrowserContextId: components["schemas"]["Uuid"];
         /**
-         * @description When the browser's cookies and storage become the browser context's new version: `never`, when the run
-         *     succeeds (`onSuccess`), or whenever its workflow came to an end (`always`): also with an error, and also when it
-         *     was cancelled or out of time and ended before its process had to be. Unless it is `never`, the run holds the
-         *     browser context while it runs, and waits as long as another one does. A browser that holds at the end what it
-         *     held at the start makes no new version. Means nothing without `browserContextId`.
+         * @description When the browser's cookies and storage become the context's new version: `never`; `onSuccess`, when the run
+         *     succeeds; or `always`, whenever its workflow ends by itself, also with an error, after cancellation or at its
+         *     time limit. Unless it is `never`, the run leases the browser context while it runs, and waits while another run
+         *     has the lease. Unchanged cookies and storage create no new version. Ignored without `browserContextId`.
          */
         PersistContext: "never" | "onSuccess" | "always";
-        /** @description Names the artifact within its run. */
+        /** @description Identifies the artifact within its run. */
         ArtifactName: components["schemas"]["ArtifactName"];
         /**
-         * @description How many items a page holds at most.
+         * @description Maximum number of items on a page.
          * @example 20
          */
         Limit: number;
-        /** @description Where the page starts; leave it out for the first page. */
+        /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
         Cursor: components["schemas"]["Cursor"];
     };
     requestBodies: never;
     headers: {
         /**
-         * @description The path of the resource that was made.
+         * @description The path of the new resource.
          * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
          */
         Location: string;
         /**
-         * @description The file is to be saved under its name (RFC 6266).
+         * @description Saves the file under its name (RFC 6266).
          * @example attachment; filename="invoice.pdf"
          */
         ContentDisposition: string;
         /**
-         * @description The media type is the one that is said.
+         * @description The client must not guess another media type.
          * @example nosniff
          */
         NoSniff: "nosniff";
         /**
-         * @description The preference that was honoured (RFC 7240, section 3).
+         * @description The preference that the service applied (RFC 7240, section 3).
          * @example wait=10
          */
         PreferenceApplied: string;
         /**
-         * @description Sent when an earlier call with this `Idempotency-Key` made the run.
+         * @description Sent when an earlier call with this `Idempotency-Key` created the run.
          * @example true
          */
         IdempotentReplayed: "true";
         /**
-         * @description Events are not to be cached.
+         * @description Events must not be cached.
          * @example no-store
          */
         NoStore: "no-store";
         /**
-         * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+         * @description Identifies this request in the service's logs. Quote it when you report a problem.
          * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
          */
         XRequestId: string;
         /**
-         * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-         *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+         * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+         *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+         *     contract has changed.
          * @example 5f9a1c0e7b2d4836
          */
         XDocumentHash: string;
@@ -896,13 +902,13 @@ export interface components {
          */
         RetryAfter: string;
         /**
-         * @description How many requests the API key may still make (`r`), and after how many seconds it may make all of them again (`t`),
-         *     by the IETF's draft of RateLimit header fields.
+         * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+         *     in the IETF draft of RateLimit header fields.
          * @example "api-key";r=0;t=42
          */
         RateLimit: components["schemas"]["RateLimit"];
         /**
-         * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
+         * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft.
          * @example "api-key";q=6000;w=60
          */
         RateLimitPolicy: components["schemas"]["RateLimitPolicy"];
@@ -914,39 +920,38 @@ export interface operations {
     queueRemoteRun: {
         parameters: {
             query?: {
-                /** @description The run starts no sooner than this many seconds from now. */
+                /** @description Seconds from now before which the run does not start. */
                 delaySeconds?: components["parameters"]["DelaySeconds"];
-                /** @description A run that has not started after this many seconds becomes `expired`. It must be longer than the delay. */
+                /** @description Seconds after which the run becomes `expired` if it has not started. Must be longer than the delay. */
                 expiresInSeconds?: components["parameters"]["ExpiresInSeconds"];
                 /**
-                 * @description Of the account's runs that are ready, the one with the highest priority starts first; among equals, the oldest.
-                 *     Accounts take turns, whatever the priority of their runs.
+                 * @description Of an account's runs that are ready, the one with the highest priority starts first; with equal priority, the
+                 *     oldest. Scheduling between accounts is fair, whatever the priority of their runs.
                  */
                 priority?: components["parameters"]["Priority"];
                 /**
-                 * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it
-                 *     the browser starts empty, and nothing of it is kept.
+                 * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it,
+                 *     the browser starts empty, and its cookies and storage are discarded.
                  */
                 browserContextId?: components["parameters"]["BrowserContextId"];
                 /**
-                 * @description When the browser's cookies and storage become the browser context's new version: `never`, when the run
-                 *     succeeds (`onSuccess`), or whenever its workflow came to an end (`always`): also with an error, and also when it
-                 *     was cancelled or out of time and ended before its process had to be. Unless it is `never`, the run holds the
-                 *     browser context while it runs, and waits as long as another one does. A browser that holds at the end what it
-                 *     held at the start makes no new version. Means nothing without `browserContextId`.
+                 * @description When the browser's cookies and storage become the context's new version: `never`; `onSuccess`, when the run
+                 *     succeeds; or `always`, whenever its workflow ends by itself, also with an error, after cancellation or at its
+                 *     time limit. Unless it is `never`, the run leases the browser context while it runs, and waits while another run
+                 *     has the lease. Unchanged cookies and storage create no new version. Ignored without `browserContextId`.
                  */
                 persistContext?: components["parameters"]["PersistContext"];
             };
             header?: {
                 /**
-                 * @description Makes the call safe to repeat: for 24 hours the same key with the same workflow, parameters and body, from the
-                 *     same account, answers with the first run and `Idempotent-Replayed`. With anything else it is refused (409).
+                 * @description Makes the call safe to repeat: for 24 hours, a call of the same account with the same key, workflow, parameters
+                 *     and body returns the first run, with `Idempotent-Replayed`. With another request, the key is refused (409).
                  * @example invoice-2026-11-0042
                  */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
                 /**
-                 * @description `wait=N` waits up to N seconds (30 at most) for the run to finish, and answers 200 if it did. Preferences that
-                 *     the service does not know are ignored (RFC 7240).
+                 * @description `wait=N` waits up to N seconds (at most 30) for the run to finish, and responds with 200 if it does. The service
+                 *     ignores unknown preferences (RFC 7240).
                  * @example wait=10
                  */
                 Prefer?: components["parameters"]["Prefer"];
@@ -963,32 +968,33 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The run, which finished within the time that `Prefer` named. */
+            /** @description The run, which finished within the time that `Prefer` allows. */
             200: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
                     /**
-                     * @description The path of the resource that was made.
+                     * @description The path of the new resource.
                      * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
                      */
                     Location: string;
                     /**
-                     * @description The preference that was honoured (RFC 7240, section 3).
+                     * @description The preference that the service applied (RFC 7240, section 3).
                      * @example wait=10
                      */
                     "Preference-Applied"?: string;
                     /**
-                     * @description Sent when an earlier call with this `Idempotency-Key` made the run.
+                     * @description Sent when an earlier call with this `Idempotency-Key` created the run.
                      * @example true
                      */
                     "Idempotent-Replayed"?: "true";
@@ -1002,28 +1008,29 @@ export interface operations {
             202: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
                     /**
-                     * @description The path of the resource that was made.
+                     * @description The path of the new resource.
                      * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
                      */
                     Location: string;
                     /**
-                     * @description The preference that was honoured (RFC 7240, section 3).
+                     * @description The preference that the service applied (RFC 7240, section 3).
                      * @example wait=10
                      */
                     "Preference-Applied"?: string;
                     /**
-                     * @description Sent when an earlier call with this `Idempotency-Key` made the run.
+                     * @description Sent when an earlier call with this `Idempotency-Key` created the run.
                      * @example true
                      */
                     "Idempotent-Replayed"?: "true";
@@ -1036,17 +1043,18 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description There is no such workflow, or the account has no browser context with the id that `browserContextId` names. */
+            /** @description There is no such workflow, or the account has no browser context with the id in `browserContextId`. */
             404: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
@@ -1057,17 +1065,18 @@ export interface operations {
                 };
             };
             406: components["responses"]["NotAcceptable"];
-            /** @description The `Idempotency-Key` was used before with another request. Nothing was stored. */
+            /** @description The `Idempotency-Key` was used with another request. Nothing was stored. */
             409: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
@@ -1095,19 +1104,20 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             /**
-             * @description The API key has made as many requests as it may for now, or the account has as many queued runs as it may.
-             *     Nothing was stored.
+             * @description The API key has exceeded its rate limit, or the account has reached its limit of queued runs. Nothing was
+             *     stored.
              */
             429: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
@@ -1117,13 +1127,13 @@ export interface operations {
                      */
                     "Retry-After": string;
                     /**
-                     * @description Of the API key, when it has made as many requests as it may: how many it may still make (`r`), and after
-                     *     how many seconds it may make all of them again (`t`), by the IETF's draft of RateLimit header fields.
+                     * @description Sent when the API key has exceeded its rate limit: the number of requests that it may still make (`r`),
+                     *     and the seconds until its quota is restored (`t`), as in the IETF draft of RateLimit header fields.
                      * @example "api-key";r=0;t=42
                      */
                     RateLimit?: components["schemas"]["RateLimit"];
                     /**
-                     * @description How many requests an API key may make (`q`) within how many seconds (`w`), by the same draft.
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft.
                      * @example "api-key";q=6000;w=60
                      */
                     "RateLimit-Policy"?: components["schemas"]["RateLimitPolicy"];
@@ -1144,16 +1154,16 @@ export interface operations {
                 workflowId?: components["schemas"]["WorkflowId"];
                 /** @description Only runs in this status. */
                 status?: components["schemas"]["RunStatus"];
-                /** @description Only runs created at or after this moment. */
+                /** @description Only runs created at or after this time. */
                 createdAfter?: components["schemas"]["Timestamp"];
-                /** @description Only runs created before this moment. */
+                /** @description Only runs created before this time. */
                 createdBefore?: components["schemas"]["Timestamp"];
                 /**
-                 * @description How many items a page holds at most.
+                 * @description Maximum number of items on a page.
                  * @example 20
                  */
                 limit?: components["parameters"]["Limit"];
-                /** @description Where the page starts; leave it out for the first page. */
+                /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
                 cursor?: components["parameters"]["Cursor"];
             };
             header?: never;
@@ -1166,13 +1176,14 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
@@ -1207,13 +1218,14 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
@@ -1245,17 +1257,18 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The run as it is now. */
+            /** @description The run after the call. */
             200: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
@@ -1280,7 +1293,7 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The `id` of the last event that was received; the stream starts after it.
+                 * @description The `id` of the last event that you received; the stream starts after it.
                  * @example 3
                  */
                 "Last-Event-ID"?: string;
@@ -1297,18 +1310,19 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
                     /**
-                     * @description Events are not to be cached.
+                     * @description Events must not be cached.
                      * @example no-store
                      */
                     "Cache-Control": "no-store";
@@ -1323,17 +1337,18 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description The run has finished and has no event after `Last-Event-ID`; a client that resumes is to stop. */
+            /** @description The run has finished and has no event after `Last-Event-ID`; a client must not resume again. */
             204: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
@@ -1358,34 +1373,35 @@ export interface operations {
             path: {
                 /** @description Identifies the run. */
                 runId: components["parameters"]["RunId"];
-                /** @description Names the artifact within its run. */
+                /** @description Identifies the artifact within its run. */
                 artifactName: components["parameters"]["ArtifactName"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The file, of the media type that its workflow gave it. */
+            /** @description The file, with the media type that its workflow chose. */
             200: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
                     /**
-                     * @description The file is to be saved under its name (RFC 6266).
+                     * @description Saves the file under its name (RFC 6266).
                      * @example attachment; filename="invoice.pdf"
                      */
                     "Content-Disposition": string;
                     /**
-                     * @description The media type is the one that is said.
+                     * @description The client must not guess another media type.
                      * @example nosniff
                      */
                     "X-Content-Type-Options": "nosniff";
@@ -1426,13 +1442,14 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
@@ -1467,13 +1484,14 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description Identifies this answer in the service's logs. Quote it when you report a problem.
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
                      * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
                      */
                     "X-Request-Id": string;
                     /**
-                     * @description The OpenAPI document that this answer follows: the first 16 hexadecimal digits of the SHA-256 of the bundled
-                     *     document, as `/docs` has it in JSON. Another value than the one that a client was made from tells of drift.
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;

@@ -60,7 +60,7 @@ export function problemType(types: ProblemTypes, kind: string): ProblemType {
 
 /** A 400 response with its validation errors. */
 export function invalidRequest(errors: ProblemMember[]) {
-  const detail = 'The request does not fit the contract. Nothing was stored.'
+  const detail = 'The request is invalid. Nothing was stored.'
   return { status: 400 as const, problem: { kind: 'invalid-request' as const, detail, errors } }
 }
 

@@ -1,20 +1,17 @@
-/** The Browser Context API: every operation of openapi/browser-context.alpha.yaml, and what implements it. */
+/** The Browser Context API: every operation of openapi/browser-context.alpha.yaml, and the scope that guards it. */
 import type { BrowserContextAlphaHandlers } from '../../generated/browser-context.alpha/server.ts'
 import type { Principal } from '../domain/api-keys/api-key.ts'
-import {
-  type BrowserContextDependencies,
-  browserContextOperations,
-} from '../domain/browser-contexts/browser-context-operations.ts'
 
-export function browserContextApi(parts: BrowserContextDependencies): BrowserContextAlphaHandlers<Principal> {
-  const operations = browserContextOperations(parts)
-  return {
-    listBrowserContexts: operations.listBrowserContexts,
-    createBrowserContext: operations.createBrowserContext,
-    getBrowserContext: operations.getBrowserContext,
-    updateBrowserContext: operations.updateBrowserContext,
-    deleteBrowserContext: operations.deleteBrowserContext,
-    getStorageState: operations.getStorageState,
-    putStorageState: operations.putStorageState,
-  }
-}
+/** The handlers. */
+export { browserContextOperations as browserContextApi } from '../domain/browser-contexts/browser-context-operations.ts'
+
+/** The scope that an API key needs. The stages read it from the document; a test compares this table with it. */
+export const browserContextScopes = {
+  listBrowserContexts: 'browser-contexts:read',
+  createBrowserContext: 'browser-contexts:write',
+  getBrowserContext: 'browser-contexts:read',
+  updateBrowserContext: 'browser-contexts:write',
+  deleteBrowserContext: 'browser-contexts:write',
+  getStorageState: 'browser-contexts:state',
+  putStorageState: 'browser-contexts:state',
+} satisfies Record<keyof BrowserContextAlphaHandlers<Principal>, string>

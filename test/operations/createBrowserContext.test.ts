@@ -73,7 +73,7 @@ describeOperation(
         kind: 'name-taken',
         title: 'Name taken',
         status: 409,
-        detail: 'The account has a browser context of this name already. Nothing was stored.',
+        detail: 'The account already has a browser context with this name. Nothing was stored.',
         errors: [{ pointer: '/name', detail: 'is taken' }],
       }
 

@@ -11,7 +11,7 @@ const nameTaken = {
   status: 409,
   problem: {
     kind: 'name-taken',
-    detail: 'The account has a browser context of this name already. Nothing was stored.',
+    detail: 'The account already has a browser context with this name. Nothing was stored.',
     errors: [{ pointer: '/name', detail: 'is taken' }],
   },
 } as const
