@@ -24,7 +24,7 @@ import { type LiveWorker, Workers } from './domain/runs/workers.ts'
 import { describeWorkflows } from './domain/workflows/describe-workflows.ts'
 import type { Workflow } from './domain/workflows/workflow.ts'
 import { Workflows } from './domain/workflows/workflows.ts'
-import { retentionOf } from './maintenance/retention.ts'
+import { retentionFrom } from './maintenance/retention.ts'
 import { knownScopes } from './openapi/served-documents.ts'
 import { Cursors } from './storage/cursors.ts'
 import type { Encryption } from './storage/encryption.ts'
@@ -132,7 +132,7 @@ interface DomainOptions {
 
 function createDomain({ config, store, encryption, observer, log, ...options }: DomainOptions) {
   const cursors = new Cursors(encryption)
-  const retention = retentionOf(config)
+  const retention = retentionFrom(config)
   const artifacts = new RunArtifacts(store, retention.artifacts)
   const workflows = new Workflows(options.workflows)
   const { ACCOUNT_CONCURRENCY: accountConcurrency, QUEUED_RUNS_MAX: queuedRunsMax } = config

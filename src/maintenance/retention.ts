@@ -13,7 +13,7 @@ export interface Retention {
 
 type RetentionConfig = Pick<Config, 'RUN_RETENTION_DAYS' | 'ARTIFACT_RETENTION_DAYS' | 'AUDIT_LOG_RETENTION_DAYS'>
 
-export function retentionOf(config: RetentionConfig): Retention {
+export function retentionFrom(config: RetentionConfig): Retention {
   const { RUN_RETENTION_DAYS: runs, ARTIFACT_RETENTION_DAYS, AUDIT_LOG_RETENTION_DAYS: auditLog } = config
   // Artifacts are purged with their run at the latest. Their `expiresAt` says so.
   return { runs, artifacts: Math.min(ARTIFACT_RETENTION_DAYS, runs), auditLog }

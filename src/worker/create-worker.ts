@@ -8,7 +8,7 @@ import type { RunObserver } from '../domain/runs/run-state.ts'
 import { Workers } from '../domain/runs/workers.ts'
 import { loadSecondsMax as defaultLoadSecondsMax } from '../domain/workflows/workflow.ts'
 import { Maintenance } from '../maintenance/maintenance.ts'
-import { type Retention, retentionOf } from '../maintenance/retention.ts'
+import { type Retention, retentionFrom } from '../maintenance/retention.ts'
 import type { Encryption } from '../storage/encryption.ts'
 import type { Store } from '../storage/store.ts'
 import type { ObserveAttempt } from './attempt-observer.ts'
@@ -40,7 +40,7 @@ export function workerSettings(config: Config): WorkerOptions {
     memoryMegabytesMax: config.WORKFLOW_MEMORY_MB,
     browser: { path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL },
     contextVersionsKept: config.BROWSER_CONTEXT_VERSIONS,
-    retention: retentionOf(config),
+    retention: retentionFrom(config),
     accountConcurrency: config.ACCOUNT_CONCURRENCY,
   }
 }

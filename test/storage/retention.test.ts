@@ -4,7 +4,7 @@ import { AuditLog, operator, recordAudit } from '../../src/domain/audit-log/audi
 import { RunFeed } from '../../src/domain/runs/run-feed.ts'
 import { RunStatistics } from '../../src/domain/runs/run-statistics.ts'
 import { appendEvent } from '../../src/domain/runs/runs.sql.ts'
-import { expiredRuns, retentionOf } from '../../src/maintenance/retention.ts'
+import { expiredRuns, retentionFrom } from '../../src/maintenance/retention.ts'
 import { claimOne, createManualClock, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
@@ -142,7 +142,9 @@ describe.each(stores)('retention ($name)', (kind) => {
 
   test('keeps a run as long as its idempotency key', async (test) => {
     const { clock, domain, principal } = await openRetention(test, kind)
-    const days = { ...retentionOf({ RUN_RETENTION_DAYS: 1, ARTIFACT_RETENTION_DAYS: 9, AUDIT_LOG_RETENTION_DAYS: 1 }) }
+    const days = {
+      ...retentionFrom({ RUN_RETENTION_DAYS: 1, ARTIFACT_RETENTION_DAYS: 9, AUDIT_LOG_RETENTION_DAYS: 1 }),
+    }
     expect(days).toEqual({ runs: 1, artifacts: 1, auditLog: 1 })
     const brief = await openDomain(test, { kind, place: domain.place, now: clock.now, retention: days })
     const run = await queueRun(brief, principal, { idempotencyKey: 'daily' })

@@ -16,7 +16,7 @@ import { Runs } from '../../src/domain/runs/runs.ts'
 import type { Workflow } from '../../src/domain/workflows/workflow.ts'
 import { Workflows } from '../../src/domain/workflows/workflows.ts'
 import { Maintenance } from '../../src/maintenance/maintenance.ts'
-import { type Retention, retentionOf } from '../../src/maintenance/retention.ts'
+import { type Retention, retentionFrom } from '../../src/maintenance/retention.ts'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
@@ -63,7 +63,7 @@ export function workflow(changes: Partial<Workflow> = {}): Workflow {
 }
 
 /** The default retention. */
-export const retention: Retention = retentionOf(readConfig({}))
+export const retention: Retention = retentionFrom(readConfig({}))
 
 export interface DomainOptions {
   kind?: StoreKind

@@ -150,7 +150,7 @@ export async function recordReports(tx: Transaction, { runId }: Lease, reports: 
   await update.where('id', '=', runId).execute()
 }
 
-export function nextStateOf(
+export function nextStateOfRow(
   { cancel_requested, failures, losses }: RunsTable,
   outcome: Outcome,
   retry: RetryPolicy,
@@ -167,7 +167,7 @@ export async function completeAttempt(
   retry: RetryPolicy,
   at: number,
 ): Promise<FinishedRun | undefined> {
-  const next = nextStateOf(row, outcome, retry)
+  const next = nextStateOfRow(row, outcome, retry)
   const isRetried = next.status === 'queued'
   const isDelayed = isRetried && next.delaySeconds > 0
   const hasOutput = next.status === 'succeeded' && outcome.kind === 'succeeded'

@@ -13,7 +13,7 @@ import {
   findClaimable,
   type Lease,
   leaseContext,
-  nextStateOf,
+  nextStateOfRow,
   recordReports,
   startAttempt,
   startWithoutContext,
@@ -229,7 +229,7 @@ export class RunQueue {
   ): Promise<boolean> {
     let finished: FinishedRun | undefined
     const completed = await this.#withLease(lease, async (tx, row) => {
-      const more = await within(tx, nextStateOf(row, outcome, retry).status)
+      const more = await within(tx, nextStateOfRow(row, outcome, retry).status)
       await recordReports(tx, lease, [...reports, ...more])
       finished = await completeAttempt(tx, this.#dispatcher, row, outcome, retry, this.#now())
     })

@@ -111,7 +111,7 @@ export function firstIdAt(milliseconds: number): string {
 }
 
 /** The milliseconds in a run's id, so that `createdAt` agrees with filters by id to the millisecond. */
-export function createdAtOf(id: string): number {
+export function parseCreatedAt(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 }
 

@@ -8,7 +8,7 @@ import type { Secrets } from '../workflows/secrets.ts'
 import type { VariableError } from '../workflows/workflows.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { EnqueueBatcher, type NewRun, QueuedRunsLimit } from './enqueue-batcher.ts'
-import { createdAtOf, messageAttributes, type PersistContext, type Run, secretsAad, toRun } from './run.ts'
+import { messageAttributes, type PersistContext, parseCreatedAt, type Run, secretsAad, toRun } from './run.ts'
 import { RunReader, type RunReaderDependencies } from './run-reader.ts'
 import { isFinal, type RunObserver, type RunStatus, toFinishedRun } from './run-state.ts'
 import { appendStatus, findRun } from './runs.sql.ts'
@@ -83,7 +83,7 @@ export class Runs extends RunReader {
     const { accountId, apiKeyId, userId = null } = queuer
     const { priority, delaySeconds, expiresInSeconds, browserContext } = request
     const id = uuid()
-    const createdAt = createdAtOf(id)
+    const createdAt = parseCreatedAt(id)
     const encrypt = () => encryption.encrypt(JSON.stringify(checked.secrets), secretsAad(accountId, id))
     const run: NewRun = {
       id,
