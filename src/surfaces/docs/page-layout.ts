@@ -75,7 +75,7 @@ async function render({ assets, contracts, guides }: Layout, page: Page): Promis
       <a class="brand" href="${root}index.html"><img src="${root}${assets.icon}" alt="" width="24" height="24" /><span>execution-service</span></a>
       <nav aria-label="Docs"><ul>${links}</ul></nav>
       ${heading ? html`<h1 class="unseen">${heading}</h1>` : ''}
-      <button type="button" class="search-button" hidden>${icon(searchIcon)}<span>Search</span><kbd aria-hidden="true">/</kbd></button>
+      <button type="button" class="search-button" hidden>${icon(searchIcon)}<span>Search</span></button>
       <button type="button" class="theme-button" aria-label="Dark colours" aria-pressed="false" hidden>${icon(themeIcon)}</button>
     </header>
     ${body}
