@@ -20,7 +20,7 @@ import { RunFeed } from './domain/runs/run-feed.ts'
 import type { RunObserver } from './domain/runs/run-state.ts'
 import { RunStatistics } from './domain/runs/run-statistics.ts'
 import { Runs } from './domain/runs/runs.ts'
-import { type LiveWorker, Workers } from './domain/runs/workers.ts'
+import { Workers } from './domain/runs/workers.ts'
 import { describeWorkflows } from './domain/workflows/describe-workflows.ts'
 import type { Workflow } from './domain/workflows/workflow.ts'
 import { Workflows } from './domain/workflows/workflows.ts'
@@ -251,9 +251,4 @@ export async function openAdministration(config: Config): Promise<Administration
     throw error
   })
   return { accounts, users: new Users(store), links: new SignInLinks(store), apiKeys, close }
-}
-
-/** The workers whose heartbeat is younger than their lease. */
-export function findLiveWorkers(store: Store, now: number): Promise<LiveWorker[]> {
-  return new Workers(store, () => now).alive()
 }

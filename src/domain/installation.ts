@@ -1,7 +1,7 @@
 /** Opens what the processes of an installation share: the store and its encryption. */
 import { existsSync } from 'node:fs'
 import { type Config, ConfigError } from '../config.ts'
-import { encryptionCheckColumn, hasEncryptedData, verifyEncryptionKeys } from '../storage/encrypted-columns.ts'
+import { encryptionCheckColumn, hasEncryptedValues, verifyEncryptionKeys } from '../storage/encrypted-columns.ts'
 import { Encryption } from '../storage/encryption.ts'
 import { FixedKeys, type KeyRing } from '../storage/encryption-keys.ts'
 import { createKeyFile, KeyFile, KeyFileError, keyFilePath } from '../storage/key-file.ts'
@@ -35,7 +35,7 @@ export async function openEncryption(config: Config, store: Store): Promise<Encr
   const path = keyFilePath(config.DATA_DIR)
   if (!config.ENCRYPTION_KEY) {
     // The store is checked before the file, because another process that starts now creates the file first.
-    const isEncrypted = await hasEncryptedData(store, encryptedColumns)
+    const isEncrypted = await hasEncryptedValues(store.read, encryptedColumns)
     if (isEncrypted && !existsSync(path)) {
       throw new ConfigError(
         `The encryption key ${path} is missing: restore it from a backup, or set ENCRYPTION_KEY if the key was configured there.`,

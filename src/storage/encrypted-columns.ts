@@ -11,20 +11,10 @@ export interface EncryptedColumn {
   /** The primary key. */
   key: readonly string[]
   column: string
-  /** Inputs of `aad`: an SQL expression over the row for each name, such as a column. */
-  aadColumns: Readonly<Record<string, string>>
+  /** Arguments of `aad`: SQL expressions over the row, such as columns. */
+  aadColumns: readonly string[]
   /** Returns the associated data of a row's value. */
-  aad(parts: Record<string, string>): string
-}
-
-/** Type-checks that `aad` uses exactly the names in `aadColumns`. */
-export function encryptedColumn<Name extends string>(
-  column: Omit<EncryptedColumn, 'aadColumns' | 'aad'> & {
-    aadColumns: Readonly<Record<Name, string>>
-    aad(parts: Record<Name, string>): string
-  },
-): EncryptedColumn {
-  return column
+  aad(...values: string[]): string
 }
 
 interface EncryptedValue {
@@ -170,10 +160,9 @@ async function selectValues(
   rest: string,
   values: readonly Value[],
 ): Promise<EncryptedValue[]> {
-  const inputs = Object.entries(column.aadColumns)
   const selected = [
     ...column.key.map((name, index) => `${name} AS key_${index}`),
-    ...inputs.map(([, expression], index) => `${expression} AS aad_${index}`),
+    ...column.aadColumns.map((expression, index) => `${expression} AS aad_${index}`),
     `${column.column} AS bytes`,
   ]
   const sql = `SELECT ${selected.join(', ')} FROM ${column.table} WHERE ${column.column} IS NOT NULL ${rest}`
@@ -181,7 +170,7 @@ async function selectValues(
   return rows.map((row) => ({
     key: column.key.map((_, index) => row[`key_${index}`] as Value),
     bytes: row.bytes as Uint8Array,
-    aad: column.aad(Object.fromEntries(inputs.map(([name], index) => [name, String(row[`aad_${index}`])]))),
+    aad: column.aad(...column.aadColumns.map((_, index) => String(row[`aad_${index}`]))),
   }))
 }
 
@@ -191,17 +180,12 @@ const checkAad = 'encryption-check'
  * A known value that every process decrypts before it encrypts anything. It detects a lost key file before a new key
  * replaces it.
  */
-export const encryptionCheckColumn: EncryptedColumn = encryptedColumn({
+export const encryptionCheckColumn: EncryptedColumn = {
   table: 'encryption_check',
   key: ['id'],
   column: 'value',
-  aadColumns: {},
+  aadColumns: [],
   aad: () => checkAad,
-})
-
-/** Whether the store contains any encrypted value, the check value included. */
-export function hasEncryptedData(store: Store, columns: readonly EncryptedColumn[]): Promise<boolean> {
-  return hasEncryptedValues(store.read, [encryptionCheckColumn, ...columns])
 }
 
 /** Whether these are the store's keys. A store without encrypted values adopts them. */

@@ -91,6 +91,16 @@ export interface Store {
   jobs?: Jobs
 }
 
+/** Read-only access to an existing store. Opening one creates, migrates and writes nothing. */
+export interface StoreInspection {
+  /** For messages: the file, or the database without its password. */
+  path: string
+  store: Pick<Store, 'read'>
+  /** Migrations that this version would apply, and applied ones that it does not know. */
+  schema: { pending: string[]; newer: string[] }
+  close(): void | Promise<void>
+}
+
 /** Counts shared by all processes of an installation. They are not durable: a crash may reset them to 0. */
 export interface Counters {
   /**

@@ -5,8 +5,7 @@ import { encryptedColumns, openKeyRing } from '../../domain/installation.ts'
 import { decryptLatest, type EncryptedColumn, hasEncryptedValues } from '../../storage/encrypted-columns.ts'
 import { Encryption } from '../../storage/encryption.ts'
 import { keyFilePath } from '../../storage/key-file.ts'
-import type { Store } from '../../storage/store.ts'
-import type { StoreInspection } from '../../storage/store-inspection.ts'
+import type { Store, StoreInspection } from '../../storage/store.ts'
 import { type Finding, fail, notChecked, type Opened, ok, shortMessage, warn } from './finding.ts'
 
 export async function checkEncryptionKey(config: Config, opened: Opened): Promise<Finding> {

@@ -1,5 +1,5 @@
 /** The result of a check, and the wording that all checks share. */
-import type { StoreInspection } from '../../storage/store-inspection.ts'
+import type { StoreInspection } from '../../storage/store.ts'
 
 export type Status = 'ok' | 'warn' | 'fail'
 

@@ -2,9 +2,9 @@
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { findLiveWorkers } from '../../app.ts'
 import type { Config } from '../../config.ts'
 import { urlOf } from '../../contract/listener.ts'
+import { listLiveWorkers } from '../../domain/runs/workers.ts'
 import { type Finding, fail, notChecked, type Opened, ok, pluralize } from './finding.ts'
 
 /** `absent`: nothing, or another program, listens on the management port. `hanging`: it does not reply. */
@@ -137,8 +137,7 @@ function readProc(path: string): Promise<string> {
 
 export async function checkWorkers(opened: Opened, state: ServiceState, now: number): Promise<Finding> {
   if ('error' in opened) return notChecked('the store cannot be opened', 'the store')
-  const store = opened.inspection?.store
-  const alive = store ? await findLiveWorkers(store, now) : []
+  const alive = opened.inspection ? await listLiveWorkers(opened.inspection.store.read, now) : []
   if (alive.length === 0 && state === 'absent') return ok('none, and the service is not running')
   if (alive.length === 0) {
     return fail(

@@ -3,7 +3,7 @@
  * process that dies while writing leaves the previous version current.
  */
 import { v7 as uuid } from 'uuid'
-import { encryptedColumn } from '../../storage/encrypted-columns.ts'
+import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
@@ -211,18 +211,18 @@ function versionAad(accountId: string, contextId: string, versionId: string): st
   return `${accountId}/browser-contexts/${contextId}/versions/${versionId}`
 }
 
-export const encryptedInBrowserContexts = [
-  encryptedColumn({
+export const encryptedInBrowserContexts: readonly EncryptedColumn[] = [
+  {
     table: 'browser_context_versions',
     key: ['id'],
     column: 'state',
-    aadColumns: {
-      accountId: '(SELECT account_id FROM browser_contexts WHERE browser_contexts.id = browser_context_id)',
-      contextId: 'browser_context_id',
-      versionId: 'id',
-    },
-    aad: ({ accountId, contextId, versionId }) => versionAad(accountId, contextId, versionId),
-  }),
+    aadColumns: [
+      '(SELECT account_id FROM browser_contexts WHERE browser_contexts.id = browser_context_id)',
+      'browser_context_id',
+      'id',
+    ],
+    aad: versionAad,
+  },
 ]
 
 async function recordVersion(tx: Transaction, { id, account_id, name }: ContextRow, version: Version, by: Actor) {

@@ -1,5 +1,5 @@
 /** A run: its type, its row as that type, what its id says, and the associated data of its encrypted columns. */
-import { encryptedColumn } from '../../storage/encrypted-columns.ts'
+import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import type { Artifact } from './artifacts.ts'
 import type { RunError, RunReason, RunStatus } from './run-state.ts'
@@ -124,21 +124,9 @@ export function stepAad(runId: string, name: string): string {
   return `runs/${runId}/steps/${name}`
 }
 
-export const encryptedInRuns = [
-  encryptedColumn({
-    table: 'runs',
-    key: ['id'],
-    column: 'secrets',
-    aadColumns: { accountId: 'account_id', runId: 'id' },
-    aad: ({ accountId, runId }) => secretsAad(accountId, runId),
-  }),
-  encryptedColumn({
-    table: 'run_steps',
-    key: ['run_id', 'name'],
-    column: 'value',
-    aadColumns: { runId: 'run_id', name: 'name' },
-    aad: ({ runId, name }) => stepAad(runId, name),
-  }),
+export const encryptedInRuns: readonly EncryptedColumn[] = [
+  { table: 'runs', key: ['id'], column: 'secrets', aadColumns: ['account_id', 'id'], aad: secretsAad },
+  { table: 'run_steps', key: ['run_id', 'name'], column: 'value', aadColumns: ['run_id', 'name'], aad: stepAad },
 ]
 
 /**

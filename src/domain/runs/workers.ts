@@ -48,11 +48,15 @@ export class Workers {
     await this.#store.write((tx) => tx.all(deleteWorker, [id]))
   }
 
-  /** Live workers in the order in which they started. */
   async alive(): Promise<LiveWorker[]> {
-    const rows = await this.#store.read.all(findLiveWorkers, [this.#now()])
-    return rows.map(({ started_at, ...worker }) => ({ ...worker, startedAt: started_at }))
+    return listLiveWorkers(this.#store.read, this.#now())
   }
+}
+
+/** Live workers in the order in which they started. */
+export async function listLiveWorkers(tx: Transaction, now: number): Promise<LiveWorker[]> {
+  const rows = await tx.all(findLiveWorkers, [now])
+  return rows.map(({ started_at, ...worker }) => ({ ...worker, startedAt: started_at }))
 }
 
 export async function hasDeadWorkers(tx: Transaction, now: number): Promise<boolean> {

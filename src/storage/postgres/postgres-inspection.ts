@@ -1,7 +1,7 @@
 /** Diagnoses a PostgreSQL database while the service uses it, without changing it. */
 import type { Client } from 'pg'
 import { schemaDifference } from '../migrations/migrations.ts'
-import { readOnlyStore, type StoreInspection } from '../store-inspection.ts'
+import type { StoreInspection } from '../store.ts'
 import { connect, createTransaction, schema } from './postgres-connections.ts'
 import { errorCode } from './postgres-errors.ts'
 import { describeDatabase, rejectTransactionPooler, toDatabaseError } from './postgres-schema.ts'
@@ -79,7 +79,7 @@ export async function inspectDatabase(url: string): Promise<DatabaseInspection> 
       path: describeDatabase(url),
       isInitialized,
       facts,
-      store: readOnlyStore(tx, close),
+      store: { read: tx },
       schema: isInitialized ? await schemaDifference(tx.query) : { pending: [], newer: [] },
       commitMicroseconds: () => measureCommitMicroseconds(opened),
       close,

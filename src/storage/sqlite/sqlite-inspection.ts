@@ -7,7 +7,7 @@ import { closeSync, existsSync, fsyncSync, openSync, readSync, statSync, writeSy
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { schemaDifference } from '../migrations/migrations.ts'
-import { readOnlyStore, type StoreInspection } from '../store-inspection.ts'
+import type { StoreInspection } from '../store.ts'
 import { connect, retryWhileLocked } from './sqlite-connection.ts'
 
 export interface Inspection extends StoreInspection {
@@ -39,7 +39,7 @@ export async function inspectSqliteStore(directory: string): Promise<Inspection 
   try {
     return {
       path,
-      store: readOnlyStore(tx, async () => close()),
+      store: { read: tx },
       journalMode,
       schema: await schemaDifference(tx.query),
       quickCheck: (millisecondsMax) => runQuickCheck(path, millisecondsMax),
