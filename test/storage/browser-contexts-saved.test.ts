@@ -1,4 +1,4 @@
-/** What runs leave in their browser context: it counts with their end, under their own hold, or not at all. */
+/** Versions that runs store: committed when the attempt ends, and only with the latest lease. */
 import { describe, expect, test, vi } from 'vitest'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
 import type { RunStatus } from '../../src/domain/runs/run-state.ts'
@@ -12,43 +12,43 @@ import { stores } from '../support/store-kinds.ts'
 
 const succeeded = { kind: 'succeeded', output: null } as const
 
-/** The browser of an attempt whose workflow has ended and left this state. */
+/** The browser of an attempt that ended with this state. */
 function attemptBrowser({ contextVersions: versions }: Domain, claim: Claim, json: string): AttemptBrowser {
   const browser = new AttemptBrowser({ host: {} as BrowserHost, versions }, claim, {})
   browser.capture({ json })
   return browser
 }
 
-describe.each(stores)('versions that a run writes ($name)', (kind) => {
+describe.each(stores)('versions stored by a run ($name)', (kind) => {
   const open = (test: Test, options: DomainOptions = {}) => openWithVersions(test, { kind, ...options })
 
-  /** A run that has written a version, and what makes it count at the run's end. */
-  async function openWriting(test: Parameters<typeof open>[0], options: Parameters<typeof open>[1] = {}) {
+  /** A run, and a function that stages a version for a claim and completes the attempt with it. */
+  async function openStaging(test: Parameters<typeof open>[0], options: Parameters<typeof open>[1] = {}) {
     const opened = await open(test, options)
     const { domain, versions, accountId, contextId } = opened
     await opened.put(createState('before'))
     const run = await opened.queue()
     const writeAs = async (claim: Awaited<ReturnType<typeof claimOne>>, value: string) => {
       const staged = await versions.stage(accountId, contextId, createState(value), { runId: claim.runId })
-      if (!staged || !claim.contextLease) throw new Error('The run has no hold.')
-      const { contextLease: hold } = claim
-      const counted: boolean[] = []
-      const alongside = async (tx: Transaction, _: RunStatus) => {
-        counted.push(await versions.commitForRun(tx, staged, hold))
+      if (!staged || !claim.contextLease) throw new Error('The run has no lease.')
+      const { contextLease: lease } = claim
+      const committed: boolean[] = []
+      const within = async (tx: Transaction, _: RunStatus) => {
+        committed.push(await versions.commitForRun(tx, staged, lease))
         return []
       }
-      const settle = () => domain.queue.complete(claim, succeeded, noRetry, [], alongside)
-      return { staged, hold, counted, settle }
+      const complete = () => domain.queue.complete(claim, succeeded, noRetry, [], within)
+      return { staged, lease, committed, complete }
     }
     return { ...opened, run, writeAs }
   }
 
-  test('count with the end of the run, and not before', async (test) => {
-    const { domain, run, writeAs, read, versions, accountId, contextId } = await openWriting(test)
-    const { settle, counted } = await writeAs(await claimOne(domain), 'after')
+  test('a version becomes current when the run ends, and not before', async (test) => {
+    const { domain, run, writeAs, read, versions, accountId, contextId } = await openStaging(test)
+    const { complete, committed } = await writeAs(await claimOne(domain), 'after')
     expect(await read()).toBe(createState('before'))
-    expect(await settle()).toBe(true)
-    expect(counted).toEqual([true])
+    expect(await complete()).toBe(true)
+    expect(committed).toEqual([true])
     expect(await read()).toBe(createState('after'))
     const listed = [
       { number: 2, runId: run.id, isCurrent: true },
@@ -57,36 +57,36 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
     expect(await versions.list(accountId, contextId)).toMatchObject(listed)
   })
 
-  test('count never when the run was lost meanwhile, also when the same run has another attempt', async (test) => {
+  test('a version of a lost attempt is never committed, even if another attempt of the run has the lease', async (test) => {
     const clock = createManualClock()
-    const { domain, writeAs, read, context, rows, run } = await openWriting(test, { now: clock.now })
-    const paused = await writeAs(await claimOne(domain, 'paused'), 'of the paused one')
+    const { domain, writeAs, read, context, rows, run } = await openStaging(test, { now: clock.now })
+    const paused = await writeAs(await claimOne(domain, 'paused'), 'paused')
     clock.advance(leaseSeconds + 1)
     await domain.maintenance.once()
-    const taker = await writeAs(await claimOne(domain, 'taker'), 'of the other')
-    expect([paused.hold, taker.hold]).toMatchObject([
+    const taker = await writeAs(await claimOne(domain, 'taker'), 'taker')
+    expect([paused.lease, taker.lease]).toMatchObject([
       { runId: run.id, fence: 1 },
       { runId: run.id, fence: 2 },
     ])
-    expect(await paused.settle()).toBe(false)
-    expect(paused.counted).toEqual([])
-    // The token alone fences it off, should its attempt be taken for the one that goes on.
+    expect(await paused.complete()).toBe(false)
+    expect(paused.committed).toEqual([])
+    // The fencing token alone prevents the commit.
     const { contextVersions } = domain
-    const late = domain.store.write((tx) => contextVersions.commitForRun(tx, paused.staged, paused.hold))
+    const late = domain.store.write((tx) => contextVersions.commitForRun(tx, paused.staged, paused.lease))
     expect(await late).toBe(false)
     expect(await read()).toBe(createState('before'))
     expect(await context()).toMatchObject({ version: 1, heldByRunId: run.id })
-    expect(await taker.settle()).toBe(true)
-    expect(await read()).toBe(createState('of the other'))
+    expect(await taker.complete()).toBe(true)
+    expect(await read()).toBe(createState('taker'))
     expect(await rows()).toHaveLength(2)
   })
 
-  test('are gone with a context that was deleted meanwhile, and the run ends as it would', async (test) => {
-    const { domain, writeAs, rows, run, accountId, contextId } = await openWriting(test)
-    const { settle, counted } = await writeAs(await claimOne(domain), 'after')
+  test('a version is discarded if the context was deleted, and the run succeeds', async (test) => {
+    const { domain, writeAs, rows, run, accountId, contextId } = await openStaging(test)
+    const { complete, committed } = await writeAs(await claimOne(domain), 'after')
     expect(await domain.browserContexts.delete(accountId, contextId)).toBe(true)
-    expect(await settle()).toBe(true)
-    expect(counted).toEqual([false])
+    expect(await complete()).toBe(true)
+    expect(committed).toEqual([false])
     expect(await rows()).toEqual([])
     expect(await domain.runs.get(accountId, run.id)).toMatchObject({
       status: 'succeeded',
@@ -94,8 +94,8 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
     })
   })
 
-  test('are told to be missing by a run whose context is deleted as it saves, which succeeds all the same', async (test) => {
-    const { domain, run, accountId, contextId } = await openWriting(test)
+  test('a run whose context is deleted while it saves logs a warning and succeeds', async (test) => {
+    const { domain, run, accountId, contextId } = await openStaging(test)
     const { store, browserContexts } = domain
     const browser = attemptBrowser(domain, await claimOne(domain), createState('after'))
     const write = store.write
@@ -111,8 +111,8 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
     expect(run.browserContextId).toBe(contextId)
   })
 
-  test('have domains as long as the document lets them be, or are not saved', async (test) => {
-    const { domain, rows } = await openWriting(test)
+  test('a state with a longer domain than the OpenAPI document allows is not saved', async (test) => {
+    const { domain, rows } = await openStaging(test)
     const claim = await claimOne(domain)
     const longest = await attemptBrowser(domain, claim, createState('', 'x'.repeat(253))).save(succeeded)
     expect(longest.outcome).toEqual(succeeded)
@@ -123,11 +123,11 @@ describe.each(stores)('versions that a run writes ($name)', (kind) => {
     expect(await rows()).toHaveLength(2)
   })
 
-  test('count once, and leave the context to the next run', async (test) => {
-    const { domain, writeAs, queue, context } = await openWriting(test)
-    const { settle } = await writeAs(await claimOne(domain), 'after')
+  test('a version is committed once, and the next run gets the lease', async (test) => {
+    const { domain, writeAs, queue, context } = await openStaging(test)
+    const { complete } = await writeAs(await claimOne(domain), 'after')
     const next = await queue()
-    expect([await settle(), await settle()]).toEqual([true, false])
+    expect([await complete(), await complete()]).toEqual([true, false])
     expect(await context()).toMatchObject({ version: 2, heldByRunId: null })
     expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: next.id, contextLease: { fence: 2 } }])
   })

@@ -1,4 +1,4 @@
-/** What browser contexts hold: whole versions or none, of use in their own place alone, and nowhere in plain bytes. */
+/** Versions of browser contexts: written atomically, encrypted, and bound to their row. */
 import { describe, expect, test, vi } from 'vitest'
 import { acquireContextLease } from '../../src/domain/browser-contexts/context-lease.ts'
 import { ContextVersions } from '../../src/domain/browser-contexts/context-versions.ts'
@@ -13,7 +13,7 @@ const empty = '{"cookies":[],"origins":[]}'
 describe.each(stores)('versions of a browser context ($name)', (kind) => {
   const open = (test: Test, options: DomainOptions = {}) => openWithVersions(test, { kind, ...options })
 
-  test('are read as they were written, and told of without being opened', async (test) => {
+  test('a version is read unchanged, and its metadata without decryption', async (test) => {
     const { read, put, context, versions, accountId, contextId } = await open(test)
     expect(await read()).toBe(empty)
     const state = createState('ü', '.example.com')
@@ -25,7 +25,7 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     expect(await versions.list(accountId, contextId)).toMatchObject([{ number: 1, sizeBytes, restoredFrom: null }])
   })
 
-  test('belong to their account alone', async (test) => {
+  test('another account cannot read or write versions', async (test) => {
     const { domain, contextId, versions, read, put } = await open(test)
     const { accountId: other } = await newAccount(domain)
     await put(createState('mine'))
@@ -37,7 +37,7 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     expect(await read()).toBe(createState('mine'))
   })
 
-  test('get each a number of its own, however many are written at the same time', async (test) => {
+  test('concurrent writes get consecutive numbers', async (test) => {
     const { domain, put, context, read, accountId, contextId, versions } = await open(test, { versionsKept: 100 })
     const other = await openDomain(test, { kind, place: domain.place, versionsKept: 100 })
     const states = Array.from({ length: 12 }, (_, index) => createState(`value ${index}`))
@@ -53,7 +53,7 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     ])
   })
 
-  test('are kept up to the configured number, and one of them can be made the newest', async (test) => {
+  test('the configured number of versions is kept, and each of them can be restored', async (test) => {
     const { put, read, rows, context, versions, accountId, contextId } = await open(test, { versionsKept: 3 })
     for (const value of ['one', 'two', 'three', 'four']) await put(createState(value))
     const numbers = async () => (await versions.list(accountId, contextId))?.map(({ number }) => number)
@@ -69,7 +69,7 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     expect(await rows()).toHaveLength(3)
   })
 
-  test('that never counted are seen nowhere, and forgotten after an hour', async (test) => {
+  test('a version that is never committed is invisible, and deleted after an hour', async (test) => {
     const { domain, read, put, rows, context, versions, accountId, contextId } = await open(test)
     await put(createState('before'))
     expect(await versions.stage(accountId, contextId, createState('unfinished'), apiKey)).toBeDefined()
@@ -77,18 +77,18 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     expect(await context()).toMatchObject({ version: 1 })
     expect(await versions.list(accountId, contextId)).toHaveLength(1)
     const minutes = 60_000
-    const upkeepAt = async (at: number) => {
+    const runMaintenanceAt = async (at: number) => {
       const later = await openDomain(test, { kind, place: domain.place, now: () => at })
       await later.maintenance.once()
     }
-    await upkeepAt(Date.now() + 59 * minutes)
+    await runMaintenanceAt(Date.now() + 59 * minutes)
     expect(await rows()).toHaveLength(2)
-    await upkeepAt(Date.now() + 61 * minutes)
+    await runMaintenanceAt(Date.now() + 61 * minutes)
     expect(await rows()).toMatchObject([{ version: 1 }])
     expect(await read()).toBe(createState('before'))
   })
 
-  test('are refused while a run holds the context, also one that takes hold of it on their way', async (test) => {
+  test('writes are refused while a run has the lease, even if it is acquired during the write', async (test) => {
     const { domain, queue, put, rows, read, versions, accountId, contextId } = await open(test)
     await put(createState('before'))
     const run = await queue()
@@ -109,7 +109,7 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     expect(await read()).toBe(createState('before'))
   })
 
-  test('are not found when they go while they are written or read, and nothing fails', async (test) => {
+  test('deleting the context during a write or read is reported as not found', async (test) => {
     const { domain, put, createContext, versions, accountId } = await open(test)
     const { store, browserContexts } = domain
     const deletedAfterNextWrite = async () => {
@@ -124,7 +124,7 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     }
     expect(await put(empty, await deletedAfterNextWrite())).toBeUndefined()
     expect(await versions.stage(accountId, await deletedAfterNextWrite(), empty, apiKey)).toBeUndefined()
-    // A store whose version is removed between two reads of it.
+    // The context is deleted between two reads.
     const id = await createContext()
     await put(empty, id)
     let reads = 0
@@ -142,42 +142,42 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
   })
 
   describe('at rest', () => {
-    test('are nowhere in plain bytes, while they are kept and when they are erased', async (test) => {
+    test('the store contains no plain text of a version, before and after its deletion', async (test) => {
       const { domain, put, rows, versions, accountId, contextId } = await open(test, { versionsKept: 2 })
       const canaries = ['canary-7f3a-cookie', 'canary-9b1c "other"']
-      for (const canary of canaries) await put(createState(canary, 'told.example.com'))
+      for (const canary of canaries) await put(createState(canary, 'shown.example.com'))
       await versions.restore(accountId, contextId, 1, apiKey)
       await versions.stage(accountId, contextId, createState(canaries[0] ?? ''), apiKey)
       const contents = async () => [['the store', await kind.contents(domain.place)]] as [string, Buffer][]
       expect(findCanaries(await contents(), canaries)).toEqual([])
-      // What is told of a version is found, so that the search does find what is there.
-      expect(findCanaries(await contents(), ['told.example.com'])).toEqual(['the store'])
+      // Proves that the search finds what the store contains.
+      expect(findCanaries(await contents(), ['shown.example.com'])).toEqual(['the store'])
       await domain.browserContexts.delete(accountId, contextId)
       expect(await rows()).toEqual([])
       expect(findCanaries(await contents(), canaries)).toEqual([])
     })
 
-    test('are in no file of the store when their context was deleted, not even encrypted', async (test) => {
+    test('no file of the store contains the encrypted versions of a deleted context', async (test) => {
       const { domain, put, rows, accountId, contextId } = await open(test)
       for (const value of ['short', 'x'.repeat(20_000)]) await put(createState(value))
-      const sealed = (await rows()).map(({ state }) => Buffer.from(state.subarray(0, 100)))
-      const left = async () => {
+      const encrypted = (await rows()).map(({ state }) => Buffer.from(state.subarray(0, 100)))
+      const areStored = async () => {
         const contents = await kind.contents(domain.place)
-        return sealed.map((bytes) => contents.includes(bytes))
+        return encrypted.map((bytes) => contents.includes(bytes))
       }
-      expect(await left()).toEqual([true, true])
+      expect(await areStored()).toEqual([true, true])
       await domain.browserContexts.delete(accountId, contextId)
-      expect(await left()).toEqual([false, false])
+      expect(await areStored()).toEqual([false, false])
     })
 
-    test('do not open when they were changed, cut short, or moved to another version, context or account', async (test) => {
+    test('a version that was changed, truncated or moved to another row cannot be decrypted', async (test) => {
       const { domain, put, read, rows, createContext, contextId, accountId, versions } = await open(test)
       const { accountId: other } = await newAccount(domain)
-      const beside = await createContext()
+      const sibling = await createContext()
       const foreign = await domain.browserContexts.create(other, undefined)
       await put(createState('one'))
       await put(createState('two'))
-      await put(createState('beside'), beside)
+      await put(createState('sibling'), sibling)
       await versions.replace(other, foreign?.id ?? '', createState('foreign'), apiKey)
       const all = await rows()
       const current = all.find((row) => row.browser_context_id === contextId && row.version === 2)
@@ -200,8 +200,8 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
       }
       await change(own)
       expect(await read()).toBe(createState('two'))
-      // Nor does a context show what it is made to point to.
-      const pointTo = { version_id: all.find((row) => row.browser_context_id === beside)?.id ?? null }
+      // A context cannot be pointed to the version of another one.
+      const pointTo = { version_id: all.find((row) => row.browser_context_id === sibling)?.id ?? null }
       await domain.store.write(({ query }) =>
         query.updateTable('browser_contexts').set(pointTo).where('id', '=', contextId).execute(),
       )

@@ -1,4 +1,4 @@
-/** Browser contexts: names are unique in an account, and an account sees its own alone; one that is deleted is gone. */
+/** Browser contexts: unique names, pages, isolation between accounts, and deletion. */
 import { describe, expect, test, vi } from 'vitest'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 import { createState, openWithVersions } from '../support/browser-contexts.ts'
@@ -7,7 +7,7 @@ import { newAccount, openDomain } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 
 describe.each(stores)('browser contexts ($name)', (kind) => {
-  test('of one name are made once, however many ask for it at the same time', async (test) => {
+  test('of 30 concurrent requests to create a name, one succeeds', async (test) => {
     const domain = await openDomain(test, { kind })
     const other = await openDomain(test, { kind, place: domain.place })
     const { accountId } = await newAccount(domain)
@@ -19,7 +19,7 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     expect(await domain.browserContexts.get(accountId, context?.id.toUpperCase() ?? '')).toEqual(context)
   })
 
-  test('have a name of their own when none is given', async (test) => {
+  test('a context without a name is named after its ID', async (test) => {
     const { browserContexts, ...domain } = await openDomain(test, { kind })
     const { accountId } = await newAccount({ browserContexts, ...domain })
     const [one, two] = [
@@ -30,7 +30,7 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     expect(two?.name).not.toBe(one?.name)
   })
 
-  test('may have the name of one in another account, or of one that was erased', async (test) => {
+  test('a name is unique within its account and free again after deletion', async (test) => {
     const domain = await openDomain(test, { kind })
     const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
     const first = await domain.browserContexts.create(mine.accountId, 'shop')
@@ -41,12 +41,12 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     expect(await domain.browserContexts.create(mine.accountId, 'shop')).toBeDefined()
   })
 
-  test('are renamed to a free name or their own, but not to a taken one', async (test) => {
+  test('a context can be renamed to a free name but not to a taken one', async (test) => {
     const domain = await openDomain(test, { kind })
     const { accountId } = await newAccount(domain)
     const shop = await domain.browserContexts.create(accountId, 'shop')
     const bank = await domain.browserContexts.create(accountId, 'bank')
-    if (!shop || !bank) throw new Error('The contexts were not made.')
+    if (!shop || !bank) throw new Error('The contexts were not created.')
     const rename = (name: string) => domain.browserContexts.rename(accountId, shop.id, name)
     expect(await rename('bank')).toBe('nameTaken')
     expect(await rename('shop')).toMatchObject({ id: shop.id, name: 'shop', createdAt: shop.createdAt })
@@ -57,7 +57,7 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     expect(await domain.browserContexts.rename(accountId, crypto.randomUUID(), 'x')).toBe('noSuchContext')
   })
 
-  test('renamed to one name at the same time get it once', async (test) => {
+  test('of concurrent renames to one name, one succeeds', async (test) => {
     const domain = await openDomain(test, { kind })
     const { accountId } = await newAccount(domain)
     const names = Array.from({ length: 10 }, (_, index) => `context ${index}`)
@@ -68,7 +68,7 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     expect(renamed.filter((result) => result !== 'nameTaken')).toHaveLength(1)
   })
 
-  test('in pages are shown each once, newest first', async (test) => {
+  test('pages list every context once, newest first', async (test) => {
     const domain = await openDomain(test, { kind })
     const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
     const made: (string | undefined)[] = []
@@ -91,7 +91,7 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     expect(await domain.browserContexts.list(mine.accountId, { limit: 1, cursor: 'nonsense' })).toBeUndefined()
   })
 
-  test('are not read, renamed or erased by another account', async (test) => {
+  test('another account cannot read, rename or delete a context', async (test) => {
     const domain = await openDomain(test, { kind })
     const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
     const context = await domain.browserContexts.create(mine.accountId, 'shop')
@@ -103,7 +103,7 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     expect(await domain.browserContexts.get(mine.accountId, id)).toEqual(context)
   })
 
-  test('are erased a few megabytes at a time, while their context is gone at once, also when that is cut off', async (test) => {
+  test('a large context is invisible at once and erased in batches, by maintenance if the process dies', async (test) => {
     const { domain, put, queue, rows, read, context, versions, accountId, contextId } = await openWithVersions(test, {
       kind,
     })
@@ -132,7 +132,7 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     const later = await openDomain(test, { kind, place: domain.place, now: () => Date.now() + 61_000 })
     await domain.maintenance.once()
     expect(await rows()).toHaveLength(2)
-    // Soon again, since there is more.
+    // Scheduled again soon, because versions remain.
     expect(await later.maintenance.once()).toBeLessThan(1000)
     expect(await rows()).toHaveLength(1)
     await later.maintenance.once()

@@ -1,4 +1,4 @@
-/** Secret variables at rest: nowhere in plain bytes, and of use to their own run alone. */
+/** Secret variables at rest: encrypted, and bound to their run. */
 import { describe, expect, test } from 'vitest'
 import { secretsAad } from '../../src/domain/runs/run.ts'
 import { newAccount, openDomain, queueRun, workflow } from '../support/domain.ts'
@@ -15,10 +15,10 @@ const withSecret = workflow({
 })
 
 describe.each(stores)('secret variables ($name)', (kind) => {
-  test('stand nowhere in what is stored, under whatever key the request is remembered', async (test) => {
+  test('the store contains no plain text of a secret, nor does the idempotency key reveal it', async (test) => {
     const domain = await openDomain(test, { kind, workflows: [withSecret] })
     const { principal } = await newAccount(domain)
-    const canary = { password: 'canary-7f3a-password', code: 912345678901, plain: 'canary-that-is-no-secret' }
+    const canary = { password: 'canary-7f3a-password', code: 912345678901, plain: 'canary-that-is-not-secret' }
     const variables = { password: canary.password, login: { codes: [1, canary.code] }, other: canary.plain }
     const run = await queueRun(domain, principal, { variables, idempotencyKey: 'key' })
     await queueRun(domain, principal, { variables, idempotencyKey: 'key' })
@@ -33,17 +33,17 @@ describe.each(stores)('secret variables ($name)', (kind) => {
     expect(contents.includes(String(canary.code))).toBe(false)
   })
 
-  test('are given to the worker that has claimed the run', async (test) => {
+  test('the worker that claims the run can decrypt its secrets', async (test) => {
     const domain = await openDomain(test, { kind, workflows: [withSecret] })
     const { principal } = await newAccount(domain)
     const run = await queueRun(domain, principal, { variables: { password: 'p', login: { codes: [1, 2] } } })
     const [claim] = await domain.queue.claim('worker', [withSecret], 1, 15)
-    const owner = secretsAad(principal.accountId, run.id)
-    const opened = JSON.parse(domain.encryption.decrypt(claim?.secrets ?? new Uint8Array(), owner))
-    expect(opened).toEqual({ '/password': 'p', '/login/codes/0': 1, '/login/codes/1': 2 })
+    const aad = secretsAad(principal.accountId, run.id)
+    const secrets = JSON.parse(domain.encryption.decrypt(claim?.secrets ?? new Uint8Array(), aad))
+    expect(secrets).toEqual({ '/password': 'p', '/login/codes/0': 1, '/login/codes/1': 2 })
   })
 
-  test('do not open when they were moved to another run, of the same account or another', async (test) => {
+  test('secrets that were moved to another run cannot be decrypted', async (test) => {
     const domain = await openDomain(test, { kind, workflows: [withSecret] })
     const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
     const runs = [
@@ -64,7 +64,7 @@ describe.each(stores)('secret variables ($name)', (kind) => {
     }
   })
 
-  test('cost nothing where there are none', async (test) => {
+  test('a run without secrets stores none', async (test) => {
     const domain = await openDomain(test, { kind, workflows: [withSecret] })
     const { principal } = await newAccount(domain)
     await queueRun(domain, principal, { variables: { other: 1 } })

@@ -1,4 +1,4 @@
-/** The Dockerfile and compose.yaml are held against the code: nothing that they name is missing, and nothing is left out. */
+/** The Dockerfile and compose.yaml match the code: files, packages, settings, ports and commands. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
@@ -31,7 +31,7 @@ const compose: { name: string; services: Record<string, Container> } = parse(rea
 })
 const own = Object.entries(compose.services).filter(([, { image }]) => image === compose.name)
 
-/** Of the last stage, by keyword; lines that go on are joined. */
+/** The instructions of the last stage, with continued lines joined. */
 const instructions = readFileSync('Dockerfile', 'utf8')
   .replaceAll('\\\n', ' ')
   .split(/^(?=FROM )/m)
@@ -50,8 +50,8 @@ const copied = all('COPY')
   .filter((rest) => !rest.startsWith('--from'))
   .flatMap((rest) => rest.split(' ').slice(0, -1))
 
-/** Whether .dockerignore lets Docker have the file; the last line that fits decides. */
-function isSent(file: string): boolean {
+/** Whether .dockerignore includes the file in the build context; the last matching line decides. */
+function isInBuildContext(file: string): boolean {
   const lines = readFileSync('.dockerignore', 'utf8').split('\n')
   const patterns = lines.filter((line) => line !== '' && !line.startsWith('#'))
   const last = patterns.findLast((line) => {
@@ -65,15 +65,15 @@ function isWithin(file: string, path: string): boolean {
   return file === path || file.startsWith(`${path}/`)
 }
 
-const isInImage = (file: string) => isSent(file) && copied.some((path) => isWithin(file, path))
+const isInImage = (file: string) => isInBuildContext(file) && copied.some((path) => isWithin(file, path))
 
 const importOfTypes = /^import type [^'"]*?\bfrom '[^']+'/gm
 const importPattern = /^(?:import|export)\b[^'"]*?\bfrom '([^']+)'|^import '([^']+)'|\bimport\(\s*'([^']+)'/gm
 const filePattern = /new URL\(\s*['`]([^'`$]+)[^'`]*['`],\s*import\.meta\.url\)/g
 const packagePattern = /(?:import\.meta\.resolve|ofPackage)\(\s*'([^']+)'/g
 
-/** Every file that the module or what it imports and starts may read, and every package, by name. */
-function reached(module: string) {
+/** All files and packages that the module needs, directly or through imports and child processes. */
+function findDependencies(module: string) {
   const files = new Set<string>()
   const packages = new Set<string>()
   const visit = (file: string): void => {
@@ -92,18 +92,18 @@ function reached(module: string) {
   return { files: [...files], packages: [...packages] }
 }
 
-test('everything that the image copies exists and is sent to Docker', () => {
+test('everything that the image copies exists in the build context', () => {
   expect(copied.length).toBeGreaterThan(5)
   for (const path of copied) {
     expect(existsSync(path), path).toBe(true)
-    expect(isSent(path), `.dockerignore leaves out ${path}`).toBe(true)
+    expect(isInBuildContext(path), `.dockerignore excludes ${path}`).toBe(true)
   }
 })
 
-test('the image has every file and every package that the service reads when it runs', () => {
-  const { files, packages } = reached('src/main.ts')
+test('the image contains every file and package that the service needs', () => {
+  const { files, packages } = findDependencies('src/main.ts')
   expect(files).toEqual(expect.arrayContaining(['src/worker/executor.ts', 'src/surfaces/docs/site.ts', 'docs/guides']))
-  // Written where it can be, and asked of a directory that it may be: not read.
+  // Written if possible, but not needed.
   const written = ['node_modules/.cache/node', 'node_modules/.cache/chromium', 'dist/docs', '.']
   const missing = files.filter((file) => !isInImage(file) && !written.includes(file))
   expect(missing).toEqual([])
@@ -111,7 +111,7 @@ test('the image has every file and every package that the service reads when it 
   expect(packages.filter((name) => !(name in packageJson.dependencies))).toEqual([])
 })
 
-test('no secret and no tool is sent to Docker', () => {
+test('the build context contains no secrets and no tools', () => {
   for (const path of [
     '.env',
     'data/encryption.key',
@@ -119,24 +119,24 @@ test('no secret and no tool is sent to Docker', () => {
     'node_modules/pg/package.json',
     'src/tools/demo/demo.ts',
   ]) {
-    expect(isSent(path), path).toBe(false)
+    expect(isInBuildContext(path), path).toBe(false)
   }
   expect(readFileSync('.gitignore', 'utf8').split('\n')).toContain('.env')
 })
 
-test('every variable that the containers set is one that the service reads, and the service takes its value', () => {
+test('the containers set existing variables to valid values', () => {
   const others = ['NODE_ENV', 'NODE_COMPILE_CACHE']
-  const known = (names: string[]) => names.filter((name) => !(name in settings) && !others.includes(name))
-  expect(known(Object.keys(variables))).toEqual([])
+  const findUnknown = (names: string[]) => names.filter((name) => !(name in settings) && !others.includes(name))
+  expect(findUnknown(Object.keys(variables))).toEqual([])
   for (const [name, { environment }] of own) {
-    expect(known(Object.keys(environment)), name).toEqual([])
-    const { config } = configOf(environment)
+    expect(findUnknown(Object.keys(environment)), name).toEqual([])
+    const { config } = readComposeConfig(environment)
     expect(config.DATABASE_URL).toContain('@postgres/')
   }
 })
 
-/** As Compose fills it in, with an .env of what must be there. */
-function configOf(environment: Record<string, string>) {
+/** The configuration after Compose's interpolation, with the required variables in .env. */
+function readComposeConfig(environment: Record<string, string>) {
   const env: Record<string, string> = {
     POSTGRES_PASSWORD: 'c0ffee',
     ENCRYPTION_KEY: Buffer.alloc(32).toString('base64'),
@@ -150,7 +150,7 @@ function configOf(environment: Record<string, string>) {
   return { config: readConfig({ ...variables, ...Object.fromEntries(filled) }) }
 }
 
-test('the ports are those that the service listens on, and the management port stays inside', () => {
+test('the ports are the defaults, and the management port is not published', () => {
   const names = ['DASHBOARD_PORT', 'EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const
   const ports = names.map((name) => settings[name].default)
   expect(all('EXPOSE').flatMap((rest) => rest.split(' '))).toEqual(ports)
@@ -158,18 +158,18 @@ test('the ports are those that the service listens on, and the management port s
   expect(published).toEqual(ports.slice(0, 3).map((port) => `127.0.0.1:${port}:${port}`))
 })
 
-test('the commands exist, and together they do everything', () => {
+test('the commands exist and cover every role', () => {
   const [entry] = all('ENTRYPOINT').map((rest) => JSON.parse(rest))
   expect(entry).toEqual(['node', 'src/main.ts'])
   expect(all('CMD').map((rest) => JSON.parse(rest))).toEqual([['start']])
-  const done = own.flatMap(([, { command = [] }]) => {
+  const covered = own.flatMap(([, { command = [] }]) => {
     expect(command.slice(0, 2)).toEqual(['start', '--only'])
     return [...readRoles(command.slice(2))]
   })
-  expect(done.sort()).toEqual([...roles].sort())
+  expect(covered.sort()).toEqual([...roles].sort())
 })
 
-test('the health check passes while the service is ready, and fails when it is not or is gone', async () => {
+test('the health check passes only while the service is ready', async () => {
   const [check = ''] = all('HEALTHCHECK')
   const [node, ...args]: string[] = JSON.parse(check.slice(check.indexOf('[')))
   expect(node).toBe('node')
@@ -189,27 +189,27 @@ test('the health check passes while the service is ready, and fails when it is n
   expect(await code()).toBe(1)
   await listener.stop(0)
   expect(await code()).toBe(1)
-  expect(check, 'without the variable, where the service is by default').toContain(settings.MANAGEMENT_PORT.default)
+  expect(check, 'the default port without the variable').toContain(settings.MANAGEMENT_PORT.default)
 })
 
-test('one service makes the image for all, and no registry is asked for it', () => {
-  // Compose makes all at the same time; where Docker keeps images in the store of containerd, the second of a name fails.
-  const makers = Object.values(compose.services).filter(({ build }) => build !== undefined)
-  expect(makers).toMatchObject([{ image: compose.name }])
+test('one service builds the image for all, without a registry', () => {
+  // Compose builds concurrently. With the containerd image store, the second build of a name fails.
+  const builders = Object.values(compose.services).filter(({ build }) => build !== undefined)
+  expect(builders).toMatchObject([{ image: compose.name }])
   expect(own.length).toBeGreaterThan(1)
   for (const [name, container] of own) expect(container.pull_policy, name).toBe('never')
 })
 
-test('the containers are given more time to stop than the service takes', () => {
+test('containers have more time to stop than the service needs', () => {
   for (const [name, container] of own) {
-    const { config } = configOf(container.environment)
+    const { config } = readComposeConfig(container.environment)
     const seconds = Number(/^(\d+)s$/.exec(container.stop_grace_period)?.[1])
     expect(seconds, name).toBeGreaterThan(config.DRAIN_SECONDS + config.SHUTDOWN_SECONDS + config.ABORT_GRACE_SECONDS)
   }
   expect(all('STOPSIGNAL')).toEqual(['SIGTERM'])
 })
 
-test('the containers write to /tmp alone, may start programs there, and have no rights but those of a user', () => {
+test('containers run without privileges and can write only to /tmp', () => {
   expect(all('USER')).toEqual(['node'])
   expect(variables.NODE_COMPILE_CACHE).toMatch(/^\/tmp\//)
   for (const [name, container] of own) {

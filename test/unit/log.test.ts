@@ -1,4 +1,4 @@
-/** What the log says of errors. */
+/** How errors are logged. */
 import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 
@@ -7,18 +7,18 @@ const program = `
   import { StoreUnavailable } from './src/storage/store.ts'
   const log = openLog({ LOG_LEVEL: 'info' })
   const cause = new Error('connect ECONNREFUSED 127.0.0.1:5432')
-  log.warn({ err: new StoreUnavailable(cause.message, { cause }) }, 'it is tried again')
-  log.error({ err: new TypeError('a fault') }, 'a page failed')
+  log.warn({ err: new StoreUnavailable(cause.message, { cause }) }, 'write failed; retrying')
+  log.error({ err: new TypeError('a bug') }, 'request failed')
   log.flush()
 `
 
-test('a store that is away takes one short line, and a fault its whole stack', () => {
+test('`StoreUnavailable` is logged without its stack, other errors with it', () => {
   const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' })
   expect(stderr).toBe('')
-  const [away, fault] = stdout
+  const [unavailable, bug] = stdout
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line).err)
-  expect(away).toEqual({ type: 'StoreUnavailable', message: 'connect ECONNREFUSED 127.0.0.1:5432' })
-  expect(fault).toMatchObject({ type: 'TypeError', message: 'a fault', stack: expect.stringContaining(' at ') })
+  expect(unavailable).toEqual({ type: 'StoreUnavailable', message: 'connect ECONNREFUSED 127.0.0.1:5432' })
+  expect(bug).toMatchObject({ type: 'TypeError', message: 'a bug', stack: expect.stringContaining(' at ') })
 })

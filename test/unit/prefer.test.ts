@@ -1,4 +1,4 @@
-/** The header `Prefer` is read as RFC 7240 has it. */
+/** Parsing of the header `Prefer` (RFC 7240). */
 import { expect, test } from 'vitest'
 import { parsePreferences, preferredWait } from '../../src/contract/prefer.ts'
 
@@ -25,11 +25,11 @@ test.each<[prefer: string, preferences: [string, string][]]>([
       ['bar', ''],
     ],
   ],
-])('%s has its preferences, without their parameters', (prefer, preferences) => {
+])('%s is parsed without parameters of preferences', (prefer, preferences) => {
   expect(parsePreferences(prefer)).toEqual(preferences)
 })
 
-test('of several waits the first that is a number counts, up to 30 seconds', () => {
+test('the first valid `wait` counts, up to the maximum', () => {
   expect(preferredWait(undefined, 30)).toBeUndefined()
   expect(preferredWait('foo="wait=5"; wait=6', 30)).toBeUndefined()
   expect(preferredWait('wait=x, wait=7, wait=8', 30)).toBe(7)

@@ -33,7 +33,7 @@ test('requests over the limit are rejected until the minute ends, for each key s
   const { limit } = openProcess(directoryWithFakeClock(), 2)
   expect([await limit.admit(key), await limit.admit(key)]).toEqual([undefined, undefined])
   vi.advanceTimersByTime(18_500)
-  const exceeded = { requestsMax: 2, windowSeconds: 60, retryAfterSeconds: 42 }
+  const exceeded = { policy: 'api-key', requestsMax: 2, windowSeconds: 60, retryAfterSeconds: 42 }
   expect(await limit.admit(key)).toEqual(exceeded)
   expect(await limit.admit({ apiKeyId: 'another' })).toBeUndefined()
   vi.advanceTimersByTime(41_499)

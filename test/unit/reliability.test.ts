@@ -1,11 +1,11 @@
-/** docs/reliability.md says what the tests prove, and names tests that exist. */
+/** docs/reliability.md lists all promises with existing tests and their results. */
 import { existsSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { promises } from '../faults/promises.ts'
 
 const page = readFileSync('docs/reliability.md', 'utf8')
 
-test('every promise stands on the page about reliability, with tests that exist', () => {
+test('the page lists every promise with existing tests', () => {
   const ids = Array.from({ length: 16 }, (_, index) => `P${index + 1}`)
   expect(promises.map(({ id }) => id)).toEqual(ids)
   for (const { id, sentence, faults, small } of promises) {
@@ -18,10 +18,12 @@ test('every promise stands on the page about reliability, with tests that exist'
   }
 })
 
-test('the page about reliability has figures of both stores, and in none was anything lost or doubled', () => {
+test('the page has results for both stores, with nothing lost or duplicated', () => {
   const rows = page.split('\n').filter((line) => /^\| P\d/.test(line))
   const cells = rows.map((row) => row.split('|').map((cell) => cell.trim()))
   expect(new Set(cells.map(([, , store]) => store))).toEqual(new Set(['embedded', 'PostgreSQL']))
-  const faulty = cells.filter(([, , , , , , lost = '', doubled = '']) => Number(lost) > 0 || Number(doubled) > 0)
-  expect(faulty).toEqual([])
+  const violations = cells.filter(
+    ([, , , , , , lost = '', duplicated = '']) => Number(lost) > 0 || Number(duplicated) > 0,
+  )
+  expect(violations).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** What is told of a storage state, and which of its values no log may show. */
+/** Summaries, secret values and comparison of storage states. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import {
@@ -10,45 +10,45 @@ import {
 } from '../../src/domain/browser-contexts/storage-state.ts'
 import { operationOf } from '../operations/document.ts'
 
-const written = readFileSync('test/operations/storage-state.json', 'utf8')
+const exported = readFileSync('test/operations/storage-state.json', 'utf8')
 
 /** A storage state with cookies of these domains and values. */
 function state(...cookies: [domain: string, value: string][]): string {
   return JSON.stringify({ cookies: cookies.map(([domain, value]) => ({ domain, value })), origins: [] })
 }
 
-test('of a state that Playwright has written, its size and the domains of its cookies are told', () => {
-  expect(summarizeState(written)).toEqual({ sizeBytes: Buffer.byteLength(written), cookieDomains: ['127.0.0.1'] })
+test('a state exported by Playwright is summarized by size and cookie domains', () => {
+  expect(summarizeState(exported)).toEqual({ sizeBytes: Buffer.byteLength(exported), cookieDomains: ['127.0.0.1'] })
   expect(summarizeState(emptyState)).toEqual({ sizeBytes: 27, cookieDomains: [] })
 })
 
-test('domains are told once, in order, and subdomains apart from the domain itself', () => {
+test('cookie domains are sorted and distinct, with subdomains separate from their domain', () => {
   const text = state(['b.example', '1'], ['.a.example', '2'], ['b.example', '3'], ['a.example', '4'])
   expect(summarizeState(text).cookieDomains).toEqual(['.a.example', 'a.example', 'b.example'])
 })
 
-test('of many domains the first 100 are told', () => {
+test('only the first 100 cookie domains are listed', () => {
   const domains = Array.from({ length: 150 }, (_, index) => `${String(index).padStart(3, '0')}.example`)
   const text = state(...domains.toReversed().map((domain): [string, string] => [domain, 'value']))
   expect(summarizeState(text).cookieDomains).toEqual(domains.slice(0, 100))
 })
 
-test('the size is that of the bytes in UTF-8', () => {
+test('the size is in bytes of UTF-8', () => {
   const text = state(['ü.example', '💡'])
   expect(summarizeState(text).sizeBytes).toBe(Buffer.from(text).length)
   expect(summarizeState(text).sizeBytes).toBeGreaterThan(text.length)
 })
 
-test('the values of cookies are to be masked, but for those that are ordinary words', () => {
+test('cookie values of at least 8 characters are secret', () => {
   expect(secretCookieValues(state(['a', '12345678'], ['a', '1234567'], ['b', '']))).toEqual(['12345678'])
-  expect(secretCookieValues(written)).toEqual(['7f3a-canary', '%22dark%22'])
+  expect(secretCookieValues(exported)).toEqual(['7f3a-canary', '%22dark%22'])
 })
 
-test('what may be stored is what the document says of a request', () => {
+test('the maximum size equals that of the request body in the OpenAPI document', () => {
   expect(operationOf('putStorageState').bodyBytesMax).toBe(stateBytesMax)
 })
 
-test('states are the same in whatever order a browser tells what it holds, and others are not', () => {
+test('states that differ only in order are the same', () => {
   const [ada, bob] = ['a', 'b'].map((name) => ({ name, value: '1', domain: 'a.example', path: '/' }))
   const items = [
     { name: 'x', value: '1' },
@@ -57,8 +57,8 @@ test('states are the same in whatever order a browser tells what it holds, and o
   const stored = (origin: string, more: object = {}) => ({ origin, localStorage: items, ...more })
   const text = (value: object) => JSON.stringify(value)
   const one = text({ cookies: [ada, bob], origins: [stored('https://a'), stored('https://b')] })
-  const backwards = { origin: 'https://b', indexedDB: [], localStorage: [...items].reverse() }
-  expect(isSameState(one, text({ origins: [backwards, stored('https://a')], cookies: [bob, ada] }))).toBe(true)
+  const reversed = { origin: 'https://b', indexedDB: [], localStorage: [...items].reverse() }
+  expect(isSameState(one, text({ origins: [reversed, stored('https://a')], cookies: [bob, ada] }))).toBe(true)
   for (const other of [
     { cookies: [ada], origins: [stored('https://a'), stored('https://b')] },
     { cookies: [ada, { ...bob, value: '2' }], origins: [stored('https://a'), stored('https://b')] },
