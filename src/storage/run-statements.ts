@@ -37,7 +37,7 @@ export const insertedRunColumns = [
   'trace_context',
 ] as const satisfies (keyof RunsTable)[]
 
-/** One prepared statement for each number of rows, largest first; any batch is a few of them. */
+/** Statements by number of rows, largest first: a few prepared statements insert any number. */
 function insert(table: string, columns: readonly string[]): ReadonlyMap<number, Statement> {
   const row = `(${columns.map(() => '?').join(', ')})`
   const insertRows = (rows: number) =>

@@ -75,43 +75,27 @@ export class Runs extends RunReader {
     if (!workflow) return { kind: 'noSuchWorkflow' }
     if (request.browserContext && !workflow.usesBrowser) return { kind: 'usesNoBrowser' }
     // Before the variables are checked, which fills in defaults: a newer schema does not change what a request is.
-    const canonical = request.idempotencyKey === undefined ? '' : canonicalRequest(request)
+    const { idempotencyKey: key } = request
+    const canonical = key === undefined ? '' : canonicalRequest(request)
     const earlierSecrets = await this.#earlierSecrets(queuer, request)
     const checked = workflows.checkVariables(workflow.id, request.variables, earlierSecrets)
     if ('errors' in checked) return { kind: 'variablesInvalid', errors: checked.errors }
 
-    const { accountId, apiKeyId, userId = null } = queuer
-    const { priority, delaySeconds, expiresInSeconds, browserContext } = request
-    const id = uuid()
-    const createdAt = parseCreatedAt(id)
-    const encrypt = () => encryption.encrypt(JSON.stringify(checked.secrets), secretsAad(accountId, id))
-    const run: NewRun = {
-      id,
-      account_id: accountId,
-      api_key_id: apiKeyId,
-      user_id: userId,
-      workflow_id: workflow.id,
-      workflow_version: workflow.version,
-      status: 'queued',
-      priority,
-      variables: JSON.stringify(checked.masked),
-      secrets: Object.keys(checked.secrets).length > 0 ? encrypt : null,
-      created_at: createdAt,
-      delayed: delaySeconds === 0 ? 0 : 1,
-      available_at: delaySeconds === 0 ? null : createdAt + delaySeconds * 1000,
-      expires_at: expiresInSeconds === undefined ? null : createdAt + expiresInSeconds * 1000,
-      browser_context_id: browserContext?.id.toLowerCase() ?? null,
-      persist_context: browserContext?.persist ?? null,
-      waits_for_context: 0,
-      job_id: null,
-      trace_context: null,
+    const run = toNewRun(queuer, request, workflow, checked.masked)
+    const { id, account_id } = run
+    if (Object.keys(checked.secrets).length > 0) {
+      run.secrets = () => encryption.encrypt(JSON.stringify(checked.secrets), secretsAad(account_id, id))
     }
     // Read before the write: after the commit, nothing may fail before the response.
     const isAtLimit = await this.readLimits([run])
-    const key = request.idempotencyKey
-    const expiresAt = this.#now() + idempotencyMilliseconds
-    const fingerprint = () => encryption.sign('idempotency', canonical)
-    const idempotencyKey = key === undefined ? undefined : { key, fingerprint: fingerprint(), expiresAt }
+    const idempotencyKey =
+      key === undefined
+        ? undefined
+        : {
+            key,
+            fingerprint: encryption.sign('idempotency', canonical),
+            expiresAt: this.#now() + idempotencyMilliseconds,
+          }
     const attributes = messageAttributes('send', workflow.id, id)
     const result = await inSpan(`send ${workflow.id}`, { kind: SpanKind.PRODUCER, attributes }, () => {
       const trace: { traceparent?: string } = {}
@@ -121,16 +105,13 @@ export class Runs extends RunReader {
     })
     if (result.kind === 'enqueued') {
       store.notify('queue')
-      return {
-        kind: 'queued',
-        run: toRun({ ...unstarted, ...result.run, secrets: null }, isAtLimit, []),
-        replayed: false,
-      }
+      const row = { ...unstarted, ...result.run, secrets: null }
+      return { kind: 'queued', run: toRun(row, isAtLimit, []), replayed: false }
     }
     if (result.kind !== 'keyInUse') return result
     const signatures = encryption.signatures('idempotency', canonical)
     if (!signatures.some((each) => each.equals(result.fingerprint))) return { kind: 'idempotencyConflict' }
-    const first = await this.get(accountId, result.runId)
+    const first = await this.get(account_id, result.runId)
     if (!first) throw new Error(`An idempotency key names run ${result.runId}, which does not exist.`)
     return { kind: 'queued', run: first, replayed: true }
   }
@@ -178,6 +159,7 @@ export class Runs extends RunReader {
   }
 }
 
+/** Columns that an INSERT leaves at their defaults. */
 const unstarted = {
   reason: null,
   attempts: 0,
@@ -194,11 +176,42 @@ const unstarted = {
   job_retry_count: null,
 } as const
 
+function toNewRun(
+  { accountId, apiKeyId, userId = null }: Queuer,
+  { priority, delaySeconds, expiresInSeconds, browserContext }: QueueRequest,
+  workflow: { id: string; version: string },
+  variables: Record<string, unknown>,
+): NewRun {
+  const id = uuid()
+  const createdAt = parseCreatedAt(id)
+  return {
+    id,
+    account_id: accountId,
+    api_key_id: apiKeyId,
+    user_id: userId,
+    workflow_id: workflow.id,
+    workflow_version: workflow.version,
+    status: 'queued',
+    priority,
+    variables: JSON.stringify(variables),
+    secrets: null,
+    created_at: createdAt,
+    delayed: delaySeconds === 0 ? 0 : 1,
+    available_at: delaySeconds === 0 ? null : createdAt + delaySeconds * 1000,
+    expires_at: expiresInSeconds === undefined ? null : createdAt + expiresInSeconds * 1000,
+    browser_context_id: browserContext?.id.toLowerCase() ?? null,
+    persist_context: browserContext?.persist ?? null,
+    waits_for_context: 0,
+    job_id: null,
+    trace_context: null,
+  }
+}
+
 /** Identifies a request that is sent again with its idempotency key. */
 function canonicalRequest({ idempotencyKey: _, browserContext, ...request }: QueueRequest): string {
   // UUIDs are case-insensitive (RFC 9562, section 4).
-  const context = browserContext && { ...browserContext, id: browserContext.id.toLowerCase() }
-  return canonicalJson({ ...request, browserContext: context })
+  const sameContext = browserContext && { ...browserContext, id: browserContext.id.toLowerCase() }
+  return canonicalJson({ ...request, browserContext: sameContext })
 }
 
 /** JSON with sorted members: their order has no meaning (RFC 8259, section 4). */
