@@ -1,13 +1,10 @@
-/**
- * docs/adding-an-operation.md, followed to the letter on a copy of this checkout. Most of the time goes into the compiler
- * and into the tests that the guide has one write.
- */
+/** Follows docs/adding-an-operation.md literally on a copy of this checkout. Most of the time is spent in `tsc` and tests. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Checkout, copyCheckout } from '../support/checkout.ts'
 import { type CommandLine, commandLine } from './command-line.ts'
-import { inserted, patternOf, readWalk, type Step } from './walk.ts'
+import { insertBlock, outputPattern, readWalkthrough, type Step } from './walkthrough.ts'
 
 const guide = readFileSync('docs/adding-an-operation.md', 'utf8')
 
@@ -16,7 +13,7 @@ let at: CommandLine
 
 beforeAll(async () => {
   copy = copyCheckout()
-  // As it is when everything that there is has been released.
+  // As if everything had been released.
   copy.write('openapi/released/execution.v1.json', copy.read('generated/execution.v1/document.json'))
   at = await commandLine(copy.directory)
 })
@@ -25,39 +22,39 @@ afterAll(async () => {
   copy?.remove()
 })
 
-describe.each(readWalk(guide))('$title', ({ steps }) => {
-  test.each(steps.map((step) => ({ name: nameOf(step), step })))('$name', { timeout: 300_000 }, ({ step }) =>
+describe.each(readWalkthrough(guide))('$title', ({ steps }) => {
+  test.each(steps.map((step) => ({ name: titleFor(step), step })))('$name', { timeout: 300_000 }, ({ step }) =>
     follow(step),
   )
 })
 
-test('the docs show the operation, with its samples', async () => {
+test('the docs show the operation with its samples', async () => {
   expect((await at.run('npm run --silent docs')).code).toBe(0)
   const files = readdirSync(join(copy.directory, 'dist/docs')).map((file) => copy.read(`dist/docs/${file}`))
-  for (const told of ['Count unfinished runs', 'await client.countUnfinishedRuns()']) {
-    expect(files.some((file) => file.includes(told))).toBe(true)
+  for (const text of ['Count unfinished runs', 'await client.countUnfinishedRuns()']) {
+    expect(files.some((file) => file.includes(text))).toBe(true)
   }
 })
 
-function nameOf(step: Step): string {
+function titleFor(step: Step): string {
   if (step.kind === 'run') return `$ ${step.command}`
-  if (step.kind === 'create') return `a new file ${step.file}`
-  return step.kind === 'append' ? `at the end of ${step.file}` : `in ${step.file}, ${step.side} ${step.line}`
+  if (step.kind === 'create') return `create ${step.file}`
+  return step.kind === 'append' ? `append to ${step.file}` : `in ${step.file}, ${step.side} ${step.line}`
 }
 
 async function follow(step: Step): Promise<void> {
-  if (step.kind === 'run') return answers(step.command, step.answer)
+  if (step.kind === 'run') return expectOutput(step.command, step.output)
   const path = join(copy.directory, step.file)
   mkdirSync(join(path, '..'), { recursive: true })
   if (step.kind === 'create') writeFileSync(path, step.text)
   else if (step.kind === 'append') writeFileSync(path, `${copy.read(step.file)}\n${step.text}`)
-  else writeFileSync(path, inserted(copy.read(step.file), step))
+  else writeFileSync(path, insertBlock(copy.read(step.file), step))
   at.filesHaveChanged()
 }
 
-async function answers(command: string, answer: string): Promise<void> {
+async function expectOutput(command: string, expected: string): Promise<void> {
   const { code, output } = await at.run(command)
-  expect(output.trim()).toMatch(patternOf(answer))
-  // What is promised to fail says so.
-  expect(code === 0, output).toBe(!/^error:|: error /m.test(answer))
+  expect(output.trim()).toMatch(outputPattern(expected))
+  // A command that prints an error must also fail.
+  expect(code === 0, output).toBe(!/^error:|: error /m.test(expected))
 }

@@ -1,21 +1,21 @@
-/** The command line of a person who follows a guide: runs its commands, and has the servers at hand that it calls. */
+/** Runs the commands of a walkthrough in a checkout, and the servers that they call. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 
-export interface Answered {
+export interface CommandResult {
   code: number | null
   output: string
 }
 
 export interface CommandLine {
-  run(command: string): Promise<Answered>
-  /** The next call is answered by a server with the code as it is then. */
+  run(command: string): Promise<CommandResult>
+  /** Restarts the servers before the next call. */
   filesHaveChanged(): void
   stop(): Promise<void>
 }
 
-/** What listens on the ports that guides name. */
+/** The servers behind the addresses in walkthroughs. */
 const servers: Record<string, { args: string[]; address: RegExp }> = {
   'http://127.0.0.1:3001': { args: ['src/main.ts', 'start'], address: /^Execution API +(\S+)$/m },
   'http://127.0.0.1:4001': { args: ['src/tools/mock/main.ts'], address: /^Mock of the Execution API +(\S+)$/m },
@@ -35,7 +35,7 @@ export async function commandLine(directory: string): Promise<CommandLine> {
     })
   const running = new Map<string, { child: ChildProcess; address: string }>()
 
-  const inShell = async (command: string): Promise<Answered> => {
+  const inShell = async (command: string): Promise<CommandResult> => {
     const child = start('sh', ['-c', command])
     let output = ''
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
@@ -43,36 +43,37 @@ export async function commandLine(directory: string): Promise<CommandLine> {
     return { code, output }
   }
 
-  // The first of them says, before its JSON, that it has made a store.
+  // The first command prints a line about the new store before its JSON.
   const json = async (command: string) => {
     const { output } = await inShell(`node src/main.ts ${command} --json`)
     return JSON.parse(output.slice(output.indexOf('{')))
   }
-  const { id } = await json('accounts create --name Walk --scopes')
+  const { id } = await json('accounts create --name Walkthrough --scopes')
   const keys: Record<string, string> = {
     API_KEY: (await json(`keys create --name all --account ${id}`)).value,
     OTHER_KEY: (await json(`keys create --name other --account ${id} --scopes workflows:read`)).value,
   }
 
-  const addressOf = async (origin: string): Promise<string> => {
+  const startServer = async (origin: string): Promise<string> => {
     const known = running.get(origin)
     if (known) return known.address
     const server = servers[origin]
-    if (!server) throw new Error(`Nothing listens on ${origin}.`)
+    if (!server) throw new Error(`No server for ${origin}.`)
     const child = start(process.execPath, server.args)
-    let said = ''
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (said += text))
-    while (!server.address.test(said)) {
+    let printed = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text) => (printed += text))
+    while (!server.address.test(printed)) {
       await Promise.race([once(child.stderr, 'data'), once(child, 'exit')])
-      if (child.exitCode !== null) throw new Error(`${server.args.join(' ')} ended:\n${said}`)
+      if (child.exitCode !== null) throw new Error(`${server.args.join(' ')} exited:\n${printed}`)
     }
-    const address = server.address.exec(said)?.[1] ?? ''
+    const address = server.address.exec(printed)?.[1] ?? ''
     running.set(origin, { child, address })
     return address
   }
 
-  /** As much of curl as the guide uses; there may be none. */
-  const curl = async (command: string): Promise<Answered> => {
+  /** Implements the options of curl that the walkthrough uses, since curl may not be installed. */
+  const curl = async (command: string): Promise<CommandResult> => {
     const [, flag, , header, value = '', origin = '', path = ''] =
       /^curl (-i )?(-H "(\S+): ([^"]+)" )?(http:\/\/[^/]+)(\/\S*)$/.exec(command) ?? []
     const headers = new Headers()
@@ -81,7 +82,7 @@ export async function commandLine(directory: string): Promise<CommandLine> {
         header,
         value.replace(/\$(\w+)/, (_, name) => keys[name] ?? ''),
       )
-    const response = await fetch((await addressOf(origin)) + path, { headers })
+    const response = await fetch((await startServer(origin)) + path, { headers })
     const head = [...response.headers].map(
       ([name, text]) => `${name.replace(/\b[a-z]/g, (it) => it.toUpperCase())}: ${text}`,
     )
@@ -95,20 +96,20 @@ export async function commandLine(directory: string): Promise<CommandLine> {
     for (const child of children) child.kill('SIGTERM')
     await Promise.all(children.map((child) => child.exitCode ?? once(child, 'exit')))
   }
-  let isBehind = false
+  let isOutdated = false
   return {
     async run(command) {
       if (!command.startsWith('curl ')) {
-        // The second time, the compiler then looks only at what has changed.
+        // Incremental, because `tsc` runs several times.
         const faster = command === 'npx tsc -p .' ? ' --incremental --tsBuildInfoFile data/tsbuildinfo.json' : ''
         return inShell(command + faster)
       }
-      if (isBehind) await stop()
-      isBehind = false
+      if (isOutdated) await stop()
+      isOutdated = false
       return curl(command)
     },
     filesHaveChanged: () => {
-      isBehind = true
+      isOutdated = true
     },
     stop,
   }

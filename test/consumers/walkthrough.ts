@@ -1,4 +1,4 @@
-/** Reads a guide as a person follows it: what goes into which file, and what is run and answered. */
+/** Parses a walkthrough: which block goes into which file, and which commands print what. */
 
 export type Step =
   | { kind: 'create'; file: string; text: string }
@@ -11,15 +11,15 @@ export type Step =
       line: string
       after?: string
     }
-  | { kind: 'run'; command: string; answer: string }
+  | { kind: 'run'; command: string; output: string }
 
 export interface Section {
   title: string
   steps: Step[]
 }
 
-/** The paragraph before a block says where the block goes; the last such words count. */
-const places: [RegExp, (found: string[], text: string) => Step][] = [
+/** The paragraph before a block says where it goes. */
+const locations: [RegExp, (found: string[], text: string) => Step][] = [
   [/A new file `([^`]+)`/, ([file = ''], text) => ({ kind: 'create', file, text })],
   [/[Aa]t the end of `([^`]+)`/, ([file = ''], text) => ({ kind: 'append', file, text })],
   [
@@ -32,8 +32,8 @@ const places: [RegExp, (found: string[], text: string) => Step][] = [
   ],
 ]
 
-/** The sections in which there is something to do. */
-export function readWalk(markdown: string): Section[] {
+/** The sections with blocks. */
+export function readWalkthrough(markdown: string): Section[] {
   const [, ...sections] = markdown.split(/^## /m)
   return sections
     .filter((section) => section.includes('```'))
@@ -44,33 +44,33 @@ export function readWalk(markdown: string): Section[] {
         const block = /^```(\w+)\n(.*?)^```$/ms.exec(rest)
         if (!block) return { title: section.split('\n')[0] ?? '', steps }
         const [whole, language, text = ''] = block
-        steps.push(...(language === 'console' ? runs(text) : [placed(rest.slice(0, block.index), text)]))
+        steps.push(...(language === 'console' ? commandSteps(text) : [editStep(rest.slice(0, block.index), text)]))
         rest = rest.slice(block.index + whole.length)
       }
     })
 }
 
-function placed(prose: string, text: string): Step {
+function editStep(prose: string, text: string): Step {
   const paragraph = prose.trimEnd().split('\n\n').at(-1)?.replaceAll('\n', ' ') ?? ''
-  for (const [pattern, step] of places) {
+  for (const [pattern, step] of locations) {
     const found = pattern.exec(paragraph)
     if (found) return step(found.slice(1), text)
   }
-  throw new Error(`Nothing says where this block goes: ${paragraph}\n${text}`)
+  throw new Error(`No location for this block: ${paragraph}\n${text}`)
 }
 
-function runs(text: string): Step[] {
+function commandSteps(text: string): Step[] {
   return text
     .split(/^\$ /m)
     .filter((part) => part !== '')
     .map((part) => {
-      const [command = '', ...answer] = part.split('\n')
-      return { kind: 'run', command, answer: answer.join('\n').trim() }
+      const [command = '', ...output] = part.split('\n')
+      return { kind: 'run', command, output: output.join('\n').trim() }
     })
 }
 
-/** The lines of `text` with the block put in its place; throws when that is not one place. */
-export function inserted(
+/** Inserts the block into `text`. Throws unless its location is unique. */
+export function insertBlock(
   text: string,
   { side, line, after, text: block, file }: Extract<Step, { kind: 'insert' }>,
 ): string {
@@ -86,11 +86,11 @@ export function inserted(
   return lines.join('\n')
 }
 
-/** A pattern of the answer, in which `…` is anything. */
-export function patternOf(answer: string): RegExp {
-  return new RegExp(`^${answer.split('…').map(escaped).join('[^]*?')}$`)
+/** A pattern of the output, in which `…` matches anything. */
+export function outputPattern(output: string): RegExp {
+  return new RegExp(`^${output.split('…').map(escapeRegExp).join('[^]*?')}$`)
 }
 
-function escaped(text: string): string {
+function escapeRegExp(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
 }
