@@ -35,7 +35,7 @@ const document = {
 export async function reloading(): Promise<void> {
   const rows = [
     ['from saving to the first response', 'median', 'longest'],
-    ...(await measure('npm run dev', ['src/tools/dev/main.ts'], [code, document])),
+    ...(await measure('npm run dev', ['src/tools/dev.ts'], [code, document])),
     ...(await measure('node --watch', ['--watch', 'src/main.ts', 'start'], [code])),
   ]
   print(table(rows))

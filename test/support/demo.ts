@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished } from 'vitest'
 
-const demoModule = fileURLToPath(new URL('../../src/tools/demo/demo.ts', import.meta.url))
+const demoModule = fileURLToPath(new URL('../../src/tools/demo.ts', import.meta.url))
 
 export interface Demo {
   child: ChildProcess

@@ -24,7 +24,7 @@ export interface Dev extends Checkout {
 }
 
 /** @param args of Node, run in the copy. */
-export async function startDev(args = ['src/tools/dev/main.ts']): Promise<Dev> {
+export async function startDev(args = ['src/tools/dev.ts']): Promise<Dev> {
   const checkout = copyCheckout()
   const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
   const { PATH, HOME, NODE_COMPILE_CACHE = 'node_modules/.cache/node' } = process.env

@@ -117,7 +117,7 @@ test('the build context contains no secrets and no tools', () => {
     'data/encryption.key',
     '.git/config',
     'node_modules/pg/package.json',
-    'src/tools/demo/demo.ts',
+    'src/tools/demo.ts',
   ]) {
     expect(isInBuildContext(path), path).toBe(false)
   }

@@ -100,7 +100,7 @@ test('only the operations of a domain and the surfaces import generated server t
   const generated = imports.filter(({ target }) => target.startsWith('generated/'))
   expect(generated.some(({ file }) => file === 'domain/runs/run-operations.ts')).toBe(true)
   // The demo and the client see what callers see: nothing of the server.
-  const callers = /^(tools\/demo|client)\//
+  const callers = /^(tools\/demo\.ts|client\/)/
   const wrong = generated.filter(({ file, target }) => {
     return callers.test(file) ? target.endsWith('/server.ts') : !readers.test(file) || target.endsWith('/client.ts')
   })

@@ -1,0 +1,194 @@
+/**
+ * `npm run demo`: starts the service in a temporary directory, queues a run over HTTP and follows it, printing each
+ * request as a curl command. Then stays up with the dashboard; with `--once`, exits.
+ */
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs, styleText } from 'node:util'
+import { startSite } from '../../examples/site/site.ts'
+import type { components } from '../../generated/execution.v1/types.ts'
+import { openAdministration, startService } from '../app.ts'
+import { parseEvents } from '../client/event-stream.ts'
+import { readConfig } from '../config.ts'
+import { operator } from '../domain/audit-log/audit-log.ts'
+import { openLog } from '../telemetry/log.ts'
+
+type Run = components['schemas']['Run']
+type RunEvent = components['schemas']['RunEvent']
+
+interface Request {
+  method: 'GET' | 'PUT'
+  url: string
+  headers: Record<string, string>
+  body?: object
+  /** Whether the response is an event stream. */
+  isStream?: boolean
+}
+
+const main = fileURLToPath(new URL('../main.ts', import.meta.url))
+/** The secret variable of the run. */
+const siteToken = 'lantern-tuesday-4711'
+
+/** Settings of another installation that must not lead the demo to its store or addresses. */
+const ignoredVariables = ['DATABASE_URL', 'ENCRYPTION_KEY', 'EXECUTION_URL', 'BROWSER_CONTEXT_URL', 'DASHBOARD_URL']
+
+async function demo(staysUp: boolean, signal: AbortSignal): Promise<void> {
+  const cleanUp: (() => Promise<unknown>)[] = []
+  try {
+    const dataDirectory = await mkdtemp(join(tmpdir(), 'execution-service-demo-'))
+    cleanUp.push(() => rm(dataDirectory, { recursive: true, maxRetries: 3 }))
+    const { service, administration, apiKey, accountId } = await start(dataDirectory, cleanUp)
+    const site = await startSite({ token: siteToken, password: randomUUID() })
+    cleanUp.push(() => site.stop())
+
+    const authorization = { Authorization: `Bearer ${apiKey}` }
+    const runs = `${service.executionUrl}/v1/execution/runs`
+    say(bold('\n1. Queue a run of the workflow check-links'))
+    say(
+      'It crawls a small website that the demo serves. The token is a secret: it is stored encrypted and never shown.',
+    )
+    const queue: Request = {
+      method: 'PUT',
+      url: `${service.executionUrl}/v1/execution/queue-remote/check-links`,
+      headers: { ...authorization, 'Content-Type': 'application/json', 'Idempotency-Key': `demo-${randomUUID()}` },
+      body: { variableData: { url: `${site.url}/`, token: siteToken } },
+    }
+    const { id, status } = (await (await send(queue, 202, signal)).json()) as Run
+    say(`  Run ${id} is ${status}.`)
+
+    say(bold('\n2. Follow it'))
+    say('A page of the website is overloaded at first: the attempt fails, and the next one reuses the finished steps.')
+    const follow = { method: 'GET', url: `${runs}/${id}/events`, headers: authorization, isStream: true } as const
+    await printEvents(await send(follow, 200, signal), signal)
+
+    say(bold('\n3. Read the result'))
+    const read = { method: 'GET', url: `${runs}/${id}`, headers: authorization } as const
+    const run = (await (await send(read, 200, signal)).json()) as Run
+    const { attempts, variableData, output, error } = run
+    say(indent(JSON.stringify({ status: run.status, attempts, variableData, output, error }, null, 2)))
+    if (run.status !== 'succeeded') throw new Error(`The run is ${run.status}.`)
+
+    if (!staysUp) return
+    const [owner] = await administration.users.list(accountId)
+    const token = owner && (await administration.links.createSignInLink(owner, operator))
+    say(bold('\nThe service is up until you press Ctrl-C.'))
+    say(`  Dashboard  ${styleText('cyan', `${service.dashboardUrl}/links/${token}`)} (signs you in, once)`)
+    say(`  Docs       ${service.dashboardUrl}/docs/`)
+    say('\nQueue a longer run from another terminal, and watch it in the dashboard:')
+    say(`\n${styleText('cyan', formatCurl(longRun(service.executionUrl, authorization)))}\n`)
+    await once(signal, 'abort').catch(() => {})
+  } finally {
+    for (const each of cleanUp.reverse()) await each()
+  }
+}
+
+/** Starts the service on free ports, unless the environment sets them, and creates an API key. */
+async function start(dataDirectory: string, cleanUp: (() => Promise<unknown>)[]) {
+  for (const name of ignoredVariables) delete process.env[name]
+  const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
+  const workflows = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
+  const settings = { DATA_DIR: dataDirectory, WORKFLOWS_DIR: workflows, SHUTDOWN_SECONDS: '1', LOG_LEVEL: 'error' }
+  // The worker process inherits them.
+  Object.assign(process.env, { ...ports, ...process.env, ...settings })
+  const config = readConfig(process.env)
+  const service = await startService(config, openLog(config), main)
+  cleanUp.push(() => service.stop())
+  const administration = await openAdministration(config)
+  cleanUp.push(() => administration.close())
+  const { accounts, apiKeys } = administration
+  const accountId = service.firstAccount?.id ?? ''
+  const userId = await accounts.findOwnerId(accountId)
+  const key = await apiKeys.create({ accountId, userId, name: 'demo', scopes: null, expiresAt: null }, operator)
+  say(bold('The service is running.'))
+  say(`  Dashboard      ${service.dashboardUrl}`)
+  say(`  Execution API  ${service.executionUrl}`)
+  say(`  API key        ${key.value}`)
+  return { service, administration, apiKey: key.value, accountId }
+}
+
+/** Prints a request as a curl command, sends it, and prints the status. @throws for another status than `expected`. */
+async function send(request: Request, expected: number, signal: AbortSignal): Promise<Response> {
+  const { method, url, headers, body } = request
+  say(`\n${styleText('cyan', formatCurl(request))}\n`)
+  const response = await fetch(url, { method, headers, signal, ...(body && { body: JSON.stringify(body) }) })
+  say(`  ${styleText(response.ok ? 'green' : 'yellow', `${response.status} ${response.statusText}`)}`)
+  if (response.status === expected) return response
+  throw new Error(`Expected the status ${expected} from ${method} ${url}: ${await response.text()}`)
+}
+
+/** A command for any POSIX shell. */
+function formatCurl({ method, url, headers, body, isStream }: Request): string {
+  const words = ['curl', ...(isStream ? ['-N'] : []), ...(method === 'GET' ? [] : ['-X', method]), url]
+  const options = Object.entries(headers).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`)
+  if (body !== undefined) options.push(`-d ${quote(JSON.stringify(body))}`)
+  return indent([words.join(' '), ...options.map((option) => `  ${option}`)].join(' \\\n'))
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}
+
+async function printEvents({ body }: Response, signal: AbortSignal): Promise<void> {
+  let startedAt: number | undefined
+  for await (const data of body ? parseEvents(body) : []) {
+    signal.throwIfAborted()
+    const event: RunEvent = JSON.parse(data)
+    const text = formatEvent(event)
+    if (!text) continue
+    const at = Date.parse(event.at)
+    startedAt ??= at
+    say(`  ${styleText('dim', `${((at - startedAt) / 1000).toFixed(2).padStart(6)} s`)}  ${text}`)
+  }
+}
+
+/** Skips the start of a step: its end follows soon. */
+function formatEvent(event: RunEvent): string | undefined {
+  switch (event.type) {
+    case 'status': {
+      const note = event.status === 'running' ? `attempt ${event.attempt}` : event.reason
+      return bold(note ? `${event.status} (${note})` : event.status)
+    }
+    case 'progress':
+      return styleText('dim', `progress ${event.percent.toFixed(0)} % ${event.message ?? ''}`)
+    case 'log':
+      return `log ${event.message}`
+    case 'step':
+      return event.state === 'started' ? undefined : `step ${event.name}: ${event.state}`
+  }
+}
+
+function longRun(executionUrl: string, authorization: Record<string, string>): Request {
+  const url = `${executionUrl}/v1/execution/queue-remote/build-manifest`
+  const headers = { ...authorization, 'Content-Type': 'application/json' }
+  const body = { variableData: { directory: 'node_modules', pauseMilliseconds: 200 } }
+  return { method: 'PUT', url, headers, body }
+}
+
+function bold(text: string): string {
+  return styleText('bold', text)
+}
+
+function indent(text: string): string {
+  return text.replaceAll(/^/gm, '  ')
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+const stop = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => stop.abort(new Error('Stopped.')))
+// The reader, such as `head`, has closed the pipe.
+process.stdout.on('error', () => stop.abort(new Error('Stopped.')))
+try {
+  const { values } = parseArgs({ options: { once: { type: 'boolean', default: false } } })
+  await demo(!values.once, stop.signal)
+  process.exit(0)
+} catch (error) {
+  process.stderr.write(`\n${(error as Error).message}\n`)
+  process.exit(1)
+}
