@@ -46,7 +46,7 @@ test('a saved document updates generated/ and is served', async () => {
 })
 
 test.for([
-  ['a module with a syntax error', problems, 'export class Problem', 'export klass Problem', /^SyntaxError: /],
+  ['a module with a syntax error', problems, 'export class Problem', 'export klass Problem', /^SyntaxError: /m],
   [
     'a workflow that does not load',
     'examples/workflows/count-words.ts',
@@ -55,8 +55,8 @@ test.for([
     /count-words\.ts failed to load: /,
   ],
 ] as const)('%s stops the service with its error until the next save', async ([, file, from, to, error]) => {
-  await dev.waitForLine(() => dev.replace(file, from, to), error)
-  await dev.waitForLine(() => {}, /^The service exited \(exit code 1\)\. It starts again/)
+  await dev.waitForLine(() => dev.replace(file, from, to), /^The service exited \(exit code 1\)\. It starts again/)
+  expect(dev.lines.slice(-10).join('\n')).toMatch(error)
   dev.replace(file, to, from)
   await untilServed('/v1/execution/flows')
 })
