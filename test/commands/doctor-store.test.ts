@@ -13,8 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { Kysely } from 'kysely'
-import { Migrator } from 'kysely/migration'
+import { type Migration, Migrator } from 'kysely/migration'
 import { describe, expect, test } from 'vitest'
 import { checkClock } from '../../src/commands/doctor/clock.ts'
 import {
@@ -30,7 +29,7 @@ import { checkEncryptionKey } from '../../src/commands/doctor/encryption-key.ts'
 import { openEmbeddedStore } from '../../src/commands/doctor/examine.ts'
 import { readConfig } from '../../src/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
-import * as initial from '../../src/storage/migrations/0001-initial.ts'
+import { migrationsFor } from '../../src/storage/migrations/migrations.ts'
 import { connect, sqliteColumnTypes } from '../../src/storage/sqlite/sqlite-connection.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { newAccount, newPlace, openDomain, queueRun, type Test, workflow } from '../support/domain.ts'
@@ -85,11 +84,8 @@ describe('the store', () => {
   test('passes with an earlier schema, and the clock is still checked', async (test) => {
     const place = await newPlace(test)
     const { database, tx } = connect(join(place, 'service.db'), { readOnly: false })
-    const provider = {
-      getMigrations: async () => ({
-        '0001-initial': { up: (db: Kysely<unknown>) => initial.up(db, sqliteColumnTypes) },
-      }),
-    }
+    const { '0001-initial': initial } = migrationsFor(sqliteColumnTypes)
+    const provider = { getMigrations: async () => ({ '0001-initial': initial as Migration }) }
     await new Migrator({ db: tx.query, provider }).migrateToLatest()
     const at = Date.now()
     database.exec(`INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', 'Default', 0, ${at})`)

@@ -1,13 +1,12 @@
 /** A store written before the dashboard existed: its API keys stay valid, and its account gets an owner who can sign in. */
 import { join } from 'node:path'
-import type { Kysely } from 'kysely'
-import { Migrator } from 'kysely/migration'
+import { type Migration, Migrator } from 'kysely/migration'
 import { expect, test } from 'vitest'
 import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
 import { Users } from '../../src/domain/accounts/users.ts'
 import { hashKeyValue } from '../../src/domain/api-keys/api-key.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
-import * as initial from '../../src/storage/migrations/0001-initial.ts'
+import { migrationsFor } from '../../src/storage/migrations/migrations.ts'
 import { connect, sqliteColumnTypes } from '../../src/storage/sqlite/sqlite-connection.ts'
 import { newPlace, openDomain, queueRun } from '../support/domain.ts'
 
@@ -17,9 +16,8 @@ const values = { good: crypto.randomUUID(), deleted: crypto.randomUUID(), expire
 /** Writes a store of that version: an account with its user, three keys and a run. */
 async function writeOldStore(place: string): Promise<void> {
   const { database, tx } = connect(join(place, 'service.db'), { readOnly: false })
-  const provider = {
-    getMigrations: async () => ({ '0001-initial': { up: (db: Kysely<unknown>) => initial.up(db, sqliteColumnTypes) } }),
-  }
+  const { '0001-initial': initial } = migrationsFor(sqliteColumnTypes)
+  const provider = { getMigrations: async () => ({ '0001-initial': initial as Migration }) }
   const { error } = await new Migrator({ db: tx.query, provider }).migrateToLatest()
   if (error) throw error
   database.exec(`

@@ -1,81 +1,42 @@
 /** For the dashboard: sign-in (users, sessions, links), the audit log, and registered workers. */
-import { type Kysely, sql } from 'kysely'
+import type { ColumnTypes } from './migrations.ts'
 
-export async function up(db: Kysely<unknown>): Promise<void> {
-  await users(db)
-  await signIn(db)
-  await auditLog(db)
-  await db.schema
-    .createTable('workers')
-    .addColumn('id', 'text', (col) => col.primaryKey())
-    .addColumn('host', 'text', (col) => col.notNull())
-    .addColumn('slots', 'integer', (col) => col.notNull())
-    .addColumn('started_at', 'bigint', (col) => col.notNull())
-    .addColumn('alive_until', 'bigint', (col) => col.notNull())
-    .execute()
-  await db.schema.alterTable('runs').addColumn('user_id', 'text').execute()
-  // For counts by account.
-  await sql`CREATE INDEX runs_delayed_by_account ON runs (account_id, id)
-    WHERE status = 'queued' AND delayed = 1`.execute(db)
-  await db.schema.alterTable('api_keys').addColumn('last_used_by', 'text').execute()
-}
+export const script = ({ text, blob }: ColumnTypes) => `
+ALTER TABLE users ADD COLUMN email ${text};
+ALTER TABLE users ADD COLUMN password_hash ${text};
+ALTER TABLE users ADD COLUMN role ${text} NOT NULL DEFAULT 'member';
+ALTER TABLE users ADD COLUMN last_signed_in_at BIGINT;
+ALTER TABLE users ADD COLUMN removed_at BIGINT;
+-- Until this version, an account had exactly one user.
+UPDATE users SET role = 'owner';
+CREATE UNIQUE INDEX users_by_email ON users (email) WHERE removed_at IS NULL;
+CREATE INDEX users_by_account ON users (account_id);
 
-async function users(db: Kysely<unknown>): Promise<void> {
-  await db.schema.alterTable('users').addColumn('email', 'text').execute()
-  await db.schema.alterTable('users').addColumn('password_hash', 'text').execute()
-  await db.schema
-    .alterTable('users')
-    .addColumn('role', 'text', (col) => col.notNull().defaultTo('member'))
-    .execute()
-  await db.schema.alterTable('users').addColumn('last_signed_in_at', 'bigint').execute()
-  await db.schema.alterTable('users').addColumn('removed_at', 'bigint').execute()
-  // Until this version, an account had exactly one user.
-  await sql`UPDATE users SET role = 'owner'`.execute(db)
-  await sql`CREATE UNIQUE INDEX users_by_email ON users (email) WHERE removed_at IS NULL`.execute(db)
-  await db.schema.createIndex('users_by_account').on('users').column('account_id').execute()
-}
+CREATE TABLE sessions (
+  hash ${blob} PRIMARY KEY, user_id ${text} NOT NULL REFERENCES users (id), data ${text} NOT NULL,
+  expires_at BIGINT NOT NULL);
+CREATE INDEX sessions_by_user ON sessions (user_id);
+CREATE INDEX sessions_expiring ON sessions (expires_at);
 
-async function signIn(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable('sessions')
-    .addColumn('hash', 'blob', (col) => col.primaryKey())
-    .addColumn('user_id', 'text', (col) => col.notNull().references('users.id'))
-    .addColumn('data', 'text', (col) => col.notNull())
-    .addColumn('expires_at', 'bigint', (col) => col.notNull())
-    .execute()
-  await db.schema.createIndex('sessions_by_user').on('sessions').column('user_id').execute()
-  await db.schema.createIndex('sessions_expiring').on('sessions').column('expires_at').execute()
-  await db.schema
-    .createTable('sign_in_links')
-    .addColumn('id', 'text', (col) => col.primaryKey())
-    .addColumn('hash', 'blob', (col) => col.notNull().unique())
-    .addColumn('kind', 'text', (col) => col.notNull())
-    .addColumn('account_id', 'text', (col) => col.notNull().references('accounts.id'))
-    .addColumn('user_id', 'text', (col) => col.references('users.id'))
-    .addColumn('role', 'text')
-    .addColumn('label', 'text')
-    .addColumn('created_by', 'text')
-    .addColumn('created_at', 'bigint', (col) => col.notNull())
-    .addColumn('expires_at', 'bigint', (col) => col.notNull())
-    .addColumn('ended_at', 'bigint')
-    .execute()
-  await db.schema.createIndex('sign_in_links_by_account').on('sign_in_links').column('account_id').execute()
-}
+CREATE TABLE sign_in_links (
+  id ${text} PRIMARY KEY, hash ${blob} NOT NULL UNIQUE, kind ${text} NOT NULL,
+  account_id ${text} NOT NULL REFERENCES accounts (id), user_id ${text} REFERENCES users (id),
+  role ${text}, label ${text}, created_by ${text},
+  created_at BIGINT NOT NULL, expires_at BIGINT NOT NULL, ended_at BIGINT);
+CREATE INDEX sign_in_links_by_account ON sign_in_links (account_id);
 
-async function auditLog(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable('audit_log')
-    .addColumn('id', 'text', (col) => col.primaryKey())
-    .addColumn('account_id', 'text', (col) => col.notNull().references('accounts.id'))
-    .addColumn('at', 'bigint', (col) => col.notNull())
-    .addColumn('action', 'text', (col) => col.notNull())
-    .addColumn('actor_kind', 'text', (col) => col.notNull())
-    .addColumn('actor_id', 'text')
-    .addColumn('actor_name', 'text', (col) => col.notNull())
-    .addColumn('subject_id', 'text')
-    .addColumn('subject_name', 'text')
-    .addColumn('details', 'text', (col) => col.notNull())
-    .execute()
-  // Ids are UUIDs of version 7, which sort by time.
-  await db.schema.createIndex('audit_log_by_account').on('audit_log').columns(['account_id', 'id']).execute()
-}
+CREATE TABLE audit_log (
+  id ${text} PRIMARY KEY, account_id ${text} NOT NULL REFERENCES accounts (id), at BIGINT NOT NULL,
+  action ${text} NOT NULL, actor_kind ${text} NOT NULL, actor_id ${text}, actor_name ${text} NOT NULL,
+  subject_id ${text}, subject_name ${text}, details ${text} NOT NULL);
+-- Ids are UUIDs of version 7, which sort by time.
+CREATE INDEX audit_log_by_account ON audit_log (account_id, id);
+
+CREATE TABLE workers (
+  id ${text} PRIMARY KEY, host ${text} NOT NULL, slots INTEGER NOT NULL, started_at BIGINT NOT NULL,
+  alive_until BIGINT NOT NULL);
+
+ALTER TABLE runs ADD COLUMN user_id ${text};
+-- For counts by account.
+CREATE INDEX runs_delayed_by_account ON runs (account_id, id) WHERE status = 'queued' AND delayed = 1;
+ALTER TABLE api_keys ADD COLUMN last_used_by ${text}`

@@ -1,10 +1,5 @@
 /** A known encrypted value, with which a process verifies its keys. */
-import type { Kysely } from 'kysely'
+import type { ColumnTypes } from './migrations.ts'
 
-export async function up(db: Kysely<unknown>): Promise<void> {
-  await db.schema
-    .createTable('encryption_check')
-    .addColumn('id', 'integer', (col) => col.primaryKey())
-    .addColumn('value', 'blob', (col) => col.notNull())
-    .execute()
-}
+export const script = ({ blob }: ColumnTypes) => `
+CREATE TABLE encryption_check (id INTEGER PRIMARY KEY, value ${blob} NOT NULL)`

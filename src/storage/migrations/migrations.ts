@@ -1,5 +1,5 @@
 /** Applies schema migrations. Released migrations never change; a new one is appended. */
-import { type Kysely, type RawBuilder, sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import * as initial from './0001-initial.ts'
 import * as dashboard from './0002-dashboard.ts'
@@ -7,21 +7,32 @@ import * as encryptionCheck from './0003-encryption-check.ts'
 import * as browserContexts from './0004-browser-contexts.ts'
 import * as severalMachines from './0005-several-machines.ts'
 
-/** Column types that the databases name differently. */
+/** Column types that the databases name differently; the others have the same name. */
 export interface ColumnTypes {
-  autoIncrementKey: RawBuilder<unknown>
-  /** Must equal the type that the store's Kysely dialect creates for `text`, since an index needs one collation. */
-  text: RawBuilder<unknown>
+  autoIncrementKey: string
+  blob: string
+  /** Compared bytewise. */
+  text: string
 }
 
-const migrations: Record<string, { up(db: Kysely<unknown>, types: ColumnTypes): Promise<void> }> = {
-  '0001-initial': initial,
-  '0002-dashboard': dashboard,
-  '0003-encryption-check': encryptionCheck,
-  '0004-browser-contexts': browserContexts,
-  '0005-several-machines': severalMachines,
+const scripts: Record<string, (types: ColumnTypes) => string> = {
+  '0001-initial': initial.script,
+  '0002-dashboard': dashboard.script,
+  '0003-encryption-check': encryptionCheck.script,
+  '0004-browser-contexts': browserContexts.script,
+  '0005-several-machines': severalMachines.script,
 }
-const names = Object.keys(migrations)
+const names = Object.keys(scripts)
+
+/** Kysely's migrations for a store. Runs each statement of a script by itself, since SQLite prepares only the first. */
+export function migrationsFor(types: ColumnTypes): Record<string, Migration> {
+  const toMigration = (script: (types: ColumnTypes) => string): Migration => ({
+    async up(db) {
+      for (const statement of script(types).split(/;$/m)) await sql.raw(statement).execute(db)
+    },
+  })
+  return Object.fromEntries(Object.entries(scripts).map(([name, script]) => [name, toMigration(script)]))
+}
 
 /** A newer version of the service has migrated the store; the message says what to do. */
 export class StoreTooNew extends Error {}
@@ -34,11 +45,7 @@ export class StoreTooNew extends Error {}
 export async function migrate<Tables>(db: Kysely<Tables>, types: ColumnTypes): Promise<void> {
   // This check takes a tenth of the migrator's time.
   if (await isUpToDate(db)) return
-  const bound = Object.entries(migrations).map(([name, { up }]): [string, Migration] => [
-    name,
-    { up: (db) => up(db, types) },
-  ])
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => Object.fromEntries(bound) } })
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrationsFor(types) } })
   const { error } = await migrator.migrateToLatest()
   if (!error) return
   const message = error instanceof Error ? error.message : String(error)

@@ -1,5 +1,5 @@
 /** Connections to PostgreSQL: settings, the pool, prepared statements, type conversion, and Kysely. */
-import { Kysely, PostgresDialect, PostgresQueryCompiler, sql } from 'kysely'
+import { Kysely, PostgresDialect } from 'kysely'
 import { Client, type ClientConfig, Pool, type PoolClient, types } from 'pg'
 import type { ColumnTypes } from '../migrations/migrations.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
@@ -185,23 +185,9 @@ function numberPlaceholders(text: string): string {
 }
 
 export const postgresColumnTypes: ColumnTypes = {
-  autoIncrementKey: sql`BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY`,
-  text: sql`TEXT COLLATE "C"`,
-}
-
-/** Compares text bytewise, as SQLite does, and maps SQLite's type `blob` to `bytea`. */
-class QueryCompiler extends PostgresQueryCompiler {
-  protected override visitDataType(node: Parameters<PostgresQueryCompiler['visitDataType']>[0]): void {
-    if (node.dataType === 'text') this.append('text collate "C"')
-    else if (node.dataType === 'blob') this.append('bytea')
-    else super.visitDataType(node)
-  }
-}
-
-class Dialect extends PostgresDialect {
-  override createQueryCompiler(): QueryCompiler {
-    return new QueryCompiler()
-  }
+  autoIncrementKey: 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
+  blob: 'BYTEA',
+  text: 'TEXT COLLATE "C"',
 }
 
 export function createKysely(runner: Runner): Kysely<Tables> {
@@ -217,5 +203,5 @@ export function createKysely(runner: Runner): Kysely<Tables> {
   const connection = { query, release: () => {} }
   const pool = { connect: async () => connection, end: async () => {} }
   // Kysely's type requires cursors, which it uses for streaming only.
-  return new Kysely<Tables>({ dialect: new Dialect({ pool: pool as never }) })
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool: pool as never }) })
 }

@@ -1,7 +1,7 @@
 /** Connections to the SQLite file: durability settings, prepared statements, Kysely, and error classification. */
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Kysely, SqliteDialect, sql } from 'kysely'
+import { Kysely, SqliteDialect } from 'kysely'
 import type { ColumnTypes } from '../migrations/migrations.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
 import type { Tables } from '../tables.ts'
@@ -30,8 +30,9 @@ const settings = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA s
 const readTimeoutMilliseconds = 1000
 
 export const sqliteColumnTypes: ColumnTypes = {
-  autoIncrementKey: sql`INTEGER PRIMARY KEY AUTOINCREMENT`,
-  text: sql`TEXT`,
+  autoIncrementKey: 'INTEGER PRIMARY KEY AUTOINCREMENT',
+  blob: 'BLOB',
+  text: 'TEXT',
 }
 
 /**
