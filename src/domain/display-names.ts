@@ -2,7 +2,7 @@
 
 export const nameLengthMax = 100
 
-/** Control characters, lone surrogates and bidirectional controls, which disturb terminals or reorder the text around them. */
+/** Control characters, lone surrogates, and bidirectional controls, which reorder the text around them. */
 const forbidden = /[\p{Cc}\p{Cs}\u202A-\u202E\u2066-\u2069]/u
 const visible = /[\p{L}\p{N}\p{P}\p{S}]/u
 

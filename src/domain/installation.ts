@@ -7,7 +7,7 @@ import { FixedKeys, type KeyRing } from '../storage/encryption-keys.ts'
 import { createKeyFile, KeyFile, KeyFileError, keyFilePath } from '../storage/key-file.ts'
 import { openSqliteStore } from '../storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from '../storage/store.ts'
-import { encryptedInBrowserContexts } from './browser-contexts/context-versions.ts'
+import { encryptedInBrowserContexts } from './browser-contexts/browser-contexts.sql.ts'
 import { encryptedInRuns } from './runs/run.ts'
 
 /** All encrypted columns of the store. A rotation of the key does not re-encrypt columns that are missing here. */

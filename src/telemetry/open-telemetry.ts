@@ -16,7 +16,7 @@ import type { Logger } from 'pino'
 import packageJson from '../../package.json' with { type: 'json' }
 import type { Tracing } from './tracing.ts'
 
-/** How long spans are collected into a batch. The SDK's default of 5 s is long for someone who looks for a request just made. */
+/** How long spans are batched. The SDK's default of 5 s delays the trace of a request that was just made. */
 const batchMilliseconds = 1000
 /** How long an unresponsive collector may delay the end of the process. */
 const closeMillisecondsMax = 3000

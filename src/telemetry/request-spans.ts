@@ -1,6 +1,6 @@
 /**
- * One server span per request, by OpenTelemetry's conventions for HTTP. The spans leave out the path, query and headers:
- * they may contain secrets, such as the token of a sign-in link.
+ * One server span per request, by OpenTelemetry's conventions for HTTP. Spans omit the path, query and headers, which may
+ * contain secrets such as the token of a sign-in link.
  */
 import { type Attributes, context, propagation, ROOT_CONTEXT, SpanKind, trace } from '@opentelemetry/api'
 import type { Request, RequestHandler, Response } from 'express'

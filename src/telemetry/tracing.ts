@@ -21,7 +21,7 @@ export async function openTracing(
   return (await import('./open-telemetry.ts')).registerSdk(config.OTEL_SERVICE_NAME, log)
 }
 
-/** Runs `act` in a new active span. If it throws, the span records the error's class but not its message, which may contain a secret. */
+/** Runs `act` in a new active span. Of an error, the span records only the class: the message may contain a secret. */
 export function inSpan<Result>(name: string, options: SpanOptions, act: () => Promise<Result>): Promise<Result> {
   return tracer.startActiveSpan(name, options, async (span) => {
     try {
@@ -47,7 +47,7 @@ export function failSpan(span: Span, { name, message = '' }: SpanError, at?: num
   if (message !== '') span.recordException({ name, message }, at)
 }
 
-/** Adds a span for each write that belongs to a trace. Its duration includes waiting for other writes and for the disk. */
+/** Adds a span for each write in a trace. Its duration includes waiting for other writes and for the disk. */
 export function tracedStore(store: Store): Store {
   const write: Store['write'] = (...args) =>
     trace.getActiveSpan() ? inSpan('store write', {}, () => store.write(...args)) : store.write(...args)

@@ -1,4 +1,4 @@
-/** Dashboard sessions. The store keeps only a hash of each session ID, so a stolen copy of the store opens no session. */
+/** Dashboard sessions. The store keeps only hashes of session IDs, so a stolen copy of it opens no session. */
 import { hash } from 'node:crypto'
 import type { Store, Transaction } from '../../storage/store.ts'
 

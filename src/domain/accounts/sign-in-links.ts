@@ -1,4 +1,4 @@
-/** Links that sign a user in once: welcome links, invitations and sign-in links. The store keeps only hashes of their tokens. */
+/** Links that work once: welcome links, invitations and sign-in links. The store keeps only hashes of tokens. */
 import { randomBytes } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import { dayMilliseconds } from '../../storage/purge-target.ts'

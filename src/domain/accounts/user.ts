@@ -1,4 +1,4 @@
-/** Users, who belong to one account and sign in to the dashboard, and the rules for their names, e-mail addresses and passwords. */
+/** Users of the dashboard, and the rules for their names, e-mail addresses and passwords. */
 import type { UsersTable } from '../../storage/tables.ts'
 import type { Actor } from '../audit-log/audit-log.ts'
 import { nameError } from '../display-names.ts'

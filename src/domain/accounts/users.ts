@@ -64,7 +64,7 @@ export class Users {
   }
 
   /**
-   * @param current the current password, checked only if the e-mail address changes; `undefined` as in `changePassword`.
+   * @param current the current password, checked if the e-mail address changes; `undefined` as in `changePassword`.
    * @throws {UserError}
    */
   async updateProfile(user: User, to: { name: string; email: string }, current: string | undefined): Promise<void> {

@@ -40,9 +40,9 @@ export class ApiKeyAuthenticator {
   }
 
   /**
-   * Every call reaches the store, without a cache, so that all processes refuse a deleted key at once. Calls with the same
-   * value in one event loop iteration share a look-up, which begins after the last of them: at 64 connections this saves
-   * a fifth of a request's CPU.
+   * Every call queries the store, without a cache, so that all processes refuse a deleted key at once. Calls with the
+   * same value in one event loop iteration share a query, which begins after the last of them. At 64 connections this
+   * saves a fifth of a request's CPU time.
    */
   async authenticate(text: string, from: string | undefined): Promise<Caller | undefined> {
     const value = parseKeyValue(text)

@@ -145,7 +145,7 @@ export async function markAllExpired({ query }: Transaction, accountId: string, 
 
 export interface KeyUse {
   at: number
-  /** The caller's address and user agent; `null` for an open stream, which keeps those of the request that opened it. */
+  /** The caller's address and user agent; `null` for an open stream, which does not change the stored ones. */
   by: string | null
 }
 

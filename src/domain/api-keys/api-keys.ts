@@ -102,8 +102,8 @@ export class ApiKeys {
   }
 
   /**
-   * Replaces a key by a new one with the same name, scopes and lifetime, in one transaction: the old value stops working
-   * when the new one starts, and the limits do not stand in the way.
+   * Replaces a key by a new one with the same name, scopes and lifetime, in one transaction: the old value stops
+   * working when the new one starts to, and a limit that is reached does not prevent it.
    *
    * @param newId makes the call idempotent.
    * @throws {ApiKeyError} if `newId` exists, or if the key has expired and the account is at a limit.

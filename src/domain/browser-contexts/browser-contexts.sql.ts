@@ -1,4 +1,5 @@
-/** Statements that find browser contexts. */
+/** Statements that find browser contexts, and their encrypted column. */
+import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { BrowserContextsRow } from '../../storage/tables.ts'
@@ -26,3 +27,22 @@ export async function isContextNameTaken({ query }: Transaction, accountId: stri
   const row = query.selectFrom('browser_contexts').select('id').where('account_id', '=', accountId)
   return (await row.where('name', '=', name).executeTakeFirst()) !== undefined
 }
+
+/** Binds an encrypted state to its row, so that it cannot be decrypted as another row's. */
+export function versionAad(accountId: string, contextId: string, versionId: string): string {
+  return `${accountId}/browser-contexts/${contextId}/versions/${versionId}`
+}
+
+export const encryptedInBrowserContexts: readonly EncryptedColumn[] = [
+  {
+    table: 'browser_context_versions',
+    key: ['id'],
+    column: 'state',
+    aadColumns: [
+      '(SELECT account_id FROM browser_contexts WHERE browser_contexts.id = browser_context_id)',
+      'browser_context_id',
+      'id',
+    ],
+    aad: versionAad,
+  },
+]

@@ -1,6 +1,6 @@
 /**
- * Erases browser contexts with all their versions, one batch per transaction. After the first batch the context is marked
- * as deleted and no longer visible. If the process dies, maintenance erases the rest.
+ * Erases browser contexts with all their versions, one batch per transaction. The first transaction makes the context
+ * invisible. If the process dies, maintenance erases the rest.
  */
 import { type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
 import type { Transaction } from '../../storage/store.ts'
@@ -28,7 +28,7 @@ interface VersionSize {
   size_bytes: number
 }
 
-/** Erases the newest versions of the context, and the context with its last version. Returns whether versions remain. */
+/** Erases the newest versions, and the context with its last version. Returns whether versions remain. */
 export async function eraseBatch(tx: Transaction, contextId: string, at: number): Promise<boolean> {
   await deleteVersions(tx, await tx.all<VersionSize>(versionsSql, [contextId]))
   const hasMore = (await tx.all(hasVersionsSql, [contextId])).length > 0

@@ -1,15 +1,14 @@
 /**
- * The encrypted versions of browser contexts. A version is staged durably and verified before it is committed, so that a
- * process that dies while writing leaves the previous version current.
+ * The encrypted versions of browser contexts. A version is stored and verified before it is committed: a process that
+ * dies while writing leaves the previous version current.
  */
 import { v7 as uuid } from 'uuid'
-import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { BrowserContextVersionsTable } from '../../storage/tables.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
-import { type ContextRow, findContext, selectContexts } from './browser-contexts.sql.ts'
+import { type ContextRow, findContext, selectContexts, versionAad } from './browser-contexts.sql.ts'
 import type { ContextLease } from './context-lease.ts'
 import { emptyState, summarizeState } from './storage-state.ts'
 
@@ -104,7 +103,7 @@ export class ContextVersions {
     })
   }
 
-  /** Stores an earlier version again as the newest. Returns `undefined` if the account has no such context or version. */
+  /** Stores an earlier version again as the newest. Returns `undefined` if there is no such context or version. */
   async restore(accountId: string, contextId: string, number: number, writer: Writer, actor?: Actor) {
     const context = await findContext(this.#store.read, accountId, contextId)
     const versions = this.#store.read.query.selectFrom('browser_context_versions').select('id')
@@ -119,7 +118,7 @@ export class ContextVersions {
     return this.replace(accountId, contextId, state, writer, number, actor)
   }
 
-  /** Stores the state durably and verifies it, without committing it. Returns `undefined` if there is no such context. */
+  /** Stores and verifies the state without committing it. Returns `undefined` if there is no such context. */
   async stage(
     accountId: string,
     contextId: string,
@@ -160,8 +159,8 @@ export class ContextVersions {
   }
 
   /**
-   * Commits the staged version in the transaction that ends the attempt. Returns false if the context was deleted or the
-   * lease is no longer the latest.
+   * Commits the staged version in the transaction that ends the attempt. Returns false if the context was deleted or a
+   * later lease exists.
    */
   async commitForRun(tx: Transaction, staged: StagedVersion, lease: ContextLease): Promise<boolean> {
     const committed = await this.#commit(tx, staged, lease)
@@ -205,25 +204,6 @@ export class ContextVersions {
     return row && this.#encryption.decrypt(row.state, versionAad(context.account_id, context.id, versionId))
   }
 }
-
-/** Binds an encrypted state to its row, so that it cannot be decrypted as another row's. */
-function versionAad(accountId: string, contextId: string, versionId: string): string {
-  return `${accountId}/browser-contexts/${contextId}/versions/${versionId}`
-}
-
-export const encryptedInBrowserContexts: readonly EncryptedColumn[] = [
-  {
-    table: 'browser_context_versions',
-    key: ['id'],
-    column: 'state',
-    aadColumns: [
-      '(SELECT account_id FROM browser_contexts WHERE browser_contexts.id = browser_context_id)',
-      'browser_context_id',
-      'id',
-    ],
-    aad: versionAad,
-  },
-]
 
 async function recordVersion(tx: Transaction, { id, account_id, name }: ContextRow, version: Version, by: Actor) {
   const { number, restoredFrom } = version

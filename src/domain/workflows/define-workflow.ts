@@ -20,7 +20,7 @@ export interface RunContext<Variables> {
   /** 1 for the first attempt. */
   attempt: number
   /**
-   * Runs `fn` and stores its result, so that later attempts of the run reuse it instead of running `fn` again. A step that
+   * Runs `fn` and stores its result, which later attempts of the run reuse instead of running `fn` again. A step that
    * was interrupted runs again. The name must be unique within the run, and the result must be JSON.
    */
   step<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value>
@@ -29,9 +29,9 @@ export interface RunContext<Variables> {
   /** Reports the progress of the run to the caller, in percent. */
   progress(percent: number, message?: string): void
   /**
-   * Stores a file with the run for the caller to download, such as a PDF or a screenshot. Resolves once it is stored. An
-   * artifact of the same name is replaced. Names consist of letters, digits, dots, underscores and hyphens. Limits: 20
-   * artifacts per run, 10 MiB each, 50 MiB together, and 100 writes per attempt. Artifacts are deleted after
+   * Stores a file with the run for the caller to download, such as a PDF or a screenshot. Resolves once it is stored.
+   * An artifact of the same name is replaced. Names consist of letters, digits, dots, underscores and hyphens. Limits:
+   * 20 artifacts per run, 10 MiB each, 50 MiB together, and 100 writes per attempt. Artifacts are deleted after
    * ARTIFACT_RETENTION_DAYS.
    */
   artifact(name: string, content: Uint8Array | string, options?: { mediaType?: ArtifactMediaType }): Promise<void>
@@ -55,7 +55,7 @@ export type ArtifactMediaType =
 export interface BrowserRunContext<Variables> extends RunContext<Variables> {
   /**
    * A Playwright browser context that no other run shares, with the cookies and storage of the browser context that the
-   * run was queued with. Whether their final state is saved depends on the run's `persistContext`. Every call returns the
+   * run was queued with. The run's `persistContext` decides whether their final state is saved. Every call returns the
    * same context, which is closed when the run ends.
    */
   browser(): Promise<BrowserContext>

@@ -114,8 +114,8 @@ export class Metrics {
   }
 
   /**
-   * Creates the counters of all workflows with value 0. Prometheus derives increases from two samples: for a counter that
-   * appears with its first increment, that increment would be missing.
+   * Creates the counters of all workflows with value 0. Prometheus derives an increase from two samples, and would miss
+   * the first increment of a counter that appears with it.
    */
   initializeWorkflows(workflows: readonly Pick<Workflow, 'id'>[]): void {
     for (const { id } of workflows) {

@@ -84,7 +84,7 @@ async function readSnapshot({ tx, workers, workflows, accountConcurrency = 0 }: 
   return { depth, workers: await workers.alive(), at: Date.now() }
 }
 
-/** Shares one snapshot among the gauges of a scrape and soon following scrapes; `undefined` if the store is unavailable. */
+/** Shares a snapshot among the gauges and with scrapes soon after; `undefined` if the store is unavailable. */
 function cached(read: () => Promise<Snapshot>): () => Promise<Snapshot | undefined> {
   let current: Promise<Snapshot | undefined> | undefined
   const start = () => {

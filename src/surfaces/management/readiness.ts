@@ -24,7 +24,7 @@ export class Readiness {
     this.#isServing = false
   }
 
-  /** Logs when the store becomes unavailable or available, because probes do not see the reason. @throws {StoreUnavailable} */
+  /** Logs when the store becomes unavailable or available: probes do not see why. @throws {StoreUnavailable} */
   async check(): Promise<void> {
     if (!this.#isServing) throw new StoreUnavailable('The process is starting or stopping.')
     const check = ++this.#lastCheck
