@@ -2,7 +2,7 @@
 import type { Operation, SurfaceDescription } from '../../src/client/operation.ts'
 import type { operations } from './types.ts'
 
-/** What a service that follows the same document sends as `X-Document-Hash`. */
+/** A service built from the same document sends this as `X-Document-Hash`. */
 export const documentHash = '1ffea386bdcc3d45'
 
 /** Every operation of Browser Context API 0.2.0 as a function. */
@@ -12,7 +12,7 @@ export interface BrowserContextAlphaOperations {
    *
    * Lists the account's browser contexts, newest first, in pages.
    *
-   * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
+   * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
   listBrowserContexts: Operation<operations, 'listBrowserContexts'>
   /**
@@ -21,7 +21,7 @@ export interface BrowserContextAlphaOperations {
    * Creates an empty browser context. The body may be absent, even with `Content-Type: application/json`; the context
    * then gets a name derived from its id.
    *
-   * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · answers: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · responses: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
    */
   createBrowserContext: Operation<operations, 'createBrowserContext'>
   /**
@@ -29,7 +29,7 @@ export interface BrowserContextAlphaOperations {
    *
    * Returns one browser context of the account.
    *
-   * `GET /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getBrowserContext: Operation<operations, 'getBrowserContext'>
   /**
@@ -37,7 +37,7 @@ export interface BrowserContextAlphaOperations {
    *
    * Gives a browser context another name. Repeating the call has no effect.
    *
-   * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
   updateBrowserContext: Operation<operations, 'updateBrowserContext'>
   /**
@@ -46,7 +46,7 @@ export interface BrowserContextAlphaOperations {
    * Erases a browser context with all its versions, permanently. A run that uses it continues and stores nothing; a
    * queued run that needs it fails when it opens its browser.
    *
-   * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 204, 400, 401, 403, 404, 429, 500, 503
+   * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
    */
   deleteBrowserContext: Operation<operations, 'deleteBrowserContext'>
   /**
@@ -56,7 +56,7 @@ export interface BrowserContextAlphaOperations {
    * `empty` browser context has neither. The response gives access to every account that the browser is signed in
    * to, and therefore needs its own scope.
    *
-   * `GET /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getStorageState: Operation<operations, 'getStorageState'>
   /**
@@ -65,12 +65,12 @@ export interface BrowserContextAlphaOperations {
    * Stores the body as the browser context's new version. It may be a file that Playwright's `storageState({ path })`
    * wrote, of at most 5 MiB. The dashboard can restore the previous version for a while.
    *
-   * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
+   * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */
   putStorageState: Operation<operations, 'putStorageState'>
 }
 
-/** How the operations of Browser Context API 0.2.0 are called. */
+/** How to call the operations of Browser Context API 0.2.0. */
 export const browserContextAlphaOperations: SurfaceDescription<BrowserContextAlphaOperations> = {
   document: 'browser-context.alpha',
   documentHash,

@@ -2,14 +2,14 @@
 import type { Handler } from '../../src/contract/handler.ts'
 import type { operations } from './types.ts'
 
-/** What a server of Browser Context API 0.2.0 implements. Query parameters with a default are always there. */
+/** The handlers of Browser Context API 0.2.0. Query parameters with a default are always present. */
 export interface BrowserContextAlphaHandlers<Principal> {
   /**
    * List browser contexts, newest first.
    *
    * Lists the account's browser contexts, newest first, in pages.
    *
-   * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
+   * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
   listBrowserContexts: Handler<operations['listBrowserContexts'], 'limit', Principal>
   /**
@@ -18,7 +18,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * Creates an empty browser context. The body may be absent, even with `Content-Type: application/json`; the context
    * then gets a name derived from its id.
    *
-   * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · answers: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · responses: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
    */
   createBrowserContext: Handler<operations['createBrowserContext'], never, Principal>
   /**
@@ -26,7 +26,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    *
    * Returns one browser context of the account.
    *
-   * `GET /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getBrowserContext: Handler<operations['getBrowserContext'], never, Principal>
   /**
@@ -34,7 +34,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    *
    * Gives a browser context another name. Repeating the call has no effect.
    *
-   * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * `PATCH /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · responses: 200, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
   updateBrowserContext: Handler<operations['updateBrowserContext'], never, Principal>
   /**
@@ -43,7 +43,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * Erases a browser context with all its versions, permanently. A run that uses it continues and stores nothing; a
    * queued run that needs it fails when it opens its browser.
    *
-   * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · answers: 204, 400, 401, 403, 404, 429, 500, 503
+   * `DELETE /alpha/browser-contexts/{browserContextId}` · scopes: browser-contexts:write · responses: 204, 400, 401, 403, 404, 429, 500, 503
    */
   deleteBrowserContext: Handler<operations['deleteBrowserContext'], never, Principal>
   /**
@@ -53,7 +53,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * `empty` browser context has neither. The response gives access to every account that the browser is signed in
    * to, and therefore needs its own scope.
    *
-   * `GET /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getStorageState: Handler<operations['getStorageState'], never, Principal>
   /**
@@ -62,7 +62,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * Stores the body as the browser context's new version. It may be a file that Playwright's `storageState({ path })`
    * wrote, of at most 5 MiB. The dashboard can restore the previous version for a while.
    *
-   * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · answers: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
+   * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
    */
   putStorageState: Handler<operations['putStorageState'], never, Principal>
 }

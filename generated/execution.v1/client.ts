@@ -2,7 +2,7 @@
 import type { Operation, SurfaceDescription } from '../../src/client/operation.ts'
 import type { operations } from './types.ts'
 
-/** What a service that follows the same document sends as `X-Document-Hash`. */
+/** A service built from the same document sends this as `X-Document-Hash`. */
 export const documentHash = '4afc67e71359d157'
 
 /** Every operation of Execution API 1.2.0 as a function. */
@@ -13,7 +13,7 @@ export interface ExecutionV1Operations {
    * Queues a run, and responds as soon as the run is stored durably. Every call creates a new run unless it repeats
    * an `Idempotency-Key`. `variableData` must be valid by the workflow's `variablesSchema`.
    *
-   * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write · answers: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write · responses: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
   queueRemoteRun: Operation<operations, 'queueRemoteRun'>
   /**
@@ -21,7 +21,7 @@ export interface ExecutionV1Operations {
    *
    * Lists the account's runs, newest first, in pages. A run must match all filters.
    *
-   * `GET /v1/execution/runs` · scopes: runs:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
+   * `GET /v1/execution/runs` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
   listRuns: Operation<operations, 'listRuns'>
   /**
@@ -29,7 +29,7 @@ export interface ExecutionV1Operations {
    *
    * Returns one run of the account.
    *
-   * `GET /v1/execution/runs/{runId}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /v1/execution/runs/{runId}` · scopes: runs:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getRun: Operation<operations, 'getRun'>
   /**
@@ -39,7 +39,7 @@ export interface ExecutionV1Operations {
    * aborted, and the run becomes `cancelled` within a few seconds. A finished run does not change. Repeating the
    * call has no effect. It takes no body.
    *
-   * `POST /v1/execution/runs/{runId}/cancel` · scopes: runs:write · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `POST /v1/execution/runs/{runId}/cancel` · scopes: runs:write · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   cancelRun: Operation<operations, 'cancelRun'>
   /**
@@ -51,7 +51,7 @@ export interface ExecutionV1Operations {
    * as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the API key. The
    * stream ends within a second after the API key is deleted or expires.
    *
-   * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · answers: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · responses: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503
    */
   streamRunEvents: Operation<operations, 'streamRunEvents', 'stream'>
   /**
@@ -60,7 +60,7 @@ export interface ExecutionV1Operations {
    * Returns a file that the run's workflow created, such as a PDF or a screenshot. The run lists its artifacts. The
    * service removes an artifact at its `expiresAt`; after that, the response is 404.
    *
-   * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getRunArtifact: Operation<operations, 'getRunArtifact', 'blob'>
   /**
@@ -68,7 +68,7 @@ export interface ExecutionV1Operations {
    *
    * Lists every workflow that can be run, sorted by id.
    *
-   * `GET /v1/execution/workflows` · scopes: workflows:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
+   * `GET /v1/execution/workflows` · scopes: workflows:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
   listWorkflows: Operation<operations, 'listWorkflows'>
   /**
@@ -76,12 +76,12 @@ export interface ExecutionV1Operations {
    *
    * Returns one workflow with the JSON Schema of its variables.
    *
-   * `GET /v1/execution/workflows/{workflowId}` · scopes: workflows:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /v1/execution/workflows/{workflowId}` · scopes: workflows:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getWorkflow: Operation<operations, 'getWorkflow'>
 }
 
-/** How the operations of Execution API 1.2.0 are called. */
+/** How to call the operations of Execution API 1.2.0. */
 export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = {
   document: 'execution.v1',
   documentHash,

@@ -2,7 +2,7 @@
 import type { Handler } from '../../src/contract/handler.ts'
 import type { operations } from './types.ts'
 
-/** What a server of Execution API 1.2.0 implements. Query parameters with a default are always there. */
+/** The handlers of Execution API 1.2.0. Query parameters with a default are always present. */
 export interface ExecutionV1Handlers<Principal> {
   /**
    * Queue a remote run of a workflow.
@@ -10,7 +10,7 @@ export interface ExecutionV1Handlers<Principal> {
    * Queues a run, and responds as soon as the run is stored durably. Every call creates a new run unless it repeats
    * an `Idempotency-Key`. `variableData` must be valid by the workflow's `variablesSchema`.
    *
-   * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write · answers: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write · responses: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
    */
   queueRemoteRun: Handler<operations['queueRemoteRun'], 'delaySeconds' | 'priority' | 'persistContext', Principal>
   /**
@@ -18,7 +18,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Lists the account's runs, newest first, in pages. A run must match all filters.
    *
-   * `GET /v1/execution/runs` · scopes: runs:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
+   * `GET /v1/execution/runs` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
   listRuns: Handler<operations['listRuns'], 'limit', Principal>
   /**
@@ -26,7 +26,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Returns one run of the account.
    *
-   * `GET /v1/execution/runs/{runId}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /v1/execution/runs/{runId}` · scopes: runs:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getRun: Handler<operations['getRun'], never, Principal>
   /**
@@ -36,7 +36,7 @@ export interface ExecutionV1Handlers<Principal> {
    * aborted, and the run becomes `cancelled` within a few seconds. A finished run does not change. Repeating the
    * call has no effect. It takes no body.
    *
-   * `POST /v1/execution/runs/{runId}/cancel` · scopes: runs:write · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `POST /v1/execution/runs/{runId}/cancel` · scopes: runs:write · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   cancelRun: Handler<operations['cancelRun'], never, Principal>
   /**
@@ -48,7 +48,7 @@ export interface ExecutionV1Handlers<Principal> {
    * as `Last-Event-ID`. A browser's EventSource cannot use this operation, because it cannot send the API key. The
    * stream ends within a second after the API key is deleted or expires.
    *
-   * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · answers: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /v1/execution/runs/{runId}/events` · scopes: runs:read · responses: 200, 204, 400, 401, 403, 404, 406, 429, 500, 503
    */
   streamRunEvents: Handler<operations['streamRunEvents'], never, Principal>
   /**
@@ -57,7 +57,7 @@ export interface ExecutionV1Handlers<Principal> {
    * Returns a file that the run's workflow created, such as a PDF or a screenshot. The run lists its artifacts. The
    * service removes an artifact at its `expiresAt`; after that, the response is 404.
    *
-   * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getRunArtifact: Handler<operations['getRunArtifact'], never, Principal>
   /**
@@ -65,7 +65,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Lists every workflow that can be run, sorted by id.
    *
-   * `GET /v1/execution/workflows` · scopes: workflows:read · answers: 200, 400, 401, 403, 406, 429, 500, 503
+   * `GET /v1/execution/workflows` · scopes: workflows:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
   listWorkflows: Handler<operations['listWorkflows'], never, Principal>
   /**
@@ -73,7 +73,7 @@ export interface ExecutionV1Handlers<Principal> {
    *
    * Returns one workflow with the JSON Schema of its variables.
    *
-   * `GET /v1/execution/workflows/{workflowId}` · scopes: workflows:read · answers: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /v1/execution/workflows/{workflowId}` · scopes: workflows:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getWorkflow: Handler<operations['getWorkflow'], never, Principal>
 }

@@ -10,7 +10,7 @@ import type { RawRequest } from '../operations/http.ts'
 import { casesOf, casesOfNone, type ParityCase } from '../parity/cases.ts'
 import { addressOf, answeredByService, type Compared, unpermitted } from '../parity/compare.ts'
 import type { Difference } from '../parity/differences.ts'
-import { ofPrismAlone, unanswered } from '../parity/prism-differences.ts'
+import { prismDifferences, noResponse } from '../parity/prism-differences.ts'
 import { type Outcome, outcomeOf, put } from '../parity/servers.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -42,10 +42,10 @@ async function answeredByPrism(each: ParityCase, request: RawRequest | string): 
     await Promise.race([once(prism, 'message', { signal }), setTimeout(patienceMilliseconds, undefined, { signal })])
     // Nothing keeps it waiting: what comes later is not answered before.
     for (let count = 0; count < 3; count++) await fetch(`${addresses.executionUrl}/v1/execution/workflows`)
-    return unanswered
+    return noResponse
   }
   const answering = put(addressOf(addresses, each), request).then((answer) => outcomeOf(each.operation, answer))
-  const unlessOver = left().catch((error) => (signal.aborted ? unanswered : Promise.reject(error)))
+  const unlessOver = left().catch((error) => (signal.aborted ? noResponse : Promise.reject(error)))
   return Promise.race([answering, unlessOver]).finally(() => over.abort())
 }
 
@@ -56,16 +56,16 @@ test('Prism alone differs from the service in what is listed, and in nothing els
     const other = await answeredByPrism(each, each.request(base))
     // It is the same for all answers: Cache-Control is missing, and nothing is looked at after it.
     const { misfit: _, ...ofPrism } = other
-    const compared = other === unanswered ? other : ofPrism
+    const compared = other === noResponse ? other : ofPrism
     if (JSON.stringify(expected) !== JSON.stringify(compared)) found.push({ each, service: expected, other: compared })
   }
   const seen = new Set<Difference>()
-  expect(unpermitted(found, ofPrismAlone, seen)).toEqual([])
-  expect(ofPrismAlone.filter((difference) => !seen.has(difference)).map(({ what }) => what)).toEqual([])
+  expect(unpermitted(found, prismDifferences, seen)).toEqual([])
+  expect(prismDifferences.filter((difference) => !seen.has(difference)).map(({ what }) => what)).toEqual([])
 })
 
 test('the decision about the mock shows the list', () => {
   const text = readFileSync('docs/decisions/0012-mock.md', 'utf8')
   const shown = text.split('<!-- differences -->')[1]?.split('<!-- /differences -->')[0]?.trim()
-  expect(shown).toBe(ofPrismAlone.map(({ what, why }) => `- **${what}.** ${why}`).join('\n'))
+  expect(shown).toBe(prismDifferences.map(({ what, why }) => `- **${what}.** ${why}`).join('\n'))
 })

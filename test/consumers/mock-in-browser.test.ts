@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { goodKey, mockKeys } from '../../src/tools/mock/keys.ts'
 import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
+import { mockKeys, validKey } from '../../src/tools/mock/mock-keys.ts'
 import { operations } from '../operations/document.ts'
 import { requestOf } from '../operations/requests.ts'
 import { type Browser, startBrowser } from '../support/browser.ts'
@@ -45,7 +45,7 @@ function fetched(url: string, init: { method: string; headers: object; body?: un
 
 test.each(operations)('a page of another origin may call $id, and sees its answer', async (operation) => {
   const [body] = Object.values(operation.body ?? {})
-  const { path: target, ...init } = requestOf(operation, goodKey.value, { path, body })
+  const { path: target, ...init } = requestOf(operation, validKey.value, { path, body })
   const origin = operation.surface === 'execution' ? mock.executionUrl : mock.browserContextUrl
   const answer = await fetched(origin + target, { ...init, headers: { ...init.headers, Prefer: 'wait=10' } })
   expect(operation.responses.has(answer.status)).toBe(true)
@@ -66,7 +66,7 @@ test.each(mockKeys)('it sees an answer of $status, and its headers, for the key 
 })
 
 test('it sees what is wrong with its request', async () => {
-  const init = { method: 'GET', headers: { Authorization: `Bearer ${goodKey.value}` } }
+  const init = { method: 'GET', headers: { Authorization: `Bearer ${validKey.value}` } }
   const answer = await fetched(`${mock.executionUrl}/v1/execution/runs?limit=1000`, init)
   expect(answer.status).toBe(400)
   expect(JSON.parse(answer.text).errors).toEqual([{ parameter: 'limit', detail: 'must be <= 100' }])
@@ -79,5 +79,5 @@ test.each(['shot.png', 'shot.jpg', 'shot.webp'])('it can draw the artifact %s', 
     return [width, height]
   }
   const address = `${mock.executionUrl}/v1/execution/runs/${id}/artifacts/${name}`
-  expect(await page.evaluate(draw, [address, goodKey.value] as [string, string])).toEqual([16, 16])
+  expect(await page.evaluate(draw, [address, validKey.value] as [string, string])).toEqual([16, 16])
 })

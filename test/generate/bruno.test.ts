@@ -1,11 +1,11 @@
-/** The collection for Bruno is one that Bruno reads, has every operation, and does what it says against the service. */
+/** Bruno can read the collection, which has every operation and works against the service and the mock. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { bruToEnvJsonV2, bruToJsonV2, collectionBruToJson, type Pair, type Request } from '@usebruno/lang'
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { goodKey } from '../../src/tools/mock/keys.ts'
 import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
+import { validKey } from '../../src/tools/mock/mock-keys.ts'
 import { operations } from '../operations/document.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
 
@@ -30,10 +30,10 @@ afterAll(() => service?.stop())
 
 type Variables = Map<string, string>
 
-function filled(text: string, variables: Variables): string {
+function fillIn(text: string, variables: Variables): string {
   return text.replace(/\{\{(\w+)\}\}/g, (_, name) => {
     const value = variables.get(name)
-    if (value === undefined) throw new Error(`No environment has ${name}.`)
+    if (value === undefined) throw new Error(`The environment has no variable ${name}.`)
     return value
   })
 }
@@ -42,16 +42,16 @@ const successes = [200, 201, 202, 204]
 
 const enabled = <Each extends Pair>(pairs: Each[] = []) => pairs.filter((pair) => pair.enabled)
 
-/** Sends the request as Bruno does, and keeps of its answer what it says. */
+/** Sends the request like Bruno, and sets variables from the response. */
 async function send({ http, params = [], headers = [], auth, body, vars }: Request, variables: Variables) {
   const ofType = (wanted: string) => enabled(params.filter(({ type }) => type === wanted))
   const path = ofType('path').reduce((text, { name, value }) => text.replace(`:${name}`, value), http.url)
-  const url = new URL(filled(path, variables))
-  for (const { name, value } of ofType('query')) url.searchParams.append(name, filled(value, variables))
+  const url = new URL(fillIn(path, variables))
+  for (const { name, value } of ofType('query')) url.searchParams.append(name, fillIn(value, variables))
   const sent = new Headers()
-  for (const { name, value } of enabled(headers)) sent.set(name, filled(value, variables))
-  if (auth.bearer) sent.set('Authorization', `Bearer ${filled(auth.bearer.token, variables)}`)
-  if (auth.apikey) sent.set(auth.apikey.key, filled(auth.apikey.value, variables))
+  for (const { name, value } of enabled(headers)) sent.set(name, fillIn(value, variables))
+  if (auth.bearer) sent.set('Authorization', `Bearer ${fillIn(auth.bearer.token, variables)}`)
+  if (auth.apikey) sent.set(auth.apikey.key, fillIn(auth.apikey.value, variables))
   if (http.body === 'json') sent.set('Content-Type', 'application/json')
   const response = await fetch(url, { method: http.method.toUpperCase(), headers: sent, body: body?.json ?? null })
   const text = await response.text()
@@ -62,8 +62,8 @@ async function send({ http, params = [], headers = [], auth, body, vars }: Reque
   return { status: response.status, text }
 }
 
-/** The variables of the environment, with the addresses of what was started for this test. */
-function environment(
+/** Reads the variables of an environment and replaces its addresses. */
+function readEnvironment(
   name: string,
   { executionUrl, browserContextUrl }: Pick<Mock, 'executionUrl' | 'browserContextUrl'>,
 ) {
@@ -72,39 +72,38 @@ function environment(
   return values.set('executionUrl', executionUrl).set('browserContextUrl', browserContextUrl)
 }
 
-/** With the key of a new account, which whoever uses the collection types. */
-async function serverEnvironment(): Promise<Variables> {
+/** With the key of a new account. */
+async function createServerEnvironment(): Promise<Variables> {
   const { key } = await service.createAccount()
-  return environment('Server', service).set('apiKey', key)
+  return readEnvironment('Server', service).set('apiKey', key)
 }
 
-const requestOf = (operationId: string): Request => {
+const findRequest = (operationId: string): Request => {
   const request = requests.get(operationId)
   if (!request) throw new Error(`The collection has no ${operationId}.`)
   return request
 }
 
-/** Queues a run that makes an artifact, and waits for it. */
-async function makeArtifact(variables: Variables): Promise<void> {
-  const queued = requestOf('queueRemoteRun')
+/** Queues a run that creates an artifact, and waits for it. */
+async function createArtifact(variables: Variables): Promise<void> {
+  const queued = findRequest('queueRemoteRun')
   variables.set('workflowId', 'print').set('artifactName', 'hello.txt')
   expect((await send({ ...queued, body: { json: '{"variableData": {}}' } }, variables)).status).toBe(202)
-  await until('the run has made its artifact', async () => {
-    return JSON.parse((await send(requestOf('getRun'), variables)).text).status === 'succeeded'
+  await until('the run has created its artifact', async () => {
+    return JSON.parse((await send(findRequest('getRun'), variables)).text).status === 'succeeded'
   })
 }
 
-/** Of what is deleted, nothing else can be asked afterwards. */
 const last = 'deleteBrowserContext'
 const sendingOrder = [...operations.map(({ id }) => id).filter((id) => id !== last), last]
 
-test('the collection has a request for each operation, and no other', () => {
+test('the collection has exactly one request for each operation', () => {
   expect([...requests.keys()].sort()).toEqual(operations.map(({ id }) => id).sort())
 })
 
-test('every request has all parameters of its operation, and only those that must be there are switched on', () => {
+test('every request has all parameters of its operation, with only the required ones enabled', () => {
   for (const { id, parameters } of operations) {
-    const { params = [], headers = [] } = requestOf(id)
+    const { params = [], headers = [] } = findRequest(id)
     const shown = [...params, ...headers.map((header) => ({ ...header, type: 'header' }))]
     const expected = parameters.map(({ name, in: type }) =>
       expect.objectContaining({ name, type, enabled: type === 'path' }),
@@ -114,7 +113,7 @@ test('every request has all parameters of its operation, and only those that mus
   }
 })
 
-test('folders and environments are ones that Bruno reads, and both environments have the same variables', () => {
+test('Bruno can read the folders and environments, and both environments have the same variables', () => {
   const folders = paths.filter((path) => path.endsWith('folder.bru')).map((path) => collectionBruToJson(read(path)))
   expect(folders.map(({ meta }) => meta.name)).toEqual(
     expect.arrayContaining([
@@ -132,13 +131,13 @@ test('folders and environments are ones that Bruno reads, and both environments 
   expect(names[0]).toEqual(names[1])
 })
 
-test('against the service, every request succeeds: those that follow one that makes something are about what it made', async () => {
-  const variables = await serverEnvironment()
-  const artifact = await serverEnvironment()
-  await makeArtifact(artifact)
+test('every request succeeds against the service, using the resources that earlier requests created', async () => {
+  const variables = await createServerEnvironment()
+  const artifact = await createServerEnvironment()
+  await createArtifact(artifact)
   for (const id of sendingOrder) {
     const before = service.log.length
-    const { status, text } = await send(requestOf(id), id === 'getRunArtifact' ? artifact : variables)
+    const { status, text } = await send(findRequest(id), id === 'getRunArtifact' ? artifact : variables)
     expect(successes, `${id}: ${text}`).toContain(status)
     await until('the service has logged the request', () => {
       return service.log.slice(before).some(({ msg, operationId }) => msg === 'request' && operationId === id)
@@ -146,23 +145,23 @@ test('against the service, every request succeeds: those that follow one that ma
   }
 })
 
-test('against the mock, every request succeeds with what its environment has', async () => {
+test('every request succeeds against the mock with the variables of its environment', async () => {
   const log = pino({ level: 'silent' })
   const mock = await startMock({ host: '127.0.0.1', executionPort: 0, browserContextPort: 0, log })
   onTestFinished(() => mock.stop())
-  const variables = environment('Mock', mock)
+  const variables = readEnvironment('Mock', mock)
   for (const id of sendingOrder) {
-    const { status, text } = await send(requestOf(id), variables)
+    const { status, text } = await send(findRequest(id), variables)
     expect(successes, `${id}: ${text}`).toContain(status)
   }
 })
 
-test("no key is in the collection but the mock's", () => {
+test("the collection contains no key except the mock's", () => {
   const keys = ['Server', 'Mock'].map((name) => {
     return bruToEnvJsonV2(read(`environments/${name}.bru`)).variables.find((it) => it.name === 'apiKey')
   })
   expect(keys).toMatchObject([
     { value: '', secret: true },
-    { value: goodKey.value, secret: false },
+    { value: validKey.value, secret: false },
   ])
 })

@@ -1,15 +1,15 @@
-/** The published client works on the mock as it does on the service. */
+/** The published client works with the mock. */
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { createExecutionClient } from '../../src/client/index.ts'
-import { goodKey, mockKeys } from '../../src/tools/mock/keys.ts'
 import { startMock } from '../../src/tools/mock/mock.ts'
+import { mockKeys, validKey } from '../../src/tools/mock/mock-keys.ts'
 
-test('the client queues, waits, follows to the end and lists, and meets errors as values', async (context) => {
+test('the client queues, awaits, follows and lists runs, and receives errors as values', async (context) => {
   const log = pino({ level: 'silent' })
   const mock = await startMock({ host: '127.0.0.1', executionPort: 0, browserContextPort: 0, log })
   context.onTestFinished(() => mock.stop())
-  const client = createExecutionClient({ baseUrl: mock.executionUrl, apiKey: goodKey.value })
+  const client = createExecutionClient({ baseUrl: mock.executionUrl, apiKey: validKey.value })
   const queued = await client.queueRemoteRun({
     params: { path: { workflowId: 'count-words' } },
     body: { variableData: {} },
@@ -23,7 +23,7 @@ test('the client queues, waits, follows to the end and lists, and meets errors a
   for await (const run of client.runs.list()) runs.push(run)
   expect(runs).toHaveLength(1)
   for (const { value, status } of mockKeys.filter((key) => key.status !== 200)) {
-    const refused = createExecutionClient({ baseUrl: mock.executionUrl, apiKey: value, retries: 0 })
-    expect((await refused.listRuns()).error?.status).toBe(status)
+    const failing = createExecutionClient({ baseUrl: mock.executionUrl, apiKey: value, retries: 0 })
+    expect((await failing.listRuns()).error?.status).toBe(status)
   }
 })

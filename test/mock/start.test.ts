@@ -1,4 +1,4 @@
-/** `npm run mock`: what it says at its start, and how it ends. */
+/** `npm run mock`: its output, its signals, and its errors at start. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -6,19 +6,22 @@ import { createServer } from 'node:net'
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { ListenError } from '../../src/contract/listener.ts'
-import { goodKey, keyTable, mockKeys } from '../../src/tools/mock/keys.ts'
 import { startMock } from '../../src/tools/mock/mock.ts'
+import { mockKeys, renderKeyTable, validKey } from '../../src/tools/mock/mock-keys.ts'
 
-/** Runs it on ports that the system chooses, unless the environment says otherwise. */
-function start(environment: Record<string, string> = {}): {
+/** On free ports by default. */
+function start(
+  environment: Record<string, string> = {},
+  args: string[] = [],
+): {
   child: ChildProcess
-  said: () => string
-  logged: () => string
+  stderr: () => string
+  stdout: () => string
 } {
-  // Other tests of this process set another level for their workers.
-  const usual = { MOCK_EXECUTION_PORT: '0', MOCK_BROWSER_CONTEXT_PORT: '0', LOG_LEVEL: 'info' }
-  const child = spawn(process.execPath, ['src/tools/mock/main.ts'], {
-    env: { ...process.env, ...usual, ...environment },
+  // Other tests of this process set another LOG_LEVEL.
+  const defaults = { MOCK_EXECUTION_PORT: '0', MOCK_BROWSER_CONTEXT_PORT: '0', LOG_LEVEL: 'info' }
+  const child = spawn(process.execPath, ['src/tools/mock/main.ts', ...args], {
+    env: { ...process.env, ...defaults, ...environment },
   })
   let text = ''
   let log = ''
@@ -28,31 +31,31 @@ function start(environment: Record<string, string> = {}): {
   child.stderr.setEncoding('utf8').on('data', (part) => {
     text += part
   })
-  return { child, said: () => text, logged: () => log }
+  return { child, stderr: () => text, stdout: () => log }
 }
 
-test('says where it is, which keys there are and that it keeps no state, and ends when it is told to', async (context) => {
-  const { child, said, logged } = start()
+test('prints addresses and keys, serves both APIs and the docs, and exits on SIGTERM', async (context) => {
+  const { child, stderr, stdout } = start()
   context.onTestFinished(() => void child.kill('SIGKILL'))
-  while (!said().includes('Prefer: code')) await once(child.stderr as NonNullable<ChildProcess['stderr']>, 'data')
-  for (const { value, status, meaning } of mockKeys) expect(said()).toContain(`  ${value}  ${status}  ${meaning}\n`)
-  expect(said()).toContain('It keeps no state')
-  const [executionUrl, browserContextUrl] = said().match(/http:\/\/127\.0\.0\.1:\d+/g) ?? []
-  const bearer = { Authorization: `Bearer ${goodKey.value}` }
-  const contexts = { 'x-service-api-key': goodKey.value }
+  while (!stderr().includes('Prefer: code')) await once(child.stderr as NonNullable<ChildProcess['stderr']>, 'data')
+  for (const { value, status, meaning } of mockKeys) expect(stderr()).toContain(`  ${value}  ${status}  ${meaning}\n`)
+  expect(stderr()).toContain('It keeps no state')
+  const [executionUrl, browserContextUrl] = stderr().match(/http:\/\/127\.0\.0\.1:\d+/g) ?? []
+  const bearer = { Authorization: `Bearer ${validKey.value}` }
+  const contexts = { 'x-service-api-key': validKey.value }
   expect((await fetch(`${executionUrl}/v1/execution/runs`, { headers: bearer })).status).toBe(200)
   expect((await fetch(`${browserContextUrl}/alpha/browser-contexts`, { headers: contexts })).status).toBe(200)
-  // Of two things by which an answer differs, neither hides the other.
+  // Both stages that vary the response are listed.
   expect((await fetch(`${executionUrl}/docs/limits`)).headers.get('vary')).toBe('Origin, Accept-Encoding')
   child.kill('SIGTERM')
   expect((await once(child, 'close'))[0]).toBe(0)
-  const [line = ''] = logged().split('\n')
+  const [line = ''] = stdout().split('\n')
   expect(JSON.parse(line)).toMatchObject({ operationId: 'listRuns', status: 200 })
-  // As the service logs: the same wherever it runs.
+  // Like the log of the service.
   expect(line).not.toContain('hostname')
 })
 
-test('does not start with a port that is taken or is none, and says so in one sentence', async (context) => {
+test('a port that is in use or invalid is reported in one sentence', async (context) => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   context.onTestFinished(() => void server.close())
@@ -64,11 +67,23 @@ test('does not start with a port that is taken or is none, and says so in one se
       `127.0.0.1:${port} is in use by another program: set MOCK_BROWSER_CONTEXT_PORT to another port, or HOST to another address.`,
     ),
   )
-  const none = start({ MOCK_EXECUTION_PORT: 'http' })
-  expect((await once(none.child, 'close'))[0]).toBe(1)
-  expect(none.said()).toBe('MOCK_EXECUTION_PORT is "http": set it to a whole number from 0 to 65535.\n')
+  const invalid = start({ MOCK_EXECUTION_PORT: 'http' })
+  expect((await once(invalid.child, 'close'))[0]).toBe(1)
+  expect(invalid.stderr()).toBe('MOCK_EXECUTION_PORT is "http": set it to a whole number from 0 to 65535.\n')
 })
 
-test('its guide shows the keys that it has', () => {
-  expect(readFileSync('docs/guides/mock.md', 'utf8')).toContain(`\n${keyTable()}\n`)
+test('the guide has the table of keys', () => {
+  expect(readFileSync('docs/guides/mock.md', 'utf8')).toContain(`\n${renderKeyTable()}\n`)
+})
+
+test('--bare runs prism mock on both documents', async (context) => {
+  const { child, stderr } = start({}, ['--bare'])
+  context.onTestFinished(() => void child.kill('SIGKILL'))
+  while (!stderr().includes('Browser Context API'))
+    await once(child.stderr as NonNullable<ChildProcess['stderr']>, 'data')
+  const [url] = stderr().match(/http:\/\/127\.0\.0\.1:\d+/) ?? []
+  const response = await fetch(`${url}/v1/execution/workflows`, { headers: { Authorization: 'Bearer any' } })
+  expect(response.status).toBe(200)
+  child.kill('SIGTERM')
+  expect((await once(child, 'close'))[0]).toBe(0)
 })

@@ -1,131 +1,134 @@
-/** In what Prism alone answers otherwise than the service: what the mock has in front of it, and why. */
+/** The differences between `prism mock` and the service, which the stages of the mock in front of Prism remove. */
 import { type Difference, permitted } from './differences.ts'
 import type { Outcome } from './servers.ts'
 
-/** Of a request that Prism leaves without an answer. */
-export const unanswered: Outcome = { status: 0, mediaType: '', headers: [] }
+/** The outcome of a request to which Prism never responds. */
+export const noResponse: Outcome = { status: 0, mediaType: '', headers: [] }
 
 const isSuccess = ({ status }: Outcome) => status >= 200 && status < 300
-const told = ({ errors = [] }: Outcome, pattern: RegExp) => errors.some((error) => pattern.test(error))
+const hasError = ({ errors = [] }: Outcome, pattern: RegExp) => errors.some((error) => pattern.test(error))
 
-/** The headers that each of them sends with an answer by itself. */
-const own = /^(cache-control|x-request-id|x-document-hash|access-control-[a-z-]+|sl-violations):/
+/** Headers that one of them adds to every response. */
+const added = /^(cache-control|x-request-id|x-document-hash|access-control-[a-z-]+|sl-violations):/
 
-const withoutOwn = ({ headers }: Outcome) => JSON.stringify(headers.filter((header) => !own.test(header)))
+const withoutAdded = ({ headers }: Outcome) => JSON.stringify(headers.filter((header) => !added.test(header)))
 
 const hasAllow = ({ headers }: Outcome) => headers.some((header) => header.startsWith('allow:'))
 
-/** The service refuses with the status what Prism takes. */
-function taken(status: number, pattern = /^/): Difference['is'] {
+/** The service rejects with the status what Prism accepts. */
+function accepts(status: number, pattern = /^/): Difference['is'] {
   return (_, service, prism) => {
-    return service.status === status && isSuccess(prism) && (status !== 400 || told(service, pattern))
+    return service.status === status && isSuccess(prism) && (status !== 400 || hasError(service, pattern))
   }
 }
 
-export const ofPrismAlone: readonly Difference[] = [
+export const prismDifferences: readonly Difference[] = [
   {
-    what: 'Any key is good, and has every scope',
-    why: 'Prism asks whether there is a key, and not which: 401 and 403 are never met.',
+    what: 'Prism accepts any key, with every scope',
+    why: 'Prism checks only that a key is present, so 401 and 403 never occur for a wrong key.',
     is: (_, service, prism) => [401, 403].includes(service.status) && isSuccess(prism),
   },
   {
-    what: '`bearer` in lower case is no credential',
-    why: 'RFC 9110 has the names of schemes without regard to case.',
+    what: 'Prism rejects `bearer` in lower case',
+    why: 'Names of schemes are case-insensitive (RFC 9110).',
     is: (_, service, prism) => isSuccess(service) && prism.status === 401,
   },
   {
-    what: 'An invalid request is told so before its key is looked at',
-    why: 'Prism looks at everything at once, and answers with what it finds first.',
+    what: 'Prism reports an invalid request without checking the key first',
+    why: 'Prism validates everything at once and responds with the first violation.',
     is: (_, service, prism) => [401, 403].includes(service.status) && [400, 415].includes(prism.status),
   },
   {
-    what: 'What is not JSON, an escape that is broken, a byte order mark and an unreadable Accept have no answer',
-    why: 'Prism drops its own error, and the caller waits for ever.',
-    is: (_, _service, prism) => prism === unanswered,
+    what: 'Prism never responds to malformed JSON, malformed percent-encoding, a byte order mark or a malformed Accept',
+    why: 'Prism does not handle its own exception.',
+    is: (_, _service, prism) => prism === noResponse,
   },
   {
-    what: 'Query parameters and bodies that the operation does not have are taken',
-    why: 'Prism looks at what is documented, and at nothing else.',
-    is: taken(400, /is not a parameter of this operation|takes no body/),
+    what: 'Prism accepts undocumented query parameters and bodies',
+    why: 'Prism validates only what is documented.',
+    is: accepts(400, /is not a parameter of this operation|takes no body/),
   },
   {
-    what: 'Parameters and headers that are empty are taken',
-    why: 'Prism takes an empty value for none.',
+    what: 'Prism accepts empty parameters and headers',
+    why: 'Prism treats an empty value as missing.',
     is: (each, ...outcomes) => {
-      return /empty$|without =$|too short$/.test(each.title) && taken(400, /^\{"(parameter|header)"/)(each, ...outcomes)
+      return (
+        /empty$|without =$|too short$/.test(each.title) && accepts(400, /^\{"(parameter|header)"/)(each, ...outcomes)
+      )
     },
   },
   {
-    what: 'Bodies that are not UTF-8 or not I-JSON are taken, and `null` for an object',
-    why: 'Members twice, lone surrogates, U+0000, `__proto__` and depth are no matter of a schema.',
-    is: taken(400, /^\{"pointer"/),
+    what: 'Prism accepts bodies that are not UTF-8 or not I-JSON, and `null` for an object',
+    why: 'A schema does not cover duplicate members, lone surrogates, U+0000, `__proto__` and depth.',
+    is: accepts(400, /^\{"pointer"/),
   },
   {
-    what: 'The answer 400 names always the same member',
-    why: 'It is the example of the document, whatever is wrong.',
+    what: 'Every 400 response of Prism names the same member',
+    why: 'It is the example of the document.',
     is: (_, service, prism) => {
       return service.status === 400 && prism.status === 400 && service.type === prism.type
     },
   },
   {
-    what: 'Bodies of any size, in any coding and of some other media types are taken; others are a 400 or a 500',
-    why: 'Prism has no limit of its own, and does not look at Content-Encoding.',
+    what: 'Prism accepts bodies of any size, any encoding and some other media types, and responds 400 or 500 to others',
+    why: 'Prism has no limit and ignores Content-Encoding.',
     is: (_, service, prism) => [413, 415].includes(service.status) && prism.status !== service.status,
   },
   {
-    what: 'Problems of 404, 405 and 406 are of types of Prism, and Allow is missing',
-    why: 'Prism does not look for its own errors in the document.',
+    what: "404, 405 and 406 responses have Prism's problem types and no Allow",
+    why: 'Prism does not use the document for its own errors.',
     is: (_, service, prism) => {
       const isOther = service.type !== prism.type || hasAllow(service) !== hasAllow(prism)
       return [404, 405, 406].includes(service.status) && service.status === prism.status && isOther
     },
   },
   {
-    what: 'Paths are mended before they are looked up',
-    why: '`/v1/execution/runs/` and `/v1//execution/runs` are other paths than the one that exists.',
+    what: 'Prism normalises paths',
+    why: '`/v1/execution/runs/` and `/v1//execution/runs` are not paths of the document.',
     is: ({ operation }, service, prism) => {
-      const isElsewhere = operation === undefined || service.status === 404 || prism.status === 404
-      // Either of them has not found what the other has.
+      const isUnknownPath = operation === undefined || service.status === 404 || prism.status === 404
       const isUnfound = [404, 405].includes(prism.status) || [404, 405].includes(service.status)
-      return isElsewhere && isUnfound && service.status !== prism.status && [400, 401, 404, 405].includes(prism.status)
+      return (
+        isUnknownPath && isUnfound && service.status !== prism.status && [400, 401, 404, 405].includes(prism.status)
+      )
     },
   },
   {
-    what: 'What is not HTTP, and headers that are too large, are told so without a word',
-    why: 'Node answers by itself where nobody tells it otherwise.',
+    what: 'Prism responds to invalid HTTP and to large headers without a body',
+    why: "These are Node's default responses.",
     is: (_, service, prism) =>
       [400, 431].includes(service.status) && prism.status === service.status && prism.mediaType === '',
   },
   {
-    what: 'queueRemoteRun answers 200 with a finished run, also when nobody waits',
-    why: 'Prism takes the lowest success, which is the one for callers that wait.',
+    what: 'Prism responds 200 with a finished run to queueRemoteRun, even without `Prefer: wait`',
+    why: 'Prism chooses the lowest success status.',
     is: ({ operation }, service, prism) => {
       return operation?.id === 'queueRemoteRun' && service.status === 202 && prism.status === 200
     },
   },
   {
-    what: 'A file is the word `string`, of the first media type that fits',
-    why: 'A schema of `format: binary` has no example, and Prism makes a string of it.',
+    what: 'A file of Prism contains the word `string` and has the first acceptable media type',
+    why: 'Prism makes up a string for `format: binary`.',
     is: ({ operation }, service, prism) => {
       return operation?.id === 'getRunArtifact' && service.status === 200 && prism.status === 200
     },
   },
   {
-    what: 'An answer without a body has a media type',
-    why: 'Prism says text/plain of 204.',
+    what: 'Responses without a body have a media type',
+    why: 'Prism sends text/plain with 204.',
     is: (_, service, prism) => service.status === 204 && prism.status === 204 && prism.mediaType !== '',
   },
   {
-    what: 'No answer has Cache-Control, all have the same X-Request-Id and X-Document-Hash, and some of Prism',
-    why: 'Headers are the examples of the document, as far as it has them; `sl-violations` and CORS are its own.',
+    what: 'Responses lack Cache-Control, share one X-Request-Id and X-Document-Hash, and have headers of Prism',
+    why: 'Headers are the examples of the document; Prism adds `sl-violations` and CORS headers.',
     is: (_, service, prism) => {
       const { status, mediaType, type } = service
       const isSame = status === prism.status && mediaType === prism.mediaType && type === prism.type
-      return isSame && withoutOwn(service) === withoutOwn(prism)
+      return isSame && withoutAdded(service) === withoutAdded(prism)
     },
   },
   {
-    what: 'The challenge of both APIs is that of the Execution API',
+    what: 'Both APIs send the challenge of the Execution API',
     why: 'Both documents have the same example of `WWW-Authenticate`.',
     is: ({ surface }, service, prism) => {
       const isChallenge = (header: string) => header.startsWith('www-authenticate:')
@@ -134,16 +137,16 @@ export const ofPrismAlone: readonly Difference[] = [
     },
   },
   {
-    what: 'Documented optional headers are sent always',
-    why: 'Prism sends Idempotent-Replayed and Preference-Applied with every run.',
+    what: 'Prism always sends optional headers',
+    why: 'Idempotent-Replayed and Preference-Applied come with every run.',
     is: (_, service, prism) => {
       const isReplayed = ({ headers }: Outcome) => headers.includes('idempotent-replayed: true')
       return isReplayed(prism) && !isReplayed(service)
     },
   },
   {
-    what: 'What the mock forgets, Prism forgets too',
-    why: 'Neither has state: the differences that are permitted to the mock in this respect.',
+    what: "Prism has the mock's permitted differences, too",
+    why: 'Neither keeps state.',
     is: (each, service, prism) => permitted.some((difference) => difference.is(each, service, prism)),
   },
 ]

@@ -1,7 +1,7 @@
 /** The servers that are held against each other, and how one request is put to each of them. */
 import { Agent } from 'node:http'
 import { expect } from 'vitest'
-import { goodKey, mockKeys } from '../../src/tools/mock/keys.ts'
+import { mockKeys, validKey } from '../../src/tools/mock/mock-keys.ts'
 import {
   type Answer,
   type DocumentedOperation,
@@ -59,8 +59,8 @@ export function rawOf({
 const mockKey = (status: number) => mockKeys.find((each) => each.status === status)?.value ?? ''
 
 export const keysOfMock: Keys = {
-  good: goodKey.value,
-  scoped: goodKey.value,
+  good: validKey.value,
+  scoped: validKey.value,
   scopeless: mockKey(403),
   expired: mockKey(401),
   unknown: '3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11',

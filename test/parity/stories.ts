@@ -1,5 +1,5 @@
 /** Requests whose answer depends on what was sent before, or that mean something to the mock alone. */
-import { mockKeys } from '../../src/tools/mock/keys.ts'
+import { mockKeys } from '../../src/tools/mock/mock-keys.ts'
 import { type OperationId, operationOf } from '../operations/document.ts'
 import { credential } from '../operations/requests.ts'
 import type { ParityCase } from './cases.ts'
@@ -33,7 +33,7 @@ export function stories(): ParityCase[] {
     story('streamRunEvents', 'Last-Event-ID of the last event', withHeader('Last-Event-ID', '99')),
     story('getRun', 'Prefer: code=404', withHeader('Prefer', 'code=404')),
     ...['code=418', 'example=none-such', 'dynamic=maybe'].map((preference) => {
-      return story('getRun', `Prefer: ${preference}, which there is not`, withHeader('Prefer', preference))
+      return story('getRun', `Prefer: ${preference}, which is unknown`, withHeader('Prefer', preference))
     }),
     story('listRuns', 'Prefer: dynamic=true', withHeader('Prefer', 'dynamic=true')),
     story('queueRemoteRun', 'Prefer: wait=1, for a run that is delayed', withHeader('Prefer', 'wait=1')),

@@ -7,12 +7,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, expect } from 'vitest'
+import { prismCommand, waitForAddress } from '../../src/tools/mock/bare-prism.ts'
 import type { Addresses } from './service.ts'
-
-/** Prism's command; other versions of Node than this process's cannot run it. */
-export const prismCommand = fileURLToPath(import.meta.resolve('@stoplight/prism-cli/dist/index.js'))
 
 export interface Violation {
   /** Method, path and response status. */
@@ -35,7 +32,9 @@ export async function startPrismProxy(document: string, upstream: string): Promi
   let violations: Violation[] = []
   // Prism takes a second to start, and not every test calls every API.
   const startOnce = () => {
-    prism ??= startPrism(document, upstream, (started) => (child = started))
+    const args = ['proxy', `generated/${document}/document.json`, upstream, '--port', '0', '--cors', 'false']
+    child ??= spawn(process.execPath, [prismCommand, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+    prism ??= waitForAddress(child)
     return prism
   }
   const server = createServer({ keepAliveTimeout: 3_600_000 }, async (incoming, outgoing) => {
@@ -63,22 +62,6 @@ export async function startPrismProxy(document: string, upstream: string): Promi
       child?.kill()
     },
   }
-}
-
-/** Resolves to Prism's address. */
-function startPrism(document: string, upstream: string, onStart: (child: ChildProcess) => void): Promise<string> {
-  const args = ['proxy', `generated/${document}/document.json`, upstream, '--port', '0', '--cors', 'false']
-  const child = spawn(process.execPath, [prismCommand, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
-  onStart(child)
-  let output = ''
-  return new Promise((resolve, reject) => {
-    child.once('exit', () => reject(new Error(`Prism did not start:\n${output}`)))
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output = (output + text).slice(-10_000)
-      const [, url] = /Prism is listening on (\S+)/.exec(output) ?? []
-      if (url) resolve(url)
-    })
-  })
 }
 
 function isForPrism({ url = '', headers }: IncomingMessage, body: Buffer): boolean {

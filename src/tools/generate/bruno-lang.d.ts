@@ -1,4 +1,4 @@
-/** What is used of @usebruno/lang, which brings no types: the language of Bruno's files, as objects and as text. */
+/** The types of the parts of @usebruno/lang that are used; the package has none. */
 declare module '@usebruno/lang' {
   export interface Pair {
     name: string
@@ -13,7 +13,7 @@ declare module '@usebruno/lang' {
     headers: Pair[]
     auth: { bearer?: { token: string }; apikey?: { key: string; value: string; placement: 'header' } }
     body: { json?: string }
-    /** `res`: what is kept of the answer, as variables. */
+    /** `res`: variables set from the response. */
     vars: { res: (Pair & { local: boolean })[] }
     docs: string
   }

@@ -1,6 +1,6 @@
 /**
- * `npm run build:client`: writes dist/client/, which is published as `execution-service-client`. It has the client's
- * files and, beside them, what was generated for callers; so imports of generated/ become shorter by the way up.
+ * `npm run build:client` compiles the client to dist/client/, which is published as `execution-service-client`. The
+ * package keeps the folders of the repository, src/client/ and generated/, so that imports stay as they are.
  */
 import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
@@ -11,12 +11,12 @@ const root = fileURLToPath(new URL('../../..', import.meta.url))
 const source = join(root, 'src/client')
 
 const options: ts.CompilerOptions = {
-  // What Node 20 and the browsers of its time have.
+  // Supported by Node 20 and the browsers of its time.
   target: ts.ScriptTarget.ES2022,
   lib: ['lib.es2022.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts'],
   module: ts.ModuleKind.NodeNext,
   moduleResolution: ts.ModuleResolutionKind.NodeNext,
-  // Of Node there is nothing to be seen, so that nothing of it can be used.
+  // Without Node's types, so that the client cannot use Node.
   types: [],
   strict: true,
   exactOptionalPropertyTypes: true,
@@ -27,7 +27,7 @@ const options: ts.CompilerOptions = {
   rootDir: root,
 }
 
-/** @throws {Error} with what the compiler says, when the client is not well typed on its own. */
+/** @throws {Error} with the compiler's diagnostics. */
 export async function buildClient(directory: string): Promise<void> {
   const files = new Map<string, string>()
   const program = ts.createProgram([join(source, 'index.ts')], options)
@@ -37,31 +37,12 @@ export async function buildClient(directory: string): Promise<void> {
   if (found.length > 0) throw new Error(ts.formatDiagnostics(found, host))
   await rm(directory, { recursive: true, force: true })
   for (const [path, text] of files) {
-    // A file of types alone is nothing at run time.
-    if (text.replaceAll(/\/\*.*?\*\//gs, '').trim() === 'export {};') continue
-    const target = join(directory, placeOf(path))
+    const target = join(directory, relative(root, path))
     await mkdir(dirname(target), { recursive: true })
-    await writeFile(target, placed(path, text))
+    await writeFile(target, text)
   }
   for (const name of ['package.json', 'README.md']) await copyFile(join(source, name), join(directory, name))
   await copyFile(join(root, 'LICENSE'), join(directory, 'LICENSE'))
-}
-
-/** Where a compiled file stands in the package: the client's at its root, and generated/ beside them. */
-function placeOf(path: string): string {
-  const fromClient = relative(source, path)
-  return fromClient.startsWith('..') ? relative(root, path) : fromClient
-}
-
-const specifierPattern = /(?<=(?:\bfrom |\bimport\()['"])(\.[^'"]+)(?=['"])/g
-
-/** With its imports as they are from there; the compiler leaves `.ts` in declarations. */
-function placed(path: string, text: string): string {
-  return text.replaceAll(specifierPattern, (specifier) => {
-    const target = placeOf(join(dirname(path), specifier)).replace(/\.ts$/, '.js')
-    const found = relative(dirname(placeOf(path)), target)
-    return found.startsWith('.') ? found : `./${found}`
-  })
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,13 +1,13 @@
-/** `npm run mock`: serves the mock until it is told to stop. */
+/** `npm run mock` serves the mock until it is stopped. With `--bare`, runs `prism mock` itself for comparison. */
 import { exitOnError } from '../../commands/output.ts'
 import { onStopSignal } from '../../commands/stop-signal.ts'
 import { settings } from '../../config.ts'
 import { openLog } from '../../telemetry/log.ts'
-import { goodKey, mockKeys } from './keys.ts'
+import { startBarePrism } from './bare-prism.ts'
 import { type Mock, startMock } from './mock.ts'
-import { mockPorts } from './ports.ts'
+import { defaultPorts, mockKeys, validKey } from './mock-keys.ts'
 
-function port(name: string, fallback: string): number {
+function readPort(name: string, fallback: string): number {
   return settings.EXECUTION_PORT.read(process.env[name] || fallback, name)
 }
 
@@ -16,29 +16,37 @@ function banner({ executionUrl, browserContextUrl }: Mock): string {
     `Mock of the Execution API        ${executionUrl}`,
     `Mock of the Browser Context API  ${browserContextUrl}`,
     '',
-    "It keeps no state: what is sent is checked and forgotten, and answers are the documents' examples.",
-    'For what is remembered, start the service: npm start',
+    'The mock validates requests and responds with the examples of the documents. It keeps no state.',
+    'To keep state, start the service: npm start',
     '',
-    'API keys, and what each is answered with (every other one: 401):',
+    'API keys and the status of responses to them (401 for any other key):',
     ...mockKeys.map(({ value, status, meaning }) => `  ${value}  ${status}  ${meaning}`),
     '',
-    `  curl ${executionUrl}/v1/execution/runs -H 'Authorization: Bearer ${goodKey.value}'`,
+    `  curl ${executionUrl}/v1/execution/runs -H 'Authorization: Bearer ${validKey.value}'`,
     '',
-    'Ask for any documented answer with `Prefer: code=404`, `Prefer: example=NAME`, `Prefer: dynamic=true`.',
+    'To get any documented response, send `Prefer: code=404`, `Prefer: example=NAME` or `Prefer: dynamic=true`.',
     '',
   ].join('\n')
 }
 
 await exitOnError(async () => {
-  const log = openLog({
-    LOG_LEVEL: settings.LOG_LEVEL.read(process.env.LOG_LEVEL || settings.LOG_LEVEL.default, 'LOG_LEVEL'),
-  })
-  const starting = startMock({
-    host: process.env.HOST || settings.HOST.default,
-    executionPort: port('MOCK_EXECUTION_PORT', mockPorts.execution),
-    browserContextPort: port('MOCK_BROWSER_CONTEXT_PORT', mockPorts.browserContext),
-    log,
-  })
+  const host = process.env.HOST || settings.HOST.default
+  const executionPort = readPort('MOCK_EXECUTION_PORT', defaultPorts.execution)
+  const browserContextPort = readPort('MOCK_BROWSER_CONTEXT_PORT', defaultPorts.browserContext)
+  if (process.argv.includes('--bare')) {
+    const starting = [
+      startBarePrism('execution.v1', host, String(executionPort)),
+      startBarePrism('browser-context.alpha', host, String(browserContextPort)),
+    ]
+    onStopSignal(async () => void (await Promise.all(starting.map(async (prism) => (await prism).stop()))))
+    const [execution, browserContext] = await Promise.all(starting)
+    process.stderr.write(`prism mock of the Execution API        ${execution?.url}\n`)
+    process.stderr.write(`prism mock of the Browser Context API  ${browserContext?.url}\n`)
+    return
+  }
+  const level = process.env.LOG_LEVEL || settings.LOG_LEVEL.default
+  const log = openLog({ LOG_LEVEL: settings.LOG_LEVEL.read(level, 'LOG_LEVEL') })
+  const starting = startMock({ host, executionPort, browserContextPort, log })
   onStopSignal(async () => {
     await (await starting).stop()
     log.flush()

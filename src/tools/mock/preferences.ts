@@ -1,5 +1,4 @@
-/** Which of an operation's documented answers a request is to get: the usual one, or what its `Prefer` asks for. */
-
+/** Chooses one of an operation's documented responses: the default one, or the one that `Prefer` asks for. */
 import { parsePreferences, preferredWait } from '../../contract/prefer.ts'
 import { invalidRequest, Problem } from '../../contract/problem.ts'
 import { waitSecondsMax } from '../../domain/runs/run-operations.ts'
@@ -8,44 +7,45 @@ import type { Operation } from '../../openapi/served-operations.ts'
 export interface Choice {
   code: number
   exampleKey?: string
+  /** Whether to make up values from the schema. */
   dynamic: boolean
 }
 
 /**
- * Throws a Problem for what the document does not have.
- *
  * @param examples names of the documented examples, by status.
- * @param delaySeconds how long what is accepted for later does not begin.
+ * @param delaySeconds how long a queued run is delayed.
+ * @throws {Problem} if the document lacks the preferred status or example.
  */
-export function choiceOf(
+export function chooseResponse(
   operation: Operation,
   examples: Map<number, string[]>,
   prefer: string | undefined,
   delaySeconds = 0,
 ): Choice {
+  // The first of several preferences of the same name counts.
   const preferences = new Map(parsePreferences(prefer).reverse())
   const [code, example, dynamic] = ['code', 'example', 'dynamic'].map((name) => preferences.get(name))
-  const usual = usualStatus(operation, (preferredWait(prefer, waitSecondsMax) ?? 0) > delaySeconds)
+  const fallback = defaultStatus(operation, (preferredWait(prefer, waitSecondsMax) ?? 0) > delaySeconds)
   const statuses = [...operation.responses.keys()]
-  if (code !== undefined && !statuses.map(String).includes(code)) throw unknown('code', code, statuses)
+  if (code !== undefined && !statuses.map(String).includes(code)) throw unknownPreference('code', code, statuses)
   if (dynamic !== undefined && !['true', 'false'].includes(dynamic))
-    throw unknown('dynamic', dynamic, ['true', 'false'])
-  const chosen = { code: Number(code ?? usual), dynamic: dynamic === 'true' }
-  if (example === undefined) return chosen
-  const searched = code === undefined ? [usual, ...statuses] : [chosen.code]
-  const having = searched.find((status) => examples.get(status)?.includes(example))
-  if (having !== undefined) return { code: having, exampleKey: example, dynamic: false }
-  throw unknown('example', example, new Set(searched.flatMap((status) => examples.get(status) ?? [])))
+    throw unknownPreference('dynamic', dynamic, ['true', 'false'])
+  const choice = { code: Number(code ?? fallback), dynamic: dynamic === 'true' }
+  if (example === undefined) return choice
+  const searched = code === undefined ? [fallback, ...statuses] : [choice.code]
+  const status = searched.find((each) => examples.get(each)?.includes(example))
+  if (status !== undefined) return { code: status, exampleKey: example, dynamic: false }
+  throw unknownPreference('example', example, new Set(searched.flatMap((each) => examples.get(each) ?? [])))
 }
 
-/** The lowest success, as Prism takes it; but what is accepted for later is 202, unless the caller waits for it to end. */
-function usualStatus({ responses }: Operation, waits: boolean): number {
-  if (responses.has(202) && !waits) return 202
+/** The lowest success, like Prism; but 202 for a run that is queued, unless the caller waits for it. */
+function defaultStatus({ responses }: Operation, isAwaited: boolean): number {
+  if (responses.has(202) && !isAwaited) return 202
   return Math.min(...[...responses.keys()].filter((status) => status < 300))
 }
 
-function unknown(name: string, value: string, known: Iterable<unknown>): Problem {
-  const listed = [...known].join(', ') || 'none'
-  const detail = `asks for ${name}=${value}, which the document does not have; it has ${listed}`
+function unknownPreference(name: string, value: string, known: Iterable<unknown>): Problem {
+  const list = [...known].join(', ') || 'none'
+  const detail = `asks for ${name}=${value}, which the document does not have; it has ${list}`
   return new Problem(invalidRequest([{ header: 'Prefer', detail }]).problem)
 }

@@ -1,13 +1,11 @@
-/** Has Prism choose an operation's answer from its document: the status, the example, the media type, the headers. */
+/** Lets Prism choose a response of an operation from its document: example, media type, headers and made-up values. */
 import { createInstance, getHttpOperationsFromSpec, type IHttpOperationConfig } from '@stoplight/prism-http'
 import type { IHttpOperation } from '@stoplight/types'
 import type { Logger } from 'pino'
 import type { Document } from '../../openapi/document.ts'
 import type { Operation } from '../../openapi/served-operations.ts'
-import { shortened } from './made-up.ts'
 
-/** What the document has for a status, and what Prism has made of it. */
-export interface Chosen {
+export interface ChosenResponse {
   status: number
   mediaType: string | undefined
   headers: Record<string, string>
@@ -15,30 +13,30 @@ export interface Chosen {
 }
 
 export interface Prism {
-  /** The names of the examples that the document gives the operation, by status. */
-  examples(operation: Operation): Map<number, string[]>
-  /** Every response header that the document names. */
+  /** Names of the operation's documented examples, by status. */
+  listExamples(operation: Operation): Map<number, string[]>
+  /** Every response header of the document. */
   headers: string[]
-  /** @param pageLength how many items a page has whose values are made up. */
+  /** @param pageLength number of items of a made-up page. */
   choose(
     operation: Operation,
     accept: string | undefined,
     choice: IHttpOperationConfig,
     pageLength: number | undefined,
-  ): Promise<Chosen>
+  ): Promise<ChosenResponse>
 }
 
-/** Only errors are of use: whatever else Prism says of a request, the log of the request says already. */
-const silent = () => {}
+/** Prism's log adds nothing to the log of requests. */
+const ignore = () => {}
 const logger = {
-  ...{ level: 'silent', trace: silent, debug: silent, info: silent, success: silent, warn: silent, error: silent },
+  ...{ level: 'silent', trace: ignore, debug: ignore, info: ignore, success: ignore, warn: ignore, error: ignore },
   child: () => logger,
 } as unknown as Logger
 
-// The request has been validated in front; `errors` is for proxies.
+// Requests were validated before; `errors` only concerns proxies.
 const settings = { isProxy: false, checkSecurity: false, validateRequest: false, errors: false } as const
 
-/** Half of the numbers that Prism makes up for `exclusiveMinimum: 0` are 0, which it then says does not fit. */
+/** Prism makes up 0 for half of the numbers with `exclusiveMinimum: 0`, and then reports a violation. */
 const dynamicTriesMax = 50
 
 export async function startPrism(document: Document): Promise<Prism> {
@@ -46,13 +44,13 @@ export async function startPrism(document: Document): Promise<Prism> {
   const httpOperations = await getHttpOperationsFromSpec(structuredClone(document))
   const config = { ...settings, validateResponse: true, upstreamProxy: undefined, mock: { dynamic: false } }
   const prism = createInstance(config, { logger: logger as never })
-  const of = ({ id }: Operation) => httpOperations.find(({ iid }) => iid === id) as IHttpOperation
+  const findOperation = ({ id }: Operation) => httpOperations.find(({ iid }) => iid === id) as IHttpOperation
   const names = httpOperations.flatMap(({ responses }) => responses.flatMap(({ headers = [] }) => headers))
   return {
     headers: [...new Set(names.map(({ name }) => name))],
-    examples: (operation) =>
+    listExamples: (operation) =>
       new Map(
-        of(operation).responses.map(({ code, contents = [] }) => {
+        findOperation(operation).responses.map(({ code, contents = [] }) => {
           return [Number(code), contents.flatMap(({ examples = [] }) => examples.map(({ key }) => key))]
         }),
       ),
@@ -60,17 +58,47 @@ export async function startPrism(document: Document): Promise<Prism> {
       const path = operation.path.replaceAll(/\{[^}]+\}/g, 'x')
       const method = operation.method.toLowerCase() as 'get'
       const request = { method, url: { path }, headers: accept === undefined ? {} : { accept } }
-      const chosenFrom = mock.dynamic ? shortened(of(operation), pageLength) : of(operation)
+      const source = findOperation(operation)
+      const operations = [mock.dynamic ? withShortLists(source, pageLength) : source]
       for (let tries = 1; ; tries++) {
-        const result = await prism.request(request, [chosenFrom], { ...config, mock: { ...mock } })()
+        const result = await prism.request(request, operations, { ...config, mock: { ...mock } })()
         if (result._tag === 'Left') throw result.left
         const { output, validations } = result.right
         const [violation] = validations.output
         const { statusCode: status, headers = {}, body } = output
         if (!violation) return { status, mediaType: headers['Content-type'], headers, body }
         if (!mock.dynamic || tries === dynamicTriesMax)
-          throw new Error(`What Prism chose does not fit the document: ${violation.message}`)
+          throw new Error(`Prism's response violates the document: ${violation.message}`)
       }
     },
   }
+}
+
+/** Prism makes lists as long as their schema allows: a hundred runs of twenty artifacts each took 440 KB. */
+const itemsMax = 3
+
+interface Schema {
+  maxItems?: number
+  properties?: { data?: Schema; nextCursor?: Schema }
+}
+
+/** A copy with pages of the given length and short other lists. */
+function withShortLists(operation: IHttpOperation, pageLength = itemsMax): IHttpOperation {
+  const copy = structuredClone(operation)
+  shortenLists(copy.responses, new Set())
+  for (const { contents = [] } of copy.responses) {
+    for (const { schema } of contents) {
+      const { data, nextCursor } = (schema as Schema | undefined)?.properties ?? {}
+      if (data && nextCursor) data.maxItems = pageLength
+    }
+  }
+  return copy
+}
+
+function shortenLists(value: unknown, seen: Set<object>): void {
+  if (typeof value !== 'object' || value === null || seen.has(value)) return
+  seen.add(value)
+  const schema = value as Schema
+  if (typeof schema.maxItems === 'number') schema.maxItems = Math.min(schema.maxItems, itemsMax)
+  for (const member of Object.values(value)) shortenLists(member, seen)
 }

@@ -1,17 +1,17 @@
-/** A mock for the tests of one file, and calls of it. */
+/** Starts a mock for the tests of a file, and calls it. */
 import { pino } from 'pino'
 import { afterAll, beforeAll } from 'vitest'
-import { goodKey } from '../../src/tools/mock/keys.ts'
 import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
+import { validKey } from '../../src/tools/mock/mock-keys.ts'
 import type { Answer, DocumentedOperation } from '../operations/document.ts'
 import { sendRaw } from '../operations/http.ts'
 import { type Filled, requestOf } from '../operations/requests.ts'
 
-/** An id as the documents' examples have it. */
+/** From the documents' examples. */
 const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
 const path = { workflowId: 'count-words', runId: id, browserContextId: id, artifactName: 'invoice.pdf' }
 
-export function runningMock() {
+export function useMock() {
   let mock: Mock | undefined
   beforeAll(async () => {
     mock = await startMock({
@@ -23,8 +23,8 @@ export function runningMock() {
   })
   afterAll(() => mock?.stop())
 
-  /** Calls an operation as its document says; with the first example of its body, when it takes one. */
-  async function call(operation: DocumentedOperation, filled: Filled = {}, key = goodKey.value): Promise<Answer> {
+  /** Sends a valid request, with the first example of the body by default. */
+  async function call(operation: DocumentedOperation, filled: Filled = {}, key = validKey.value): Promise<Answer> {
     const [example] = Object.values(operation.body ?? {})
     const { headers, ...request } = requestOf(operation, key, { path, body: example, ...filled })
     const list = Object.entries(headers).flatMap(([name, value]) => [value].flat().flatMap((each) => [name, each]))
