@@ -1,4 +1,4 @@
-/** Requests to hold two servers against each other by, generated from the documents: each a change of a good one. */
+/** Requests for comparing two servers, derived from the documents: valid ones, and variations of them. */
 import { type DocumentedOperation, operations, type Surface } from '../operations/document.ts'
 import type { RawRequest } from '../operations/http.ts'
 import {
@@ -14,102 +14,103 @@ import {
   unknownPaths,
   unsupportedKinds,
 } from '../operations/malformed.ts'
-import { type Base, type KeyName, rawOf } from './servers.ts'
-import { changedBodies, parameterValues } from './values.ts'
+import { type Base, type KeyName, toRawRequest } from './servers.ts'
+import { modifiedBodies, parameterValues } from './values.ts'
 
 export interface ParityCase {
   title: string
   surface: Surface
-  /** Without one, the request is none of any operation. */
+  /** Undefined for requests outside the documents. */
   operation: DocumentedOperation | undefined
-  /** A request, or the bytes of something that is none; `base` is good. */
+  /** A request, or the bytes of invalid HTTP; `base` is a valid request. */
   request(base: Base): RawRequest | string
   /** Sent to the service first. */
   before?(base: Base): RawRequest
 }
 
-type Make = (base: Base) => Base
+type Vary = (base: Base) => Base
 
-export function casesOf(operation: DocumentedOperation): ParityCase[] {
+export function casesForOperation(operation: DocumentedOperation): ParityCase[] {
   const { id, surface, parameters, body } = operation
-  const one = (what: string, make: Make): ParityCase => {
-    return { title: `${id}: ${what}`, surface, operation, request: (base) => rawOf(make(base)) }
+  const createCase = (what: string, vary: Vary): ParityCase => {
+    return { title: `${id}: ${what}`, surface, operation, request: (base) => toRawRequest(vary(base)) }
   }
   return [
-    one('as it should be', (base) => base),
+    createCase('valid', (base) => base),
     ...parameters.flatMap((parameter) => {
       const values = parameterValues(surface, parameter)
       const texts = values.map(([what, value]) => [`${parameter.name} ${what}`, value] as const)
-      if (parameter.in === 'path') return texts.map(([what, value]) => one(what, withPath(parameter.name, value)))
-      if (parameter.in === 'header') return headerCases(parameter.name, texts, one)
-      return queryCases(parameter.name, texts, one)
+      if (parameter.in === 'path')
+        return texts.map(([what, value]) => createCase(what, withPath(parameter.name, value)))
+      if (parameter.in === 'header') return headerCases(parameter.name, texts, createCase)
+      return queryCases(parameter.name, texts, createCase)
     }),
     ...['colour=red', '__proto__=1', 'constructor[prototype]=1', '=1', '%zz=1', '&&'].map((text) => {
-      return one(`the query ${text}`, (base) => ({ ...base, query: [...base.query, text] }))
+      return createCase(`the query ${text}`, (base) => ({ ...base, query: [...base.query, text] }))
     }),
-    ...pathEscapes(operation).map(([what, make]) => one(what, make)),
-    ...credentialCases(operation, one),
-    ...acceptCases(operation, one),
-    ...(body ? bodyCases(operation, one) : [one('a body that it does not take', withBody('{}'))]),
+    ...pathEscapes(operation).map(([what, vary]) => createCase(what, vary)),
+    ...credentialCases(operation, createCase),
+    ...acceptCases(operation, createCase),
+    ...(body ? bodyCases(operation, createCase) : [createCase('an undocumented body', withBody('{}'))]),
   ]
 }
 
-type One = (what: string, make: Make) => ParityCase
+type CreateCase = (what: string, vary: Vary) => ParityCase
 
-function queryCases(name: string, values: (readonly [string, string])[], one: One): ParityCase[] {
-  const others = (base: Base) => base.query.filter((pair) => !pair.startsWith(`${name}=`))
-  const given =
-    (...pairs: string[]): Make =>
-    (base) => ({ ...base, query: [...others(base), ...pairs] })
+function queryCases(name: string, values: (readonly [string, string])[], createCase: CreateCase): ParityCase[] {
+  const otherPairs = (base: Base) => base.query.filter((pair) => !pair.startsWith(`${name}=`))
+  const withPairs =
+    (...pairs: string[]): Vary =>
+    (base) => ({ ...base, query: [...otherPairs(base), ...pairs] })
   const good = values[0]?.[1] ?? ''
   return [
-    ...values.map(([what, value]) => one(what, given(`${name}=${encodeURIComponent(value)}`))),
-    one(`${name} absent`, given()),
-    one(`${name} empty`, given(`${name}=`)),
-    one(`${name} without =`, given(name)),
-    one(`${name} twice`, given(`${name}=${good}`, `${name}=${good}`)),
-    one(`${name} in brackets`, given(`${name}[]=${good}`)),
-    one(`${name} with U+0000`, given(`${name}=%00`)),
-    one(`${name} with a broken escape`, given(`${name}=%zz`)),
-    one(`${name} in capitals`, given(`${name.toUpperCase()}=${good}`)),
+    ...values.map(([what, value]) => createCase(what, withPairs(`${name}=${encodeURIComponent(value)}`))),
+    createCase(`${name} missing`, withPairs()),
+    createCase(`${name} empty`, withPairs(`${name}=`)),
+    createCase(`${name} without =`, withPairs(name)),
+    createCase(`${name} twice`, withPairs(`${name}=${good}`, `${name}=${good}`)),
+    createCase(`${name} in brackets`, withPairs(`${name}[]=${good}`)),
+    createCase(`${name} with U+0000`, withPairs(`${name}=%00`)),
+    createCase(`${name} with malformed percent-encoding`, withPairs(`${name}=%zz`)),
+    createCase(`${name} in capitals`, withPairs(`${name.toUpperCase()}=${good}`)),
   ]
 }
 
-function headerCases(name: string, values: (readonly [string, string])[], one: One): ParityCase[] {
-  const given =
-    (...sent: string[]): Make =>
+function headerCases(name: string, values: (readonly [string, string])[], createCase: CreateCase): ParityCase[] {
+  const withPairs =
+    (...sent: string[]): Vary =>
     (base) => {
       return { ...base, headers: [...base.headers, ...sent.flatMap((value) => [name, value])] }
     }
   return [
-    ...values.map(([what, value]) => one(what, given(Buffer.from(value).toString('latin1')))),
-    one(`${name} empty`, given('')),
-    one(`${name} twice`, given('a', 'a')),
+    ...values.map(([what, value]) => createCase(what, withPairs(Buffer.from(value).toString('latin1')))),
+    createCase(`${name} empty`, withPairs('')),
+    createCase(`${name} twice`, withPairs('a', 'a')),
   ]
 }
 
-function withPath(name: string, value: string): Make {
+function withPath(name: string, value: string): Vary {
   return (base) => ({ ...base, path: { ...base.path, [name]: encodeURIComponent(value) } })
 }
 
-function pathEscapes({ parameters }: DocumentedOperation): [string, Make][] {
+function pathEscapes({ parameters }: DocumentedOperation): [string, Vary][] {
   const names = parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name)
   return names.flatMap((name) =>
-    ['%zz', '%00', '%2F', '%E0%A4%A', 'a;b', 'a+b'].map((text): [string, Make] => {
-      return [`${name} that is ${text}`, (base) => ({ ...base, path: { ...base.path, [name]: text } })]
+    ['%zz', '%00', '%2F', '%E0%A4%A', 'a;b', 'a+b'].map((text): [string, Vary] => {
+      return [`${name} with the value ${text}`, (base) => ({ ...base, path: { ...base.path, [name]: text } })]
     }),
   )
 }
 
-function credentialCases({ surface }: DocumentedOperation, one: One): ParityCase[] {
-  const named: KeyName[] = ['scopeless', 'scoped', 'expired', 'unknown']
+function credentialCases({ surface }: DocumentedOperation, createCase: CreateCase): ParityCase[] {
+  const keyNames: KeyName[] = ['scopeless', 'scoped', 'expired', 'unknown']
   const [header, prefix] = surface === 'execution' ? ['Authorization', 'Bearer '] : ['x-service-api-key', '']
-  const sent =
-    (headersOf: (key: string) => string[]): Make =>
+  const withCredential =
+    (headersOf: (key: string) => string[]): Vary =>
     (base) => {
       return { ...base, credential: ({ good }) => headersOf(good) }
     }
-  const wrongInEverything: Make = (base) => ({
+  const invalidEverywhere: Vary = (base) => ({
     ...withBody('{')({
       ...base,
       query: ['colour=red'],
@@ -119,47 +120,47 @@ function credentialCases({ surface }: DocumentedOperation, one: One): ParityCase
   })
   const written = surface === 'execution' ? [...badCredentials, ...otherCredentials] : []
   return [
-    ...named.map((name) => one(`a key that is ${name}`, (base) => ({ ...base, credential: name }))),
-    ...written.map(([what, headersOf]) => one(`a credential ${what}`, sent(headersOf))),
-    one(
+    ...keyNames.map((name) => createCase(`a key that is ${name}`, (base) => ({ ...base, credential: name }))),
+    ...written.map(([what, headersOf]) => createCase(`a credential ${what}`, withCredential(headersOf))),
+    createCase(
       'no credential',
-      sent(() => []),
+      withCredential(() => []),
     ),
-    one(
+    createCase(
       'an empty credential',
-      sent(() => [header, '']),
+      withCredential(() => [header, '']),
     ),
-    one(
-      'a key that is no UUID',
-      sent((key) => [header, `${prefix}${key}0`]),
+    createCase(
+      'a key that is not a UUID',
+      withCredential((key) => [header, `${prefix}${key}0`]),
     ),
-    one(
+    createCase(
       'a key in braces',
-      sent((key) => [header, `${prefix}{${key}}`]),
+      withCredential((key) => [header, `${prefix}{${key}}`]),
     ),
-    one(
+    createCase(
       'a key in capitals',
-      sent((key) => [header, `${prefix}${key.toUpperCase()}`]),
+      withCredential((key) => [header, `${prefix}${key.toUpperCase()}`]),
     ),
-    one(
+    createCase(
       'the same key twice',
-      sent((key) => [header, `${prefix}${key}`, header, `${prefix}${key}`]),
+      withCredential((key) => [header, `${prefix}${key}`, header, `${prefix}${key}`]),
     ),
-    one(
+    createCase(
       'a key in the header of the other surface',
-      sent((key) => {
+      withCredential((key) => {
         return surface === 'execution' ? ['x-service-api-key', key] : ['Authorization', `Bearer ${key}`]
       }),
     ),
-    one('an unknown key, and everything else wrong', wrongInEverything),
-    one('a scopeless key, and everything else wrong', (base) => ({
-      ...wrongInEverything(base),
+    createCase('an unknown key, and everything else invalid', invalidEverywhere),
+    createCase('a scopeless key, and everything else invalid', (base) => ({
+      ...invalidEverywhere(base),
       credential: 'scopeless',
     })),
   ]
 }
 
-function acceptCases({ responses }: DocumentedOperation, one: One): ParityCase[] {
+function acceptCases({ responses }: DocumentedOperation, createCase: CreateCase): ParityCase[] {
   const types = [...responses].flatMap(([status, { schemas }]) => (status < 300 ? Object.keys(schemas) : []))
   const ranges = types.flatMap((type) => [
     type,
@@ -170,13 +171,13 @@ function acceptCases({ responses }: DocumentedOperation, one: One): ParityCase[]
   ])
   const others = ['*/*', 'image/gif', 'text/html, application/xml;q=0.9', 'application/problem+json', 'nonsense', '']
   return [...new Set([...ranges, ...others])].map((accept) =>
-    one(`Accept: ${accept}`, (base) => ({ ...base, headers: [...base.headers, 'Accept', accept] })),
+    createCase(`Accept: ${accept}`, (base) => ({ ...base, headers: [...base.headers, 'Accept', accept] })),
   )
 }
 
 const json = ['Content-Type', 'application/json']
 
-function withBody(body: string | Buffer | undefined, headers = json): Make {
+function withBody(body: string | Buffer | undefined, headers = json): Vary {
   return ({ body: _, contentType: __, ...base }) => ({
     ...base,
     contentType: headers,
@@ -184,54 +185,61 @@ function withBody(body: string | Buffer | undefined, headers = json): Make {
   })
 }
 
-function bodyCases({ surface, bodySchema, body = {}, bodyBytesMax }: DocumentedOperation, one: One): ParityCase[] {
+function bodyCases(
+  { surface, bodySchema, body = {}, bodyBytesMax }: DocumentedOperation,
+  createCase: CreateCase,
+): ParityCase[] {
   const examples = Object.entries(body)
   const [, example] = examples[0] ?? []
   const deep = JSON.stringify(example).replace(/^\{/, `{"deep":${'['.repeat(64)}${']'.repeat(64)},`)
   return [
-    ...examples.map(([name, value]) => one(`the example ${name}`, withBody(JSON.stringify(value)))),
-    ...changedBodies(surface, bodySchema, example).map(([what, value]) =>
-      one(`a body ${what}`, withBody(JSON.stringify(value))),
+    ...examples.map(([name, value]) => createCase(`the example ${name}`, withBody(JSON.stringify(value)))),
+    ...modifiedBodies(surface, bodySchema, example).map(([what, value]) =>
+      createCase(`a body ${what}`, withBody(JSON.stringify(value))),
     ),
-    ...[...notJson, ...notUtf8].map(([what, text]) => one(`a body of ${what}`, withBody(text))),
-    ...notTaken.map(([what, text]) => one(`a body with ${what}`, withBody(text))),
-    ...['null', '[]', '"a"', '1', 'true', '{}'].map((text) => one(`the body ${text}`, withBody(text))),
-    one('a body nested 65 levels deep', withBody(deep)),
-    one('a body nested 5000 levels deep', withBody(nested(5000))),
-    one('no body', withBody(undefined)),
-    one('no body and no Content-Type', withBody(undefined, [])),
-    one('an empty body', withBody('')),
-    one('a byte order mark alone', withBody('\uFEFF')),
-    one('a body after a byte order mark', withBody(`\uFEFF${JSON.stringify(example)}`)),
-    one('a body in chunks', (base) => ({ ...withBody(JSON.stringify(example))(base), chunked: true })),
-    one('a body of the greatest size', withBody(JSON.stringify(example).padEnd(bodyBytesMax))),
-    one('a body that is too large', withBody(JSON.stringify(example).padEnd(bodyBytesMax + 1))),
-    ...unsupportedKinds.map(([what, headers]) => one(`a body ${what}`, withBody(JSON.stringify(example), headers))),
+    ...[...notJson, ...notUtf8].map(([what, text]) => createCase(`a body of ${what}`, withBody(text))),
+    ...notTaken.map(([what, text]) => createCase(`a body with ${what}`, withBody(text))),
+    ...['null', '[]', '"a"', '1', 'true', '{}'].map((text) => createCase(`the body ${text}`, withBody(text))),
+    createCase('a body nested 65 levels deep', withBody(deep)),
+    createCase('a body nested 5000 levels deep', withBody(nested(5000))),
+    createCase('no body', withBody(undefined)),
+    createCase('no body and no Content-Type', withBody(undefined, [])),
+    createCase('an empty body', withBody('')),
+    createCase('only a byte order mark', withBody('\uFEFF')),
+    createCase('a body after a byte order mark', withBody(`\uFEFF${JSON.stringify(example)}`)),
+    createCase('a chunked body', (base) => ({ ...withBody(JSON.stringify(example))(base), chunked: true })),
+    createCase('a body of the maximum size', withBody(JSON.stringify(example).padEnd(bodyBytesMax))),
+    createCase('a body that is too large', withBody(JSON.stringify(example).padEnd(bodyBytesMax + 1))),
+    ...unsupportedKinds.map(([what, headers]) =>
+      createCase(`a body ${what}`, withBody(JSON.stringify(example), headers)),
+    ),
     ...['application/json; charset=utf-8', 'Application/JSON', 'application/problem+json', 'text/json'].map((type) =>
-      one(`a body of ${type}`, withBody(JSON.stringify(example), ['Content-Type', type])),
+      createCase(`a body of ${type}`, withBody(JSON.stringify(example), ['Content-Type', type])),
     ),
   ]
 }
 
-/** Requests that are no operation's: unknown paths and methods, and what is not HTTP. */
-export function casesOfNone(): ParityCase[] {
-  const none = (surface: Surface, title: string, request: RawRequest | string): ParityCase => {
+/** Requests outside the documents: unknown paths and methods, and invalid HTTP. */
+export function casesWithoutOperation(): ParityCase[] {
+  const createCase = (surface: Surface, title: string, request: RawRequest | string): ParityCase => {
     return { title, surface, operation: undefined, request: () => request }
   }
   const surfaceOf = (path: string): Surface => (path.startsWith('/alpha') ? 'browserContext' : 'execution')
   const heads = operations
     .filter(({ method }) => method === 'GET')
     .map(({ surface, path }) => {
-      return none(surface, `HEAD ${path}`, { method: 'HEAD', path: path.replaceAll(/\{[^}]+\}/g, 'x') })
+      return createCase(surface, `HEAD ${path}`, { method: 'HEAD', path: path.replaceAll(/\{[^}]+\}/g, 'x') })
     })
   return [
-    ...unknownPaths.map((path) => none('execution', `GET ${path}`, { method: 'GET', path })),
+    ...unknownPaths.map((path) => createCase('execution', `GET ${path}`, { method: 'GET', path })),
     ...['/', '/alpha', '/alpha/browser-contexts/', '/v1/execution/runs'].map((path) => {
-      return none('browserContext', `GET ${path} of the other surface`, { method: 'GET', path })
+      return createCase('browserContext', `GET ${path} of the other surface`, { method: 'GET', path })
     }),
-    ...unknownMethods.map(([method, path]) => none(surfaceOf(path), `${method} ${path}`, { method, path })),
+    ...unknownMethods.map(([method, path]) => createCase(surfaceOf(path), `${method} ${path}`, { method, path })),
     ...heads,
-    ...largeHeaders.map(([what, request]) => none('execution', `${what} of 20 KiB`, { method: 'GET', ...request })),
-    ...notHttp.map(([what, text]) => none('execution', `not HTTP: ${what}`, text)),
+    ...largeHeaders.map(([what, request]) =>
+      createCase('execution', `${what} of 20 KiB`, { method: 'GET', ...request }),
+    ),
+    ...notHttp.map(([what, text]) => createCase('execution', `invalid HTTP: ${what}`, text)),
   ]
 }

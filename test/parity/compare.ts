@@ -1,63 +1,72 @@
-/** Puts requests to two servers and tells in which answers they differ. */
+/** Sends requests to two servers and compares their responses. */
 import type { TestService } from '../support/service.ts'
 import type { ParityCase } from './cases.ts'
 import type { Difference } from './differences.ts'
-import { type Base, type Caller, keysOfMock, newBase, newCaller, type Outcome, outcomeOf, put } from './servers.ts'
+import {
+  type Base,
+  type Caller,
+  createBase,
+  createCaller,
+  mockKeySet,
+  type Outcome,
+  sendRequest,
+  toOutcome,
+} from './servers.ts'
 
 interface Addresses {
   executionUrl: string
   browserContextUrl: string
 }
 
-export interface Compared {
+export interface Comparison {
   each: ParityCase
   service: Outcome
   other: Outcome
 }
 
-/** Every case with what the service answered, in order. What the request needs exists in the service. */
-export async function* answeredByService(service: TestService, cases: Iterable<ParityCase>) {
+/** Sends each case to the service, after creating the resources that it needs. */
+export async function* sendToService(service: TestService, cases: Iterable<ParityCase>) {
   let base: Base | undefined
   let caller: Caller | undefined
-  let of: unknown
+  let previous: unknown
   for (const each of cases) {
     const { operation, before } = each
-    if (operation && operation !== of) {
-      caller = await newCaller(service, operation)
+    if (operation && operation !== previous) {
+      caller = await createCaller(service, operation)
       base = undefined
-      of = operation
+      previous = operation
     }
-    if (operation && caller) base ??= await newBase(service, operation, caller)
-    const own = base as Base
-    if (before) await put(addressOf(service, each), before(own))
-    const answer = await put(addressOf(service, each), each.request(own))
-    yield { each, base: own, service: outcomeOf(operation, answer) }
-    // What has been made or deleted is in the way of the next request.
-    if (answer.status < 300 && (before || ['POST', 'DELETE'].includes(operation?.method ?? ''))) base = undefined
+    if (operation && caller) base ??= await createBase(service, operation, caller)
+    const current = base as Base
+    if (before) await sendRequest(findUrl(service, each), before(current))
+    const response = await sendRequest(findUrl(service, each), each.request(current))
+    yield { each, base: current, service: toOutcome(operation, response) }
+    // The next request needs new resources after a creation or deletion.
+    if (response.status < 300 && (before || ['POST', 'DELETE'].includes(operation?.method ?? ''))) base = undefined
   }
 }
 
-export function addressOf({ executionUrl, browserContextUrl }: Addresses, { surface }: ParityCase): string {
+export function findUrl({ executionUrl, browserContextUrl }: Addresses, { surface }: ParityCase): string {
   return surface === 'execution' ? executionUrl : browserContextUrl
 }
 
-/** The cases in which the mock has answered otherwise than the service. */
-export async function differing(
+/** Returns the cases in which the mock's response differs from the service's. */
+export async function findDifferences(
   service: TestService,
   mock: Addresses,
   cases: Iterable<ParityCase>,
-): Promise<Compared[]> {
-  const found: Compared[] = []
-  for await (const { each, base, service: expected } of answeredByService(service, cases)) {
-    const ofMock = base && { ...base, keys: keysOfMock }
-    const other = outcomeOf(each.operation, await put(addressOf(mock, each), each.request(ofMock)))
+): Promise<Comparison[]> {
+  const found: Comparison[] = []
+  for await (const { each, base, service: expected } of sendToService(service, cases)) {
+    const mockBase = base && { ...base, keys: mockKeySet }
+    const other = toOutcome(each.operation, await sendRequest(findUrl(mock, each), each.request(mockBase)))
     if (JSON.stringify(expected) !== JSON.stringify(other)) found.push({ each, service: expected, other })
   }
   return found
 }
 
-/** Parts what is permitted from what is not; `seen` gets what of the list has occurred. */
-export function unpermitted(found: Compared[], list: readonly Difference[], seen: Set<Difference>): string[] {
+/** Describes the cases without a permitted difference, and adds the differences that occur to `seen`. */
+export function describeUnpermitted(found: Comparison[], list: readonly Difference[], seen: Set<Difference>): string[] {
   return found.flatMap(({ each, service, other }) => {
     const known = list.filter((difference) => difference.is(each, service, other))
     for (const difference of known) seen.add(difference)

@@ -1,4 +1,4 @@
-/** The mock answers as the service does: every request that the documents give rise to is put to both. */
+/** The mock responds like the service to every request derived from the documents. */
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { browserContextContract, executionContract } from '../../src/openapi/served-documents.ts'
@@ -6,10 +6,10 @@ import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
 import { operationOf, operations } from '../operations/document.ts'
 import { send } from '../operations/requests.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
-import { casesOf, casesOfNone } from './cases.ts'
-import { differing, unpermitted } from './compare.ts'
+import { casesForOperation, casesWithoutOperation } from './cases.ts'
+import { describeUnpermitted, findDifferences } from './compare.ts'
 import { type Difference, permitted } from './differences.ts'
-import { keysOfMock, newBase, newCaller, outcomeOf, put, rawOf } from './servers.ts'
+import { createBase, createCaller, mockKeySet, sendRequest, toOutcome, toRawRequest } from './servers.ts'
 import { stories } from './stories.ts'
 
 let service: TestService
@@ -25,59 +25,66 @@ afterAll(async () => {
   await service.stop()
 })
 
-describe('the mock answers as the service does', () => {
+describe('the mock responds like the service', () => {
   const seen = new Set<Difference>()
 
   test.each(operations)('to requests of $id: parameters, bodies, credentials, media types', async (operation) => {
-    expect(unpermitted(await differing(service, mock, casesOf(operation)), permitted, seen)).toEqual([])
+    expect(
+      describeUnpermitted(await findDifferences(service, mock, casesForOperation(operation)), permitted, seen),
+    ).toEqual([])
   })
 
-  test('to requests of no operation, and to what is not HTTP', async () => {
-    expect(unpermitted(await differing(service, mock, casesOfNone()), permitted, seen)).toEqual([])
+  test('to requests outside the documents, and to invalid HTTP', async () => {
+    expect(describeUnpermitted(await findDifferences(service, mock, casesWithoutOperation()), permitted, seen)).toEqual(
+      [],
+    )
   })
 
-  test('to requests that depend on others, but for what it has forgotten', async () => {
-    expect(unpermitted(await differing(service, mock, stories()), permitted, seen)).toEqual([])
+  test('to requests that depend on earlier ones, except for their effects', async () => {
+    expect(describeUnpermitted(await findDifferences(service, mock, stories()), permitted, seen)).toEqual([])
   })
 
-  test('to a caller that waits for a run which finishes in time', async () => {
+  test('to a caller that waits for a run that finishes in time', async () => {
     const operation = operationOf('queueRemoteRun')
-    const good = await newBase(service, operation, await newCaller(service, operation))
-    // Without its delay, for which the mock does not wait.
+    const good = await createBase(service, operation, await createCaller(service, operation))
+    // Without a delay, for which the mock does not wait.
     const base = { ...good, query: [], headers: ['Prefer', 'wait=30'] }
-    const answering = put(service.executionUrl, rawOf(base))
+    const response = sendRequest(service.executionUrl, toRawRequest(base))
     const run = await until('the run is queued', async () => {
       const { body } = await send(service, 'listRuns', base.keys.good)
       return body.data[0]
     })
     await send(service, 'cancelRun', base.keys.good, { path: { runId: run.id } }).expect(200)
-    const expected = outcomeOf(operation, await answering)
-    const found = outcomeOf(operation, await put(mock.executionUrl, rawOf({ ...base, keys: keysOfMock })))
+    const expected = toOutcome(operation, await response)
+    const found = toOutcome(
+      operation,
+      await sendRequest(mock.executionUrl, toRawRequest({ ...base, keys: mockKeySet })),
+    )
     expect(found).toEqual(expected)
     expect(found).toMatchObject({ status: 200, headers: expect.arrayContaining(['preference-applied: wait=30']) })
   })
 
-  test('to a key that has made all the requests that it may, but for what it has not counted', async (context) => {
+  test('to a key that exceeds its rate limit, except for the limit', async (context) => {
     const limited = await startTestService({ worker: false, settings: { RATE_LIMIT_PER_MINUTE: '1' } })
     context.onTestFinished(() => limited.stop())
-    // The one request is that which makes the run to list.
-    const [good] = casesOf(operationOf('listRuns'))
-    expect(unpermitted(await differing(limited, mock, good ? [good] : []), permitted, seen)).toEqual([])
+    // The one permitted request creates the run to list.
+    const [valid] = casesForOperation(operationOf('listRuns'))
+    expect(describeUnpermitted(await findDifferences(limited, mock, valid ? [valid] : []), permitted, seen)).toEqual([])
   })
 
-  test('except where it is permitted not to; of these differences, every one still occurs', () => {
+  test('except for the permitted differences, each of which occurs', () => {
     expect(permitted.filter((difference) => !seen.has(difference)).map(({ what }) => what)).toEqual([])
   })
 })
 
-test('a mock that has another document than the service is found out', async () => {
+test('the comparison detects a mock with a different document', async () => {
   const document = structuredClone(executionContract.document)
   const { parameters } = document.components as { parameters: Record<string, { schema: { maximum?: number } }> }
   for (const name of ['Priority', 'Limit']) delete parameters[name]?.schema.maximum
   const contracts = { execution: { ...executionContract, document }, browserContext: browserContextContract }
   const other = await startMock({ ...anyPort, contracts })
-  const cases = casesOf(operationOf('queueRemoteRun')).filter(({ title }) => title.includes('priority'))
-  const found = unpermitted(await differing(service, other, cases), permitted, new Set())
+  const cases = casesForOperation(operationOf('queueRemoteRun')).filter(({ title }) => title.includes('priority'))
+  const found = describeUnpermitted(await findDifferences(service, other, cases), permitted, new Set())
   await other.stop()
   expect(found.map((text) => text.split('\n')[0])).toEqual(['queueRemoteRun: priority above its maximum'])
 })

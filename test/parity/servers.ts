@@ -1,4 +1,4 @@
-/** The servers that are held against each other, and how one request is put to each of them. */
+/** Sends one request to each of two servers, and reduces a response to what callers depend on. */
 import { Agent } from 'node:http'
 import { expect } from 'vitest'
 import { mockKeys, validKey } from '../../src/tools/mock/mock-keys.ts'
@@ -16,12 +16,12 @@ import type { TestAccount, TestService } from '../support/service.ts'
 export type KeyName = 'good' | 'scoped' | 'scopeless' | 'expired' | 'unknown'
 export type Keys = Record<KeyName, string>
 
-/** A good request, in parts that can be changed. */
+/** The parts of a valid request. */
 export interface Base {
   surface: Surface
   method: string
   template: string
-  /** Values of the path's parameters, percent-encoded. */
+  /** Values of path parameters, percent-encoded. */
   path: Record<string, string>
   query: string[]
   headers: string[]
@@ -32,7 +32,7 @@ export interface Base {
   keys: Keys
 }
 
-export function rawOf({
+export function toRawRequest({
   surface,
   method,
   template,
@@ -42,10 +42,10 @@ export function rawOf({
   contentType,
   body,
   chunked,
-  ...who
+  ...rest
 }: Base): RawRequest {
-  const { credential: which, keys } = who
-  const sent = typeof which === 'string' ? Object.entries(credential({ surface }, keys[which])).flat() : which(keys)
+  const { credential: source, keys } = rest
+  const sent = typeof source === 'string' ? Object.entries(credential({ surface }, keys[source])).flat() : source(keys)
   const filled = template.replaceAll(/\{([^}]+)\}/g, (_, name: string) => path[name] ?? '')
   return {
     method,
@@ -56,13 +56,13 @@ export function rawOf({
   }
 }
 
-const mockKey = (status: number) => mockKeys.find((each) => each.status === status)?.value ?? ''
+const findMockKey = (status: number) => mockKeys.find((each) => each.status === status)?.value ?? ''
 
-export const keysOfMock: Keys = {
+export const mockKeySet: Keys = {
   good: validKey.value,
   scoped: validKey.value,
-  scopeless: mockKey(403),
-  expired: mockKey(401),
+  scopeless: findMockKey(403),
+  expired: findMockKey(401),
   unknown: '3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11',
 }
 
@@ -71,27 +71,28 @@ export interface Caller {
   keys: Keys
 }
 
-/** A caller with a key of each kind for the operation. */
-export async function newCaller(service: TestService, operation: DocumentedOperation): Promise<Caller> {
+/** Creates an account with a key of each kind for the operation. */
+export async function createCaller(service: TestService, operation: DocumentedOperation): Promise<Caller> {
   const account = await service.createAccount()
-  const keyWith = async (options: { scopes?: string[]; expiresAt?: number }) => (await account.createKey(options)).value
+  const createKey = async (options: { scopes?: string[]; expiresAt?: number }) =>
+    (await account.createKey(options)).value
   const keys = {
     good: account.key,
-    scoped: await keyWith({ scopes: operation.scopes }),
-    scopeless: await keyWith({ scopes: scopes.filter((scope) => !operation.scopes.includes(scope)) }),
-    expired: await keyWith({ expiresAt: Date.now() - 1 }),
+    scoped: await createKey({ scopes: operation.scopes }),
+    scopeless: await createKey({ scopes: scopes.filter((scope) => !operation.scopes.includes(scope)) }),
+    expired: await createKey({ expiresAt: Date.now() - 1 }),
     unknown: crypto.randomUUID(),
   }
   return { account, keys }
 }
 
-/** A good request of the caller, whose resources exist in the service. */
-export async function newBase(service: TestService, operation: DocumentedOperation, caller: Caller): Promise<Base> {
+/** Creates a valid request and the resources that it needs. */
+export async function createBase(service: TestService, operation: DocumentedOperation, caller: Caller): Promise<Base> {
   const { id, surface, method, path: template } = operation
-  // The name that the request gives may have been given before.
+  // An earlier request may have used the name.
   await service.change('UPDATE browser_contexts SET name = id')
   const { path: sent, headers } = await validRequest(service, id, caller.account)
-  // The workflow of the documents' examples, in the place of the one that other tests use.
+  // The workflow of the documents' examples instead of the one that other tests use.
   const [path = '', query] = sent.replace('/greet', '/count-words').split('?')
   const [body] = Object.values(operation.body ?? {}).map((example) => JSON.stringify(example))
   const names = [...template.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name as string)
@@ -110,52 +111,59 @@ export async function newBase(service: TestService, operation: DocumentedOperati
   }
 }
 
-/** Connections that are used again: making one for each request took a third of the time. */
+/** Opening a connection for each request took a third of the time. */
 const agent = new Agent({ keepAlive: true })
 
-export function put(url: string, request: RawRequest | string): Promise<Answer> {
+export function sendRequest(url: string, request: RawRequest | string): Promise<Answer> {
   return typeof request === 'string' ? sendText(url, request) : sendRaw(url, request, agent)
 }
 
-/** What of an answer a caller's code depends on. */
+/** The parts of a response on which a caller's code depends. */
 export interface Outcome {
   status: number
   mediaType: string
-  /** Names and values, sorted; without those of the transport, and without ids. */
+  /** Names and values, sorted, without transport headers and ids. */
   headers: string[]
-  /** Of a problem: its type, and what it says of this time. */
+  /** Of a problem. */
   type?: string
   detail?: string
-  /** Of a problem: the members at fault, and what is wrong with them, sorted. */
+  /** Of a problem: the invalid members as JSON, sorted. */
   errors?: string[]
-  /** Why the answer is not as the document has it; the same for two answers that both are. */
-  misfit?: string
+  /** How the response violates the document. */
+  violation?: string
 }
 
-/** What the transport adds. */
-const ofTransport = ['connection', 'keep-alive', 'date', 'content-length', 'transfer-encoding', 'vary', 'x-powered-by']
+const transportHeaders = [
+  'connection',
+  'keep-alive',
+  'date',
+  'content-length',
+  'transfer-encoding',
+  'vary',
+  'x-powered-by',
+]
 
-export function outcomeOf(operation: DocumentedOperation | undefined, answer: Answer): Outcome {
+export function toOutcome(operation: DocumentedOperation | undefined, answer: Answer): Outcome {
   const { status, headers, text } = answer
-  const names = Object.keys(headers).filter((name) => !ofTransport.includes(name))
+  const names = Object.keys(headers).filter((name) => !transportHeaders.includes(name))
   const outcome = {
     status,
     mediaType: String(headers['content-type'] ?? ''),
     headers: names.map((name) => `${name}: ${headerValue(name, headers[name])}`).sort(),
-    ...misfitOf(operation, answer),
+    ...validate(operation, answer),
   }
   if (!outcome.mediaType.startsWith('application/problem+json') || text === '') return outcome
   const { type, detail, errors } = JSON.parse(text)
-  const told = errors?.map((error: object) => JSON.stringify(error)).sort()
-  return { ...outcome, type, detail, ...(told && { errors: told }) }
+  const members = errors?.map((error: object) => JSON.stringify(error)).sort()
+  return { ...outcome, type, detail, ...(members && { errors: members }) }
 }
 
-/** Without what is another one in each answer. */
+/** Removes ids, which differ in every response. */
 function headerValue(name: string, value: unknown): string {
   return name === 'x-request-id' ? '…' : String(value).replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '…')
 }
 
-function misfitOf(operation: DocumentedOperation | undefined, answer: Answer): { misfit?: string } {
+function validate(operation: DocumentedOperation | undefined, answer: Answer): { violation?: string } {
   try {
     if (operation) expectDocumented(operation, answer)
     const { type, requestId } =
@@ -163,6 +171,6 @@ function misfitOf(operation: DocumentedOperation | undefined, answer: Answer): {
     if (type) expect(requestId).toBe(answer.headers['x-request-id'])
     return {}
   } catch (error) {
-    return { misfit: (error as Error).message.slice(0, 200) }
+    return { violation: (error as Error).message.slice(0, 200) }
   }
 }

@@ -1,34 +1,34 @@
-/** Requests whose answer depends on what was sent before, or that mean something to the mock alone. */
+/** Requests whose response depends on an earlier one, or that concern only the mock. */
 import { mockKeys } from '../../src/tools/mock/mock-keys.ts'
 import { type OperationId, operationOf } from '../operations/document.ts'
 import { credential } from '../operations/requests.ts'
 import type { ParityCase } from './cases.ts'
-import { type Base, rawOf } from './servers.ts'
+import { type Base, toRawRequest } from './servers.ts'
 
-type Make = (base: Base) => Base
+type Vary = (base: Base) => Base
 
 export function stories(): ParityCase[] {
-  const story = (id: OperationId, what: string, make: Make, before?: Make): ParityCase => {
+  const story = (id: OperationId, what: string, vary: Vary, before?: Vary): ParityCase => {
     const operation = operationOf(id)
     return {
       title: `${id}: ${what}`,
       surface: operation.surface,
       operation,
-      request: (base) => rawOf(make(base)),
-      ...(before && { before: (base) => rawOf(before(base)) }),
+      request: (base) => toRawRequest(vary(base)),
+      ...(before && { before: (base) => toRawRequest(before(base)) }),
     }
   }
   const withHeader =
-    (...headers: string[]): Make =>
+    (...headers: string[]): Vary =>
     (base) => ({ ...base, headers: [...base.headers, ...headers] })
   const once = withHeader('Idempotency-Key', 'once')
-  const otherwise: Make = (base) => once({ ...base, query: ['delaySeconds=7200'] })
-  const good: Make = (base) => base
-  const wellKnown = mockKeys.filter(({ status }) => status >= 429)
+  const different: Vary = (base) => once({ ...base, query: ['delaySeconds=7200'] })
+  const valid: Vary = (base) => base
+  const errorKeys = mockKeys.filter(({ status }) => status >= 429)
   return [
     story('queueRemoteRun', 'the same request with the same Idempotency-Key', once, once),
-    story('queueRemoteRun', 'another request with the same Idempotency-Key', otherwise, once),
-    story('createBrowserContext', 'a name that is taken', good, good),
+    story('queueRemoteRun', 'another request with the same Idempotency-Key', different, once),
+    story('createBrowserContext', 'a name in use', valid, valid),
     story('streamRunEvents', 'Last-Event-ID of the first event', withHeader('Last-Event-ID', '1')),
     story('streamRunEvents', 'Last-Event-ID of the last event', withHeader('Last-Event-ID', '99')),
     story('getRun', 'Prefer: code=404', withHeader('Prefer', 'code=404')),
@@ -45,13 +45,13 @@ export function stories(): ParityCase[] {
     story('queueRemoteRun', 'Prefer: wait=0', withHeader('Prefer', 'wait=0')),
     story('queueRemoteRun', 'Prefer: respond-async, wait=x', withHeader('Prefer', 'respond-async, wait=x')),
     story('listRuns', 'Origin', withHeader('Origin', 'http://pages.example')),
-    ...wellKnown.map(({ status, value }) =>
+    ...errorKeys.map(({ status, value }) =>
       story('listRuns', `the key of the mock for ${status}`, (base) => ({
         ...base,
         credential: () => Object.entries(credential(base, value)).flat(),
       })),
     ),
-    // Only where it leads: the site is the same, and takes a second to build.
+    // Only the redirect: both serve the same site, which takes a second to build.
     {
       title: 'the docs',
       surface: 'execution',

@@ -1,16 +1,16 @@
-/** Values at the bounds of a schema and just beyond them: for parameters as text, for bodies as changed copies of an example. */
+/** Values at and beyond the bounds of a schema: text for parameters, modified copies of an example for bodies. */
 import { type Json, type Surface, schemaOf } from '../operations/document.ts'
 
-/** What a value is, and the value; whether it fits is for whoever is asked to say. */
+/** A value with its description. */
 export type Value<T> = [what: string, value: T]
 
-/** A string of that many characters which fits the schema's pattern, as far as one letter repeated can. */
-function textOf(length: number, { example }: Json): string {
+/** A string of the given length that matches the schema's pattern if a repeated character can. */
+function repeatCharacter(length: number, { example }: Json): string {
   const letter = typeof example === 'string' && /^[0-9]/.test(example) ? '1' : 'a'
   return letter.repeat(Math.max(0, length))
 }
 
-function bounds(schema: Json): Value<unknown>[] {
+function valuesAtBounds(schema: Json): Value<unknown>[] {
   const { minimum, maximum, exclusiveMinimum, minLength, maxLength, maxItems, ...rest } = schema as Record<
     string,
     number
@@ -18,19 +18,25 @@ function bounds(schema: Json): Value<unknown>[] {
   const values: Value<unknown>[] = []
   if (minimum !== undefined) values.push(['at its minimum', minimum], ['below its minimum', minimum - 1])
   if (maximum !== undefined) values.push(['at its maximum', maximum], ['above its maximum', maximum + 1])
-  if (exclusiveMinimum !== undefined) values.push(['at a bound that is excluded', exclusiveMinimum])
+  if (exclusiveMinimum !== undefined) values.push(['at its exclusive minimum', exclusiveMinimum])
   if (minLength !== undefined) {
-    values.push(['of the least length', textOf(minLength, rest)], ['too short', textOf(minLength - 1, rest)])
+    values.push(
+      ['of the minimum length', repeatCharacter(minLength, rest)],
+      ['too short', repeatCharacter(minLength - 1, rest)],
+    )
   }
   if (maxLength !== undefined) {
-    values.push(['of the greatest length', textOf(maxLength, rest)], ['too long', textOf(maxLength + 1, rest)])
+    values.push(
+      ['of the maximum length', repeatCharacter(maxLength, rest)],
+      ['too long', repeatCharacter(maxLength + 1, rest)],
+    )
   }
   if (schema.type === 'integer') values.push(['a fraction', 1.5], ['as an exponent', '1e1'])
-  for (const item of (schema.enum ?? []) as unknown[]) values.push([`that is ${item}`, item])
+  for (const item of (schema.enum ?? []) as unknown[]) values.push([`with the value ${item}`, item])
   if (schema.enum)
     values.push(
-      ['that is not in the list', 'other'],
-      ['in capitals', String((schema.enum as string[])[0]).toUpperCase()],
+      ['with an unknown value', 'other'],
+      ['in upper case', String((schema.enum as string[])[0]).toUpperCase()],
     )
   return values
 }
@@ -51,32 +57,37 @@ const byFormat: Record<string, string[]> = {
   ],
 }
 
-/** As text, not percent-encoded. */
+/** Not percent-encoded. */
 export function parameterValues(surface: Surface, parameter: { schema: Json }): Value<string>[] {
   const schema = schemaOf(surface, parameter.schema)
-  const formatted = (byFormat[String(schema.format)] ?? []).map((text): Value<unknown> => [`that is ${text}`, text])
+  const formatted = (byFormat[String(schema.format)] ?? []).map(
+    (text): Value<unknown> => [`with the value ${text}`, text],
+  )
   const others: Value<string>[] = [
     ['of another type', 'x y'],
     ['in brackets', '[5]'],
     ['with an umlaut', 'ä'],
     ['null', 'null'],
   ]
-  return [...bounds(schema), ...formatted, ...others].map(([what, value]) => [what, String(value)])
+  return [...valuesAtBounds(schema), ...formatted, ...others].map(([what, value]) => [what, String(value)])
 }
 
 type Change = Value<unknown>
 
-/** Copies of the value, each changed in one place that the schema has something to say of. */
-export function changedBodies(surface: Surface, schemaOrRef: unknown, value: unknown): Change[] {
+/** Copies of the value, each modified in one place that the schema constrains. */
+export function modifiedBodies(surface: Surface, schemaOrRef: unknown, value: unknown): Change[] {
   const schema = schemaOf(surface, schemaOrRef)
   const wrong: Change[] = [
-    ['of a wrong type', typeof value === 'string' ? 7 : 'text'],
+    ['of the wrong type', typeof value === 'string' ? 7 : 'text'],
     ['null', null],
     ['a list', ['x']],
   ]
-  const own = [...bounds(schema), ...(byFormat[String(schema.format)] ?? []).map((it): Change => [`that is ${it}`, it])]
+  const own = [
+    ...valuesAtBounds(schema),
+    ...(byFormat[String(schema.format)] ?? []).map((it): Change => [`with the value ${it}`, it]),
+  ]
   if (Array.isArray(value)) {
-    const items = changedBodies(surface, schema.items ?? {}, value[0])
+    const items = modifiedBodies(surface, schema.items ?? {}, value[0])
     return [...wrong, ...own, ['empty', []], ...within('/0', items, (item) => [item, ...value.slice(1)])]
   }
   if (typeof value !== 'object' || value === null) return [...wrong, ...own]
@@ -88,7 +99,7 @@ export function changedBodies(surface: Surface, schemaOrRef: unknown, value: unk
   const properties = Object.entries((schema.properties ?? {}) as Json)
   const members = properties.flatMap(([name, member]): Change[] => {
     const { [name]: held, ...others } = holder
-    const changed = changedBodies(surface, member, held ?? exampleOf(surface, member))
+    const changed = modifiedBodies(surface, member, held ?? exampleOf(surface, member))
     return [[`without ${name}`, others], ...within(`/${name}`, changed, (it) => ({ ...holder, [name]: it }))]
   })
   return [...wrong, ...additional, ...members]
