@@ -52,9 +52,7 @@ describe.each(stores)('runs ($name)', (kind) => {
 
     test.for<[RunStatus, string, Parameters<RunQueue['complete']>[1]]>([
       ['failed', 'outputInvalid', { kind: 'failed', reason: 'outputInvalid', error }],
-      ['failed', 'workflowExited', { kind: 'failed', reason: 'workflowExited', error }],
       ['timedOut', 'timeLimit', { kind: 'timedOut' }],
-      ['cancelled', 'cancelRequested', { kind: 'cancelled' }],
     ])('ends the run as %s (%s)', async ([status, reason, outcome], test) => {
       const domain = await openDomain(test, { kind })
       const { principal } = await newAccount(domain)

@@ -43,12 +43,6 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
       expect(accountsOf(claims).filter((each) => each === accountId)).toHaveLength(3)
   })
 
-  test('gives one account all slots while no other has ready runs', async (test) => {
-    const domain = await openDomain(test, { kind })
-    const { accountId } = await flood(domain, 8)
-    expect(accountsOf(await claimAll(domain.queue, domain, 8))).toEqual(Array(8).fill(accountId))
-  })
-
   test('skips an account whose runs all wait for a concurrency limit', async (test) => {
     const workflows = [workflow({ id: 'limited', concurrencyLimit: 1 }), workflow()]
     const domain = await openDomain(test, { kind, workflows })

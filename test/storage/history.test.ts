@@ -1,6 +1,7 @@
 /** A run's history for a page: complete for few events, the latest ones for many. */
 import { describe, expect, test, vi } from 'vitest'
 import type { Report, RunEvent } from '../../src/domain/runs/run.ts'
+import { noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
 import { sqlText } from '../support/run-rows.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
@@ -23,7 +24,6 @@ async function openWithRun(test: Test, kind: StoreKind, reports: Report[]) {
   const { accountId, principal } = await newAccount(domain)
   const { id } = await queueRun(domain, principal)
   const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
-  const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
   if (claim) await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry, reports)
   return { domain, accountId, id }
 }
@@ -96,7 +96,6 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     const { id } = await queueRun(domain, principal)
     const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
     if (!claim) throw new Error('The run was not claimed.')
-    const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
     const read = domain.store.read.all
     const reading = vi.spyOn(domain.store.read, 'all').mockImplementation(async (sql, values) => {
       const rows = await read(sql, values)

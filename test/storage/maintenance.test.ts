@@ -95,16 +95,6 @@ describe.each(stores)('maintenance ($name)', (kind) => {
     expect(await claimIds(domain)).toEqual([run.id])
   })
 
-  test('ends a cancelled run as cancelled when its worker is lost', async (test) => {
-    const { domain, principal, until } = await openAt(test, kind)
-    const run = await queueRun(domain, principal)
-    await claimIds(domain)
-    await domain.runs.cancel(principal.accountId, run.id)
-    await until(run.createdAt + 60_000)
-    const ended = { status: 'cancelled', reason: 'cancelRequested' }
-    expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(ended)
-  })
-
   test('changes each run once when two processes run it at the same time', async (test) => {
     const { domain, principal, until } = await openAt(test, kind)
     const started = await Promise.all(Array.from({ length: 10 }, () => queueRun(domain, principal)))

@@ -1,5 +1,5 @@
 /** Finished runs and audit log entries are purged after their retention, in small batches. */
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { AuditLog, operator, recordAudit } from '../../src/domain/audit-log/audit-log.ts'
 import { RunFeed } from '../../src/domain/runs/run-feed.ts'
 import { RunStatistics } from '../../src/domain/runs/run-statistics.ts'
@@ -123,21 +123,6 @@ describe.each(stores)('retention ($name)', (kind) => {
       [1, 3],
       [0, 0],
     ])
-  })
-
-  test('is enforced by one process at a time', async (test) => {
-    const { clock, domain, finishRun } = await openRetention(test, kind)
-    for (let index = 0; index < 3; index += 1) await addEvents(domain, (await finishRun()).id, 400, 'a line')
-    clock.advance(90 * daySeconds)
-    const other = await openDomain(test, { kind, place: domain.place, now: clock.now })
-    const write = vi.spyOn(domain.store, 'write')
-    expect(await domain.maintenance.once()).toBeLessThan(1000)
-    expect(await other.maintenance.once()).toBeLessThan(1000)
-    write.mockClear()
-    expect(await domain.maintenance.once()).toBe(1000)
-    expect(write).not.toHaveBeenCalled()
-    await purgeAll(other)
-    expect(await countRows(domain)).toMatchObject({ runs: 0, run_events: 0 })
   })
 
   test('keeps a run as long as its idempotency key', async (test) => {

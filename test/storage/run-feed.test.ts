@@ -3,11 +3,11 @@ import { describe, expect, test, vi } from 'vitest'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
 import type { RunEvent } from '../../src/domain/runs/run.ts'
 import { RunFeed } from '../../src/domain/runs/run-feed.ts'
+import { noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
-const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
 const hour = 3600
 const never = new AbortController().signal
 

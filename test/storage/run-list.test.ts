@@ -66,16 +66,6 @@ describe.each(stores)('runs ($name)', (kind) => {
       }
     })
 
-    test('accepts its cursor with the filters in another order', async (test) => {
-      const domain = await openDomain(test, { kind })
-      const { accountId, principal } = await newAccount(domain)
-      for (let run = 0; run < 2; run += 1) await queueRun(domain, principal)
-      const page = await domain.runs.list(accountId, { limit: 1, status: 'queued', workflowId: 'anything' })
-      const cursor = page?.nextCursor ?? ''
-      const next = await domain.runs.list(accountId, { workflowId: 'anything', status: 'queued', cursor, limit: 1 })
-      expect(next?.runs).toHaveLength(1)
-    })
-
     test('filters by workflow and status', async (test) => {
       const domain = await openDomain(test, { kind, workflows: [workflow(), workflow({ id: 'other' })] })
       const { accountId, principal } = await newAccount(domain)

@@ -2,10 +2,10 @@
 import { describe, expect, test } from 'vitest'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import type { QueueRequest } from '../../src/domain/runs/runs.ts'
+import { noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, workflow } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 
-const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
 const dayMilliseconds = 24 * 60 * 60 * 1000
 
 describe.each(stores)('runs ($name)', (kind) => {
@@ -157,21 +157,6 @@ describe.each(stores)('runs ($name)', (kind) => {
       await domain.queue.complete(claim, { kind: 'succeeded', output: 'too late' }, noRetry)
       const ended = { status: 'cancelled', reason: 'cancelRequested', output: null }
       expect(await domain.runs.get(accountId, run.id)).toMatchObject(ended)
-    })
-
-    test('is not undone by an attempt that fails or is returned to the queue', async (test) => {
-      const domain = await openDomain(test, { kind })
-      const { accountId, principal } = await newAccount(domain)
-      for (const outcome of [
-        { kind: 'failed', reason: 'workflowFailed', error: { name: 'Error', message: 'no' } } as const,
-        { kind: 'workerStopped' } as const,
-      ]) {
-        const run = await queueRun(domain, principal)
-        const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
-        await domain.runs.cancel(accountId, run.id)
-        if (claim) await domain.queue.complete(claim, outcome, { ...noRetry, maxAttempts: 9 })
-        expect(await domain.runs.get(accountId, run.id)).toMatchObject({ status: 'cancelled' })
-      }
     })
 
     test('changes nothing the second time or after the run has finished', async (test) => {

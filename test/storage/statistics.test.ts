@@ -3,12 +3,12 @@ import { v7 as uuid } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import { insertRuns } from '../../src/domain/runs/enqueue-batcher.ts'
 import { RunStatistics } from '../../src/domain/runs/run-statistics.ts'
+import { noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
 import { newRunRow } from '../support/run-rows.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const hour = 60 * 60 * 1000
-const noRetry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
 const none = { queued: 0, running: 0, succeeded: 0, failed: 0, timedOut: 0, cancelled: 0, expired: 0 }
 
 /** Half past the hour, away from both ends. */
