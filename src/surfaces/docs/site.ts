@@ -33,7 +33,7 @@ export async function docsSite(addresses?: Addresses): Promise<Site> {
   const assets = addAssets(site, searchScript(guides, contracts))
   const layout = { assets, guides, contracts }
   const add = (name: string, content: string | Buffer) => site.set(name, siteFile(name, content))
-  // Redocly runs in processes of its own while the guides are rendered here.
+  // Redocly runs in child processes while the guides are rendered here.
   const references = Promise.all(
     contracts.map(async (contract) => renderReference(contract, await referenceTemplate(layout, contract))),
   )

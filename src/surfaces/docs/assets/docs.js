@@ -150,7 +150,7 @@
     const button = document.querySelector('.search-button')
     button.hidden = false
     button.addEventListener('click', open)
-    // In the capture phase, because Redoc binds the same keys to a search of its own.
+    // In the capture phase, because Redoc binds the same keys to its own search.
     addEventListener(
       'keydown',
       (event) => {
