@@ -1,40 +1,39 @@
-/** What fault tests have counted, and what they could not try: kept for the table that is printed at their end. */
+/** Collects what fault tests count, for the table in `docs/reliability.md`. */
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface Figures {
-  /** How many requests were acknowledged by 202. */
+  /** Requests acknowledged with 202. */
   acknowledged?: number
-  /** How many processes, or groups of them, were killed. */
+  /** Processes, or groups of them, killed. */
   killed?: number
-  /** What was acknowledged and is not there. */
+  /** Acknowledged, but missing afterwards. */
   lost?: number
-  /** What happened twice and may happen once. */
-  doubled?: number
-  /** How many requests were refused, by any status. */
+  /** Happened twice, but may happen only once. */
+  duplicated?: number
+  /** Requests refused with any status. */
   refused?: number
-  /** How long that took which the promise bounds. */
+  /** Duration of what the promise bounds. */
   seconds?: number
 }
 
-interface Tried {
+interface Experiment {
   /** `P1` to `P16`. */
   promise: string
   store: string
-  /** What was done, as the table says it. */
+  /** What the test did. */
   fault: string
 }
 
-export type Finding = Tried &
-  ({ figures: Figures /** Anything else that was counted. */; remark?: string } | { /** Why not. */ skipped: string })
+export type Finding = Experiment & ({ figures: Figures; remark?: string } | { /** The reason. */ skipped: string })
 
-/** Where the tests of the run find the directory for their figures. */
+/** The environment variable with the directory for figures. */
 export const directoryVariable = 'TEST_FIGURES'
 
 export function record(finding: Finding): void {
   const directory = process.env[directoryVariable]
   if (!directory)
-    throw new Error('No directory for figures: the project in vitest.config.ts has no globalSetup for it.')
+    throw new Error(`${directoryVariable} is not set: the project in vitest.config.ts lacks print-figures.ts.`)
   writeFileSync(join(directory, `${randomUUID()}.json`), JSON.stringify(finding))
 }

@@ -8,13 +8,13 @@ const page = readFileSync('docs/reliability.md', 'utf8')
 test('the page lists every promise with existing tests', () => {
   const ids = Array.from({ length: 16 }, (_, index) => `P${index + 1}`)
   expect(promises.map(({ id }) => id)).toEqual(ids)
-  for (const { id, sentence, faults, small } of promises) {
+  for (const { id, sentence, faults, quick } of promises) {
     const line = page.split('\n').find((each) => each.startsWith(`- **${id}. `)) ?? ''
     expect(line).toContain(sentence)
     const named = [...line.matchAll(/\(\.\.\/([^)]+)\)/g)].map(([, path = '']) => path)
-    expect(named).toEqual([...faults, ...small])
+    expect(named).toEqual([...faults, ...quick])
     expect(named.filter((path) => !existsSync(path))).toEqual([])
-    expect(small.length).toBeGreaterThan(0)
+    expect(quick.length).toBeGreaterThan(0)
   }
 })
 

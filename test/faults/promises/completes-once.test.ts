@@ -70,17 +70,22 @@ describe.concurrent.each(fleetStores)('on the store "$name"', (kind) => {
     const ids = await queueMarks(api.executionUrl, key, runs, directory, 1000)
     const { frozen, killed } = await trouble(fleet, members)
     const outcome = await fleet.withStore((store) => waitForOutcome(store, ids))
-    const { lost, duplicated: doubled, succeeded, unsuccessful: otherwise, attempts } = outcome
+    const { lost, duplicated, succeeded, unsuccessful: otherwise, attempts } = outcome
     const marks = ids.map((id) => readFileSync(join(directory, id), 'utf8'))
     const repeated = marks.filter((text) => text.split('started').length > 2).length
     record({
       promise: 'P5',
       store: kind.name,
       fault: `${workers} workers frozen past their lease and killed`,
-      figures: { acknowledged: ids.length, killed, lost, doubled },
+      figures: { acknowledged: ids.length, killed, lost, duplicated },
       remark: `${frozen} times frozen, ${attempts} attempts, ${repeated} runs started more than once`,
     })
-    expect({ lost, doubled, succeeded, otherwise }).toEqual({ lost: 0, doubled: 0, succeeded: runs, otherwise: [] })
+    expect({ lost, duplicated, succeeded, otherwise }).toEqual({
+      lost: 0,
+      duplicated: 0,
+      succeeded: runs,
+      otherwise: [],
+    })
     expect(killed).toBeGreaterThan(2)
     expect(frozen).toBeGreaterThan(2)
     expect(repeated).toBeGreaterThan(0)

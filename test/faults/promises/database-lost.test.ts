@@ -78,11 +78,16 @@ describe.each(faults)('%s', (fault, broken) => {
     await untilAcknowledged(ledger, before + 60)
     const seconds = (performance.now() - mended) / 1000
     await stop()
-    const { lost, duplicated: doubled } = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
-    const figures = { acknowledged: ledger.acknowledged.length, lost, doubled, rejected: ledger.rejected.get(503) ?? 0 }
+    const { lost, duplicated } = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
+    const figures = {
+      acknowledged: ledger.acknowledged.length,
+      lost,
+      duplicated,
+      rejected: ledger.rejected.get(503) ?? 0,
+    }
     const remark = 'seconds until ready, and 60 more 202s'
     record({ promise: 'P3', store: 'PostgreSQL', fault, figures: { ...figures, seconds }, remark })
-    expect({ lost, doubled }).toEqual({ lost: 0, doubled: 0 })
+    expect({ lost, duplicated }).toEqual({ lost: 0, duplicated: 0 })
     const otherwise = [...ledger.rejected.keys()].filter((status) => status !== 503)
     expect(otherwise, [first, second].map((member) => errorsIn(member)).join('\n')).toEqual([])
     expect(ledger.unanswered).toBe(0)

@@ -49,8 +49,8 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       promise: 'P9',
       store: kind.name,
       fault,
-      figures: { refused, doubled: beyond },
-      remark: 'doubled: beyond 5',
+      figures: { refused, duplicated: beyond },
+      remark: 'duplicated: keys beyond 5',
     })
     expect(made).toEqual(Array(rounds).fill(5))
     // The account's own key, which createAccount makes, is one of the five.

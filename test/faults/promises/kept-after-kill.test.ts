@@ -26,15 +26,15 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     }
     await fleet.api({ worker: true })
     const outcome = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
-    const { lost, duplicated: doubled, unsuccessful: otherwise, attempts } = outcome
+    const { lost, duplicated, unsuccessful: otherwise, attempts } = outcome
     record({
       promise: 'P1',
       store: kind.name,
       fault: 'kill -9 of every process under load',
-      figures: { acknowledged: ledger.acknowledged.length, killed, lost, doubled },
+      figures: { acknowledged: ledger.acknowledged.length, killed, lost, duplicated },
       remark: `${attempts} attempts; ${ledger.unanswered} connections broken`,
     })
-    expect({ lost, doubled, otherwise }).toEqual({ lost: 0, doubled: 0, otherwise: [] })
+    expect({ lost, duplicated, otherwise }).toEqual({ lost: 0, duplicated: 0, otherwise: [] })
     expect(ledger.unanswered).toBeGreaterThan(0)
   })
 })

@@ -44,9 +44,9 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       expect(await fleet.withStore((store) => readOutcome(store, ledger.acknowledged))).toMatchObject({ lost: 0 })
     }
     await fleet.api({ worker: true })
-    const { lost, duplicated: doubled } = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
-    const figures = { acknowledged: ledger.acknowledged.length, lost, doubled, refused: failures(ledger) }
+    const { lost, duplicated } = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
+    const figures = { acknowledged: ledger.acknowledged.length, lost, duplicated, refused: failures(ledger) }
     record({ promise: 'P1', store: kind.name, fault, figures, remark: `${cuts} cuts` })
-    expect({ lost, doubled }).toEqual({ lost: 0, doubled: 0 })
+    expect({ lost, duplicated }).toEqual({ lost: 0, duplicated: 0 })
   })
 })

@@ -33,7 +33,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       promise: 'P7',
       store: kind.name,
       fault: `${calls} PUTs at once with one Idempotency-Key, ${processes} processes`,
-      figures: { acknowledged: answers.length, doubled: runs.length - 1 },
+      figures: { acknowledged: answers.length, duplicated: runs.length - 1 },
     })
     expect(answers.map((answer) => answer?.status)).toEqual(Array(calls).fill(202))
     expect([...ids]).toEqual(runs)
@@ -59,7 +59,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       promise: 'P7',
       store: kind.name,
       fault: 'kill -9 between commit and answer, then the same PUT to another process',
-      figures: { acknowledged: 2, killed: 1, lost: committed.length - 2, doubled: after.length - committed.length },
+      figures: { acknowledged: 2, killed: 1, lost: committed.length - 2, duplicated: after.length - committed.length },
     })
     expect(existsSync(armed)).toBe(true)
     expect(committed).toHaveLength(2)

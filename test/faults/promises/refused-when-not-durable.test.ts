@@ -54,11 +54,15 @@ async function queueThrough({ about, fleet, api, begin, end }: Faulty): Promise<
 }
 
 async function finish(about: Faulty['about'], fleet: Fleet, ledger: Ledger, seconds: number): Promise<void> {
-  const { lost, duplicated: doubled } = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
+  const { lost, duplicated } = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
   const acknowledged = ledger.acknowledged.length
   const refused = ledger.rejected.get(503) ?? 0
-  record({ ...about, figures: { acknowledged, lost, doubled, refused, seconds }, remark: 'seconds until 50 more 202s' })
-  expect({ lost, doubled }).toEqual({ lost: 0, doubled: 0 })
+  record({
+    ...about,
+    figures: { acknowledged, lost, duplicated, refused, seconds },
+    remark: 'seconds until 50 more 202s',
+  })
+  expect({ lost, duplicated }).toEqual({ lost: 0, duplicated: 0 })
   // 503, and no other status.
   expect([...ledger.rejected.keys()]).toEqual([503])
   expect(ledger.unanswered).toBe(0)
