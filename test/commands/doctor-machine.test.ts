@@ -36,8 +36,8 @@ describe('the configuration', () => {
     [{ LOG_LEVEL: 'loud' }, ['LOG_LEVEL'], 'Set it to one of fatal,'],
     [{ WORKER_SLOTS: 'x', LEASE_SECONDS: '1' }, ['LEASE_SECONDS', 'WORKER_SLOTS'], 'LEASE_SECONDS is "1": set it to'],
     [{ DASHBOARD_PORT: '3001' }, ['DASHBOARD_PORT'], 'Set them to different ports.'],
-    [{ DATABASE_URL: 'mysql://x' }, ['DATABASE_URL'], 'Set it to one such as postgres://'],
-    [{ BROWSER_PATH: '/x', BROWSER_CDP_URL: 'ws://x' }, ['BROWSER_CDP_URL', 'BROWSER_PATH'], 'Unset the one'],
+    [{ DATABASE_URL: 'mysql://x' }, ['DATABASE_URL'], 'Set it to a URL such as postgres://'],
+    [{ BROWSER_PATH: '/x', BROWSER_CDP_URL: 'ws://x' }, ['BROWSER_CDP_URL', 'BROWSER_PATH'], 'Unset one of them.'],
   ])('%j fails and lists each invalid variable', ([environment, invalid, advice]) => {
     const read = readConfiguration({ HOST: '127.0.0.2', ...environment })
     expect([...read.invalid].sort()).toEqual(invalid)
@@ -210,7 +210,7 @@ describe('workflows', () => {
       moduleText('a', "variables: { type: 'object', minProperties: -1 }, run: () => 1"),
       '"a"',
     ],
-    ['that end the process', 'process.exit(3)', 'ended its process while it was loaded (exit code 3)'],
+    ['that end the process', 'process.exit(3)', 'ended its process while loading (exit code 3)'],
   ])('%s fail', async ([, text = '', said], test) => {
     const folder = await writeModules(test, { 'broken.ts': text })
     const finding = await check(folder)
