@@ -67,23 +67,37 @@ export interface AttemptStart {
   leaseExpiresAt: number
 }
 
-/** Starts the attempt if the run is ready and has no browser context: one statement for most runs. */
-export async function startWithoutContext(tx: Transaction, start: AttemptStart): Promise<Claim | undefined> {
-  const [row] = await tx.all(tx.statements.claimRunWithoutContext, claimValues(start))
-  return row && toClaim(tx, start, row, null)
-}
-
-/** Locks and returns the run if it is ready: it may have been cancelled or have expired since it was dispatched. */
-export async function findClaimable(tx: Transaction, { dispatch: { runId, jobId }, at }: AttemptStart) {
-  const [run] = await tx.all(tx.statements.findClaimable, [at, jobId, runId])
-  return run?.claimable ? run : undefined
-}
+/** Runs with browser contexts are claimed by one process at a time, which keeps those of one context in order. */
+export class ExclusiveClaimNeeded extends Error {}
 
 /**
- * Leases the run's browser context if the run may change it; otherwise returns `null`. Returns `wait` when another run
- * has the lease; the run has then left the queue.
+ * Starts the attempt if the run can start now. It may have been cancelled or have expired since it was dispatched, or
+ * have to wait for its browser context; it has then left the queue.
+ *
+ * @param exclusive whether no other process claims at the same time.
+ * @throws {ExclusiveClaimNeeded}
  */
-export async function leaseContext(
+export async function startAttempt(
+  tx: Transaction,
+  start: AttemptStart,
+  exclusive: boolean,
+): Promise<Claim | undefined> {
+  // One statement for most runs.
+  const [started] = await tx.all(tx.statements.claimRunWithoutContext, claimValues(start))
+  if (started) return toClaim(tx, start, started, null)
+  const { dispatch, at } = start
+  const [run] = await tx.all(tx.statements.findClaimable, [at, dispatch.jobId, dispatch.runId])
+  if (!run?.claimable) return undefined
+  if (run.browser_context_id !== null && !exclusive) throw new ExclusiveClaimNeeded()
+  const lease = await leaseContext(tx, run, at)
+  if (lease === 'wait') return undefined
+  const [row] = await tx.all(tx.statements.claimRun, claimValues(start))
+  if (!row) throw new Error(`Run ${dispatch.runId} could not be claimed although it was locked.`)
+  return toClaim(tx, start, row, lease)
+}
+
+/** Leases the run's browser context; `null` if the run has none or only reads it, `wait` when another run leases it. */
+async function leaseContext(
   tx: Transaction,
   run: Pick<RunsTable, 'id' | 'browser_context_id' | 'persist_context'>,
   at: number,
@@ -99,13 +113,6 @@ export async function leaseContext(
   if (!(await isContextLeased(tx, run.browser_context_id))) return null
   await tx.all(tx.statements.waitForContext, [run.id])
   return 'wait'
-}
-
-/** Starts the attempt of a run that `findClaimable` has locked. */
-export async function startAttempt(tx: Transaction, start: AttemptStart, lease: ContextLease | null): Promise<Claim> {
-  const [row] = await tx.all(tx.statements.claimRun, claimValues(start))
-  if (!row) throw new Error(`Run ${start.dispatch.runId} could not be claimed although it was locked.`)
-  return toClaim(tx, start, row, lease)
 }
 
 type ClaimValues = [string, number, string, number, string | null, number | null, string, number, string | null]

@@ -10,13 +10,11 @@ import {
   type Claim,
   type Claimable,
   completeAttempt,
-  findClaimable,
+  ExclusiveClaimNeeded,
   type Lease,
-  leaseContext,
   nextStateOfRow,
   recordReports,
   startAttempt,
-  startWithoutContext,
 } from './attempts.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { FairSchedule } from './fair-scheduling.ts'
@@ -34,9 +32,6 @@ export interface QueueOptions {
 const skippedMax = 100
 /** At most this many snapshots of queue heads in one claim; the next claim resumes after the last account seen. */
 const snapshotsMax = 4
-
-/** Runs with browser contexts are claimed by one process at a time, which keeps those of one context in order. */
-class ExclusiveClaimNeeded extends Error {}
 
 export class RunQueue {
   readonly #store: Store
@@ -139,20 +134,14 @@ export class RunQueue {
         continue
       }
       const start = { dispatch, workflow: head.workflow, workerId, at, leaseExpiresAt: at + leaseSeconds * 1000 }
-      let claim = await startWithoutContext(tx, start)
+      const claim = await startAttempt(tx, start, exclusive)
       if (!claim) {
-        const run = await findClaimable(tx, start)
-        if (run?.browser_context_id != null && !exclusive) throw new ExclusiveClaimNeeded()
-        const lease = run ? await leaseContext(tx, run, at) : 'wait'
-        if (lease === 'wait') {
-          // Parked instead of completed: the run may need its job again, as pg-boss expires active jobs after a day.
-          const { runId: id, jobId: job_id, jobRetryCount: job_retry_count } = dispatch
-          await this.#dispatcher.park(tx, { ...head, id, job_id, job_retry_count })
-          await schedule.skip(tx, head, at)
-          if (++skipped === skippedMax) return { claims, more: true }
-          continue
-        }
-        claim = await startAttempt(tx, start, lease)
+        // Parked instead of completed: the run may need its job again, as pg-boss expires active jobs after a day.
+        const { runId: id, jobId: job_id, jobRetryCount: job_retry_count } = dispatch
+        await this.#dispatcher.park(tx, { ...head, id, job_id, job_retry_count })
+        await schedule.skip(tx, head, at)
+        if (++skipped === skippedMax) return { claims, more: true }
+        continue
       }
       claims.push(claim)
       if (claims.length < slots) await schedule.claimed(tx, head, at)
@@ -160,8 +149,10 @@ export class RunQueue {
     return { claims, more: false }
   }
 
-  // Only named leases: after a connection lost in the commit of a claim, the worker does not know of it.
-  /** Extends the worker's leases; returns those that it still has. */
+  /**
+   * Extends the worker's leases; returns those that it still has. Only leases that the worker names: if the connection
+   * was lost during the commit of a claim, the worker does not know of it, and the run must go to another.
+   */
   async renew(workerId: string, leases: readonly Lease[], leaseSeconds: number): Promise<Lease[]> {
     if (leases.length === 0) return []
     const until = this.#now() + leaseSeconds * 1000
