@@ -1,7 +1,7 @@
 /** What API keys there may be: five of a user, five active ones of an account, and scopes where they are turned on. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
-import { sendRaw } from '../operations/http.ts'
+import { sendRaw } from '../operations/raw-http.ts'
 import {
   type DashboardService,
   inputValue,

@@ -1,6 +1,6 @@
 /** The tab "API Keys": a value that is shown once, limits that are said, and names that are only text. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { sendRaw } from '../operations/http.ts'
+import { sendRaw } from '../operations/raw-http.ts'
 import {
   type DashboardService,
   fieldError,
@@ -135,7 +135,9 @@ describe('a key', () => {
     for (const wrong of ['', '   ', 'a'.repeat(101), 'a\u0001b']) {
       const answer = await rename(wrong)
       expect([answer.status, inputValue(answer, 'name')]).toEqual([400, wrong])
-      expect(fieldError(answer, 'name')).toMatch(/^(Enter a name|Use at most 100 characters|Remove the control characters)/)
+      expect(fieldError(answer, 'name')).toMatch(
+        /^(Enter a name|Use at most 100 characters|Remove the control characters)/,
+      )
     }
     expect(await list(ada)).toMatchObject([{ id, name: 'nightly import' }])
   })

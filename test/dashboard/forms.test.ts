@@ -1,7 +1,7 @@
 /** Forms that no browser sends: forged, cut off, huge, or not forms at all. None of them fails the service or holds it up. */
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { sendText } from '../operations/http.ts'
+import { sendText } from '../operations/raw-http.ts'
 import { type DashboardService, pageText, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
 import { nameOf, newThings, pathTo, type Route, routes } from './routes.ts'
 

@@ -1,7 +1,7 @@
 /** Members: what their owners decide of them, and that nothing of a removed one is accepted anywhere any more. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
-import { sendRaw } from '../operations/http.ts'
+import { sendRaw } from '../operations/raw-http.ts'
 import {
   type DashboardService,
   inputValue,

@@ -1,7 +1,7 @@
 /** What keeps other sites and their scripts away from the dashboard: on every route, and on every answer. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { assetPath } from '../../src/surfaces/dashboard/assets.ts'
-import { sendText } from '../operations/http.ts'
+import { sendText } from '../operations/raw-http.ts'
 import { type DashboardService, pageText, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
 import { startTestService } from '../support/service.ts'
 import { nameOf, newThings, pathTo, type Route, routes } from './routes.ts'

@@ -5,7 +5,7 @@ import { emptyState } from '../../src/domain/browser-contexts/storage-state.ts'
 import { putArtifact } from '../../src/domain/runs/artifacts.ts'
 import { dashboardApp } from '../../src/surfaces/dashboard/dashboard.ts'
 import type { Dependencies } from '../../src/surfaces/dashboard/dependencies.ts'
-import { sendRaw } from '../operations/http.ts'
+import { sendRaw } from '../operations/raw-http.ts'
 import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
 
 /** What the `:id` of a route is an id of; workflows belong to no account. */

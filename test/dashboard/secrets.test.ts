@@ -1,6 +1,6 @@
 /** What is secret of the dashboard, API keys, passwords, links and sessions, stands in no file, line of a log or metric. */
 import { expect, onTestFinished, test } from 'vitest'
-import { sendRaw } from '../operations/http.ts'
+import { sendRaw } from '../operations/raw-http.ts'
 import { findCanaries } from '../support/canaries.ts'
 import {
   type DashboardService,

@@ -9,7 +9,7 @@ import { mountDocument } from '../../src/contract/mount.ts'
 import { executionContract } from '../../src/openapi/served-documents.ts'
 import { readOperations } from '../../src/openapi/served-operations.ts'
 import { type Build, docsHandler } from '../../src/surfaces/docs/docs-handler.ts'
-import { sendRaw } from '../operations/http.ts'
+import { sendRaw } from '../operations/raw-http.ts'
 import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 
 interface Context {

@@ -92,9 +92,9 @@ export const promises: readonly Promised[] = [
     faults: [],
     quick: [
       'test/operations/fuzz.test.ts',
-      'test/operations/bad-body.test.ts',
-      'test/operations/bad-http.test.ts',
-      'test/operations/bad-parameters.test.ts',
+      'test/operations/invalid-body.test.ts',
+      'test/operations/invalid-http.test.ts',
+      'test/operations/invalid-parameters.test.ts',
     ],
   },
   {

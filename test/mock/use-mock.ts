@@ -3,8 +3,8 @@ import { pino } from 'pino'
 import { afterAll, beforeAll } from 'vitest'
 import { type Mock, startMock } from '../../src/tools/mock/mock.ts'
 import { validKey } from '../../src/tools/mock/mock-keys.ts'
-import type { Answer, DocumentedOperation } from '../operations/document.ts'
-import { sendRaw } from '../operations/http.ts'
+import type { DocumentedOperation, ReceivedResponse } from '../operations/document.ts'
+import { sendRaw } from '../operations/raw-http.ts'
 import { type Filled, requestOf } from '../operations/requests.ts'
 
 /** From the documents' examples. */
@@ -24,7 +24,11 @@ export function useMock() {
   afterAll(() => mock?.stop())
 
   /** Sends a valid request, with the first example of the body by default. */
-  async function call(operation: DocumentedOperation, filled: Filled = {}, key = validKey.value): Promise<Answer> {
+  async function call(
+    operation: DocumentedOperation,
+    filled: Filled = {},
+    key = validKey.value,
+  ): Promise<ReceivedResponse> {
     const [example] = Object.values(operation.body ?? {})
     const { headers, ...request } = requestOf(operation, key, { path, body: example, ...filled })
     const list = Object.entries(headers).flatMap(([name, value]) => [value].flat().flatMap((each) => [name, each]))

@@ -1,11 +1,11 @@
-/** deleteBrowserContext: every status that its document has. */
+/** Tests deleteBrowserContext by documented status. */
 import { expect, test } from 'vitest'
-import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
-import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
-import { limitsRequests } from './alike-limits.ts'
-import { refusesWhatIsNotDocumented } from './alike-requests.ts'
+import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { describeOperation } from './operation.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import { testInvalidRequest } from './request-tests.ts'
 import { createContext, send } from './requests.ts'
 
 describeOperation(
@@ -13,37 +13,37 @@ describeOperation(
   { worker: false },
   {
     204(subject) {
-      test('erases a context, and frees its name', async () => {
+      test('erases a context and frees its name', async () => {
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account, 'Shop') }
-        await subject.called(account.key, { path })
+        await subject.call(account.key, { path })
         await send(subject.service, 'getBrowserContext', account.key, { path }).expect(404)
         expect((await send(subject.service, 'listBrowserContexts', account.key)).body.data).toEqual([])
         await createContext(subject.service, account, 'Shop')
       })
 
-      test('has no body to negotiate: an Accept of any kind is served', async () => {
+      test('ignores Accept, because the response has no body', async () => {
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account, 'Shop') }
-        await subject.called(account.key, { path, headers: { Accept: 'image/png' } })
+        await subject.call(account.key, { path, headers: { Accept: 'image/png' } })
       })
     },
-    400: refusesWhatIsNotDocumented,
-    401: refusesBadCredentials,
-    403: refusesOtherScopes,
+    400: testInvalidRequest,
+    401: testUnauthorized,
+    403: testForbidden,
     404(subject) {
-      hidesOtherAccounts(subject)
+      testNotFound(subject)
 
-      test('does not know a context that was deleted', async () => {
+      test('a deleted context is not found', async () => {
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account, 'Shop') }
         await send(subject.service, 'deleteBrowserContext', account.key, { path }).expect(204)
-        const answer = await subject.called(account.key, { path })
-        expectProblem(subject.operation, answer, { kind: 'not-found', title: 'Not found', status: 404 })
+        const response = await subject.call(account.key, { path })
+        expectProblem(subject.operation, response, { kind: 'not-found', title: 'Not found', status: 404 })
       })
     },
-    429: limitsRequests,
-    500: saysNothingOfFaults,
-    503: asksToTryAgain,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
   },
 )

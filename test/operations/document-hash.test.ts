@@ -1,4 +1,4 @@
-/** `X-Document-Hash`: a reader can tell from any answer which document the service follows. */
+/** `X-Document-Hash` identifies the document that the service follows. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -19,7 +19,7 @@ const surfaces = [
   { name: 'browser-context.alpha', client: browserContextClient, address: () => service.browserContextUrl },
 ]
 
-test.each(surfaces)('every answer of $name carries the hash of its document, and the client the same', async (it) => {
+test.each(surfaces)('every response of $name has the hash of its document, and the client has the same', async (it) => {
   const bytes = readFileSync(`generated/${it.name}/document.json`)
   const expected = createHash('sha256').update(bytes).digest('hex').slice(0, 16)
   const nowhere = await fetch(`${it.address()}/nowhere`)

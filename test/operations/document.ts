@@ -1,6 +1,6 @@
 /**
- * The documents as the tests read them, without any code of the service: what the service checks of its own answers is
- * checked here a second time.
+ * Reads the documents without code of the service, so that tests check responses independently of the service's own
+ * validation.
  */
 import { readFileSync } from 'node:fs'
 import type { ValidateFunction } from 'ajv'
@@ -12,7 +12,7 @@ import type { operations as ExecutionOperations } from '../../generated/executio
 
 export type Operations = ExecutionOperations & BrowserContextOperations
 export type OperationId = keyof Operations
-/** The statuses that the document gives the operation. */
+/** The documented statuses of the operation. */
 export type StatusOf<Id extends OperationId> = keyof Operations[Id]['responses'] & number
 
 export type Surface = 'execution' | 'browserContext'
@@ -24,7 +24,7 @@ interface Response {
   headers: Record<string, { required?: boolean; pointer: string; example: unknown }>
   /** JSON Pointers of the schemas, by media type. */
   schemas: Record<string, string>
-  /** Whether the body is a file: its bytes, whatever its media type. */
+  /** Whether the body is a file, whatever its media type. */
   isFile: boolean
   /** By media type and name. */
   examples: [mediaType: string, name: string, value: unknown][]
@@ -45,11 +45,11 @@ export interface DocumentedOperation {
   tag: string
   parameters: DocumentedParameter[]
   scopes: string[]
-  /** Examples of the request's body by name, when it takes one. */
+  /** Examples of the request body by name, if there is one. */
   body: Record<string, unknown> | undefined
   bodySchema: Json | undefined
   bodyRequired: boolean
-  /** How many bytes the request's body may have. */
+  /** Maximum size of the request body in bytes. */
   bodyBytesMax: number
   responses: Map<number, Response>
 }
@@ -148,7 +148,7 @@ function resolve(surface: Surface, value: unknown, pointer: string): { value: Js
   return resolve(surface, found, $ref.slice(1))
 }
 
-/** The schema, or what its `$ref` names. */
+/** The schema, or the target of its `$ref`. */
 export function schemaOf(surface: Surface, schema: unknown): Json {
   return resolve(surface, schema, '').value
 }
@@ -171,15 +171,15 @@ function validator(surface: Surface, pointer: string): ValidateFunction {
   return validate
 }
 
-/** Fails when the value does not fit the schema at the JSON Pointer of the surface's document. */
+/** Fails unless the value is valid by the schema at the JSON Pointer of the surface's document. */
 export function expectToFit(surface: Surface, pointer: string, value: unknown): void {
   const validate = validator(surface, pointer)
   validate(value)
   expect(validate.errors ?? [], `${JSON.stringify(value)} at ${pointer}`).toEqual([])
 }
 
-/** What of an answer is held to the document. */
-export interface Answer {
+/** The parts of a response that are compared with the document. */
+export interface ReceivedResponse {
   status: number
   /** By lower-case names. */
   headers: Record<string, string | string[] | undefined>
@@ -188,13 +188,13 @@ export interface Answer {
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** Holds the answer to what the document says of this status of the operation, and returns its parsed body. */
-export function expectDocumented({ id, surface, responses }: DocumentedOperation, answer: Answer): unknown {
-  const { status, headers, text } = answer
+/** Fails unless the response matches the document; returns its parsed body. */
+export function expectDocumented({ id, surface, responses }: DocumentedOperation, received: ReceivedResponse): unknown {
+  const { status, headers, text } = received
   const response = responses.get(status)
-  if (!response) throw new Error(`${id} answered with ${status}, which is not documented: ${text}`)
+  if (!response) throw new Error(`${id} responded with ${status}, which is not documented: ${text}`)
   expect(headers['x-request-id']).toMatch(uuidPattern)
-  expect(headers['cache-control'], 'answers are of one account alone').toBe('no-store')
+  expect(headers['cache-control'], 'responses contain data of one account').toBe('no-store')
   for (const [name, { required, pointer }] of Object.entries(response.headers)) {
     const value = headers[name.toLowerCase()]
     if (required) expect(value, `the header ${name} of ${id} ${status}`).toBeDefined()
@@ -210,7 +210,7 @@ export function expectDocumented({ id, surface, responses }: DocumentedOperation
   const body = mediaType.endsWith('json') && !(response.isFile && status < 300) ? JSON.parse(text) : text
   expectToFit(surface, response.schemas[mediaType] as string, body)
   if (mediaType === 'application/problem+json') {
-    // The examples show each kind of problem that the operation has.
+    // The examples cover each problem type of the operation.
     const kinds = response.examples.map(([, , example]) => pick(example as Json, 'type', 'title', 'status'))
     expect(kinds).toContainEqual(pick(body, 'type', 'title', 'status'))
   }
@@ -230,7 +230,7 @@ export interface StreamedEvent {
   data: { type: string; sequence: number } & Record<string, unknown>
 }
 
-/** The events of a whole event stream; comments are left out (HTML Standard, section 9.2.6). */
+/** The events of a complete event stream, without comments (HTML Standard, section 9.2.6). */
 export function eventsIn(text: string): StreamedEvent[] {
   const blocks = text.split('\n\n').filter((block) => block !== '' && !block.startsWith(':'))
   return blocks.map((block) => {
@@ -239,19 +239,19 @@ export function eventsIn(text: string): StreamedEvent[] {
   })
 }
 
-/** A problem as it is documented, with the request id of its own answer. */
+/** Fails unless the response is the problem, documented, with its own request id. */
 export function expectProblem(
   operation: DocumentedOperation | undefined,
-  answer: Answer,
+  received: ReceivedResponse,
   problem: { kind: string; title: string; status: number; detail?: unknown; errors?: unknown },
 ): void {
   const { kind, detail = expect.any(String), ...exact } = problem
-  expect({ status: answer.status, mediaType: answer.headers['content-type'] }).toEqual({
+  expect({ status: received.status, mediaType: received.headers['content-type'] }).toEqual({
     status: problem.status,
     mediaType: 'application/problem+json',
   })
-  if (operation) expectDocumented(operation, answer)
-  const requestId = answer.headers['x-request-id']
+  if (operation) expectDocumented(operation, received)
+  const requestId = received.headers['x-request-id']
   expect(requestId).toMatch(uuidPattern)
-  expect(JSON.parse(answer.text)).toEqual({ type: `/docs/errors#${kind}`, requestId, detail, ...exact })
+  expect(JSON.parse(received.text)).toEqual({ type: `/docs/errors#${kind}`, requestId, detail, ...exact })
 }

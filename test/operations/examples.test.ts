@@ -1,4 +1,4 @@
-/** Every example in the documents is true: requests are accepted, answers fit their schemas and look like real ones. */
+/** The examples of the documents are correct: requests are accepted, and responses are valid by their schemas. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestService, type TestService } from '../support/service.ts'
 import { eventsIn, expectToFit, operations } from './document.ts'
@@ -18,17 +18,17 @@ describe('documented requests', () => {
   test.each(requests)('$id accepts its example $name', async ({ operation, body }) => {
     const account = await service.createAccount()
     const { path, headers } = await validRequest(service, operation.id, account)
-    // The workflow that the example is for, in the place of the one that tests use.
+    // The workflow of the example instead of the one that tests use.
     const request = {
       ...requestOf(operation, account.key, { body }),
       headers,
       path: path.replace('greet', 'count-words'),
     }
-    const answer = await sendRequest(addressOf(service, operation), request)
-    expect(answer.status, answer.text).toBeLessThan(300)
+    const received = await sendRequest(addressOf(service, operation), request)
+    expect(received.status, received.text).toBeLessThan(300)
   })
 
-  test('every operation that takes a body has an example of it', () => {
+  test('every request body has an example', () => {
     const without = operations.filter(({ body }) => body && Object.keys(body).length === 0)
     expect(without.map(({ id }) => id)).toEqual([])
   })
@@ -47,7 +47,7 @@ const responses = operations.flatMap(({ id, surface, responses: byStatus }) =>
   ),
 )
 
-/** Each once: most are shared by all answers. */
+/** Each once; most are shared by all responses. */
 const headers = new Map(
   operations.flatMap(({ surface, responses: byStatus }) =>
     [...byStatus.values()].flatMap((response) =>
@@ -59,13 +59,13 @@ const headers = new Map(
   ),
 )
 
-describe('documented answers', () => {
-  test.each([...headers.values()])('the example of $name fits its schema', ({ surface, pointer, example }) => {
+describe('documented responses', () => {
+  test.each([...headers.values()])('the example of $name is valid', ({ surface, pointer, example }) => {
     expect(example).toBeDefined()
     expectToFit(surface, pointer, example)
   })
 
-  test.each(responses)('$id $status: the example $name fits its schema', ({ surface, status, value, schema }) => {
+  test.each(responses)('$id $status: the example $name is valid', ({ surface, status, value, schema }) => {
     expectToFit(surface, schema, value)
     if (schema.includes('problem+json')) expect(value).toMatchObject({ status })
     if (!schema.includes('event-stream')) return
@@ -77,7 +77,7 @@ describe('documented answers', () => {
     expect(events).not.toEqual([])
   })
 
-  test('every answer that has a body has an example of it', () => {
+  test('every response body has an example', () => {
     const without = operations.flatMap(({ id, responses: byStatus }) =>
       [...byStatus]
         .filter(

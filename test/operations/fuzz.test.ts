@@ -1,9 +1,9 @@
-/** Requests that are changed at random, but the same in every run: none is answered otherwise than documented, or by a 5xx. */
+/** Randomly altered requests, the same in every run, always get a documented response and never a 5xx. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { seededRandom } from '../support/seeded-random.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { type Answer, expectDocumented, expectProblem, operations } from './document.ts'
-import { type RawRequest, sendRaw } from './http.ts'
+import { expectDocumented, expectProblem, operations, type ReceivedResponse } from './document.ts'
+import { type RawRequest, sendRaw } from './raw-http.ts'
 import { addressOf, type SentRequest, send, validRequest } from './requests.ts'
 
 const requestsPerOperation = 200
@@ -88,14 +88,14 @@ const headers = [
 ]
 const methods = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIND']
 
-/** @param names query parameters, the operation's own among them. */
+/** @param names query parameters, including those of the operation. */
 type Mutation = (request: SentRequest, pick: Pick, names: string[]) => SentRequest
 
 const mutations: Mutation[] = [
   (request, pick) => ({ ...request, method: pick(methods) }),
   (request, pick) => {
     const segments = request.path.split('/')
-    // The first segment is what is before the first slash, which is nothing.
+    // The first segment is the empty string before the first slash.
     segments[pick([...segments.keys()].slice(1))] = encodeURI(pick(texts)).replaceAll('%25', '%')
     return { ...request, path: segments.join('/') }
   },
@@ -117,7 +117,7 @@ const mutations: Mutation[] = [
   },
 ]
 
-/** Sets a member of an object somewhere in the JSON to another value. */
+/** Replaces the value of one member somewhere in the JSON. */
 function withOtherMember(body: string | Buffer, pick: Pick): string | Buffer {
   let root: unknown
   try {
@@ -144,7 +144,7 @@ function rawOf({ method, path, headers: named, body }: SentRequest): RawRequest 
   return { method, path, headers: list, ...(body !== undefined && { body }) }
 }
 
-/** The operation that the documents have for the request, if any. */
+/** The documented operation of the request, if there is one. */
 function operationFor(surface: string, { method, path }: SentRequest) {
   const [beforeQuery = ''] = path.split('?')
   return operations.find((operation) => {
@@ -153,20 +153,20 @@ function operationFor(surface: string, { method, path }: SentRequest) {
   })
 }
 
-function expectAnyDocumented(surface: string, request: SentRequest, answer: Answer): void {
+function expectAnyDocumented(surface: string, request: SentRequest, response: ReceivedResponse): void {
   const operation = operationFor(surface, request)
-  expect(answer.status).toBeLessThan(500)
-  if (operation) return void expectDocumented(operation, answer)
-  expect([404, 405]).toContain(answer.status)
-  // An answer to HEAD has no body.
+  expect(response.status).toBeLessThan(500)
+  if (operation) return void expectDocumented(operation, response)
+  expect([404, 405]).toContain(response.status)
+  // A response to HEAD has no body.
   if (request.method === 'HEAD') return
-  const { title } = JSON.parse(answer.text)
-  const kind = answer.status === 404 ? 'not-found' : 'method-not-allowed'
-  expectProblem(undefined, answer, { kind, title, status: answer.status })
+  const { title } = JSON.parse(response.text)
+  const kind = response.status === 404 ? 'not-found' : 'method-not-allowed'
+  expectProblem(undefined, response, { kind, title, status: response.status })
 }
 
 test.each(operations.map((operation, index) => ({ operation, id: operation.id, seed: index + 1 })))(
-  'no changed request of $id is answered otherwise than documented',
+  'every altered request of $id gets a documented response',
   async ({ operation, seed }) => {
     const account = await service.createAccount()
     const pick = pickFrom(seed)
@@ -177,15 +177,15 @@ test.each(operations.map((operation, index) => ({ operation, id: operation.id, s
       let request = valid
       for (const mutate of [pick(mutations), pick([...mutations, (it: SentRequest) => it])])
         request = mutate(request, pick, names)
-      const answer = await sendRaw(addressOf(service, operation), rawOf(request))
+      const response = await sendRaw(addressOf(service, operation), rawOf(request))
       try {
-        expectAnyDocumented(operation.surface, request, answer)
+        expectAnyDocumented(operation.surface, request, response)
       } catch (error) {
         const sent = JSON.stringify({ ...request, body: request.body?.toString('latin1') })
-        throw new Error(`${sent} was answered with ${answer.status} ${answer.text}`, { cause: error })
+        throw new Error(`${sent} received ${response.status} ${response.text}`, { cause: error })
       }
     }
-    // Nothing that was stored on the way makes a later answer impossible.
+    // Nothing that these requests stored breaks later responses.
     for (const list of ['listRuns', 'listBrowserContexts'] as const) {
       await send(service, list, account.key, { query: 'limit=100' }).expect(200)
     }

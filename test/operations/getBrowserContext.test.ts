@@ -1,21 +1,21 @@
-/** getBrowserContext: every status that its document has. */
+/** Tests getBrowserContext by documented status. */
 import { expect, test } from 'vitest'
-import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
-import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
-import { limitsRequests } from './alike-limits.ts'
-import { refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
-import { describeOperation } from './operation.ts'
-import { createContext, holdContext, queueRun, send, stateOf } from './requests.ts'
+import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
+import { createContext, leaseContext, queueRun, send, storageStateFor } from './requests.ts'
 
 describeOperation(
   'getBrowserContext',
   { worker: false },
   {
     200(subject) {
-      test('shows a context as it was made', async () => {
+      test('returns a new context', async () => {
         const account = await subject.service.createAccount()
         const browserContextId = await createContext(subject.service, account, 'Shop')
-        const { body } = await subject.called(account.key, { path: { browserContextId } })
+        const { body } = await subject.call(account.key, { path: { browserContextId } })
         const { createdAt } = body
         expect(body).toEqual({
           id: browserContextId,
@@ -31,36 +31,36 @@ describeOperation(
         })
       })
 
-      test('shows what is stored in it: how much, for which sites, and how often it was replaced', async () => {
+      test('returns the size, domains and version of its storage state', async () => {
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account, 'Shop') }
-        const stored = stateOf('shop.example.com', '.example.com', 'shop.example.com')
-        for (const body of [stateOf('other.example'), stored]) {
+        const stored = storageStateFor('shop.example.com', '.example.com', 'shop.example.com')
+        for (const body of [storageStateFor('other.example'), stored]) {
           await send(subject.service, 'putStorageState', account.key, { path, body }).expect(204)
         }
-        const { body } = await subject.called(account.key, { path })
+        const { body } = await subject.call(account.key, { path })
         const sizeBytes = Buffer.byteLength(JSON.stringify(stored))
         expect(body).toMatchObject({ status: 'ready', version: 2, sizeBytes, lastUsedAt: null })
         expect(body.cookieDomains).toEqual(['.example.com', 'shop.example.com'])
         expect(Date.parse(body.updatedAt)).toBeGreaterThanOrEqual(Date.parse(body.createdAt))
       })
 
-      test('shows which run holds it', async () => {
+      test('returns the run that has its lease', async () => {
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account, 'Shop') }
         const runId = await queueRun(subject.service, account)
-        await holdContext(subject.service, path.browserContextId, runId)
-        const { body } = await subject.called(account.key, { path })
+        await leaseContext(subject.service, path.browserContextId, runId)
+        const { body } = await subject.call(account.key, { path })
         expect(body).toMatchObject({ status: 'inUse', heldByRunId: runId })
       })
     },
-    400: refusesWhatIsNotDocumented,
-    401: refusesBadCredentials,
-    403: refusesOtherScopes,
-    404: hidesOtherAccounts,
-    406: refusesOtherMediaTypes,
-    429: limitsRequests,
-    500: saysNothingOfFaults,
-    503: asksToTryAgain,
+    400: testInvalidRequest,
+    401: testUnauthorized,
+    403: testForbidden,
+    404: testNotFound,
+    406: testNotAcceptable,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
   },
 )

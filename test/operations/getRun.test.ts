@@ -1,10 +1,10 @@
-/** getRun: every status that its document has. */
+/** Tests getRun by documented status. */
 import { expect, test } from 'vitest'
-import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
-import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
-import { limitsRequests } from './alike-limits.ts'
-import { refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
-import { describeOperation } from './operation.ts'
+import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { createContext, queueRun } from './requests.ts'
 
 describeOperation(
@@ -12,12 +12,12 @@ describeOperation(
   { worker: true },
   {
     200(subject) {
-      test('shows a run as it was queued, with its secret masked', async () => {
+      test('returns a queued run with its secret masked', async () => {
         const account = await subject.service.createAccount()
         const variableData = { name: 'Ada', token: 'a secret' }
         const query = 'delaySeconds=3600&expiresInSeconds=7200&priority=-3'
         const runId = await queueRun(subject.service, account, { query, body: { variableData } })
-        const { body } = await subject.called(account.key, { path: { runId } })
+        const { body } = await subject.call(account.key, { path: { runId } })
         const createdAt = Date.parse(body.createdAt)
         expect(body).toEqual({
           id: runId,
@@ -44,10 +44,10 @@ describeOperation(
         })
       })
 
-      test('shows what a run has returned, and its last progress', async () => {
+      test('returns the output and last progress of a run', async () => {
         const account = await subject.service.createAccount()
         const runId = await queueRun(subject.service, account, { query: '', headers: { Prefer: 'wait=30' } })
-        const { body } = await subject.called(account.key, { path: { runId } })
+        const { body } = await subject.call(account.key, { path: { runId } })
         expect(body).toMatchObject({
           status: 'succeeded',
           waitingFor: null,
@@ -58,13 +58,13 @@ describeOperation(
         expect(Date.parse(body.finishedAt)).toBeGreaterThanOrEqual(Date.parse(body.startedAt))
       })
 
-      test('shows why a run has failed, with its secrets masked', async () => {
+      test('returns the error of a failed run, with secrets masked', async () => {
         const account = await subject.service.createAccount()
         const workflow = { path: { workflowId: 'betray' }, query: '', headers: { Prefer: 'wait=30' } }
         const body = { variableData: { token: 'very secret', fails: true } }
         const runId = await queueRun(subject.service, account, { ...workflow, body })
-        const answer = await subject.called(account.key, { path: { runId } })
-        expect(answer.body).toMatchObject({
+        const response = await subject.call(account.key, { path: { runId } })
+        expect(response.body).toMatchObject({
           status: 'failed',
           reason: 'workflowFailed',
           attempts: 2,
@@ -72,31 +72,31 @@ describeOperation(
         })
       })
 
-      test('lists the artifacts that a run has made, and the browser context that it was queued with', async () => {
+      test('returns the artifacts and the browser context of a run', async () => {
         const account = await subject.service.createAccount()
         const browserContextId = await createContext(subject.service, account)
         const query = `browserContextId=${browserContextId}`
         const print = { path: { workflowId: 'print' }, body: { variableData: {} }, headers: { Prefer: 'wait=30' } }
         const runId = await queueRun(subject.service, account, { ...print, query })
-        const { body } = await subject.called(account.key, { path: { runId } })
+        const { body } = await subject.call(account.key, { path: { runId } })
         expect(body).toMatchObject({ status: 'succeeded', browserContextId, persistContext: 'onSuccess' })
         expect(body.artifacts).toMatchObject([{ name: 'hello.txt', mediaType: 'text/plain', sizeBytes: 5 }])
       })
 
-      test('takes the id in upper case too (RFC 9562, section 4)', async () => {
+      test('accepts the id in upper case (RFC 9562, section 4)', async () => {
         const account = await subject.service.createAccount()
         const runId = await queueRun(subject.service, account)
-        const { body } = await subject.called(account.key, { path: { runId: runId.toUpperCase() } })
+        const { body } = await subject.call(account.key, { path: { runId: runId.toUpperCase() } })
         expect(body.id).toBe(runId)
       })
     },
-    400: refusesWhatIsNotDocumented,
-    401: refusesBadCredentials,
-    403: refusesOtherScopes,
-    404: hidesOtherAccounts,
-    406: refusesOtherMediaTypes,
-    429: limitsRequests,
-    500: saysNothingOfFaults,
-    503: asksToTryAgain,
+    400: testInvalidRequest,
+    401: testUnauthorized,
+    403: testForbidden,
+    404: testNotFound,
+    406: testNotAcceptable,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
   },
 )

@@ -1,11 +1,11 @@
-/** getWorkflow: every status that its document has. */
+/** Tests getWorkflow by documented status. */
 import { expect, test } from 'vitest'
-import { refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
-import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
-import { limitsRequests } from './alike-limits.ts'
-import { refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
+import { testForbidden, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { describeOperation } from './operation.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import betray from './workflows/betray.ts'
 
 describeOperation(
@@ -13,9 +13,9 @@ describeOperation(
   { worker: false },
   {
     200(subject) {
-      test('shows a workflow with its schemas as its author wrote them, and the defaults of the rest', async () => {
+      test('returns a workflow with its schemas and the defaults of other settings', async () => {
         const { key } = await subject.service.createAccount()
-        const { body } = await subject.called(key, { path: { workflowId: 'betray' } })
+        const { body } = await subject.call(key, { path: { workflowId: 'betray' } })
         expect(body).toEqual({
           id: 'betray',
           version: '1.0.0',
@@ -30,29 +30,29 @@ describeOperation(
         })
       })
 
-      test('shows that the runs of a workflow may use a browser', async () => {
+      test('returns whether a workflow uses a browser', async () => {
         const { key } = await subject.service.createAccount()
-        const { body } = await subject.called(key, { path: { workflowId: 'print' } })
+        const { body } = await subject.call(key, { path: { workflowId: 'print' } })
         expect(body.usesBrowser).toBe(true)
       })
     },
-    400: refusesWhatIsNotDocumented,
-    401: refusesBadCredentials,
-    403: refusesOtherScopes,
+    400: testInvalidRequest,
+    401: testUnauthorized,
+    403: testForbidden,
     404(subject) {
       test.each(['no-such-workflow', 'GREET', 'a'.repeat(128), 'constructor', '__proto__', '...'])(
-        'does not know the workflow %s',
+        'the workflow %s is not found',
         async (workflowId) => {
           const { key } = await subject.service.createAccount()
-          const answer = await subject.called(key, { path: { workflowId } })
+          const response = await subject.call(key, { path: { workflowId } })
           const detail = 'No such workflow in this account.'
-          expectProblem(subject.operation, answer, { kind: 'not-found', title: 'Not found', status: 404, detail })
+          expectProblem(subject.operation, response, { kind: 'not-found', title: 'Not found', status: 404, detail })
         },
       )
     },
-    406: refusesOtherMediaTypes,
-    429: limitsRequests,
-    500: saysNothingOfFaults,
-    503: asksToTryAgain,
+    406: testNotAcceptable,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
   },
 )

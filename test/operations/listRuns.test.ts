@@ -1,18 +1,18 @@
-/** listRuns: every status that its document has. */
+/** Tests listRuns by documented status. */
 import { expect, test } from 'vitest'
-import { refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
-import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
-import { limitsRequests } from './alike-limits.ts'
-import { expectInvalid, refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
-import { describeOperation, type Subject } from './operation.ts'
+import { testForbidden, testUnauthorized } from './caller-tests.ts'
+import { describeOperation, type Subject } from './describe-operation.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import { expectInvalid, testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { queueRun, send } from './requests.ts'
 
-/** Lists page by page until there is no next one; returns the ids on each page. */
+/** The ids on each page, to the last page. */
 async function pages(subject: Subject, key: string, query: string): Promise<string[][]> {
   const found: string[][] = []
   let cursor = ''
   do {
-    const { body } = await subject.called(key, { query: query + cursor })
+    const { body } = await subject.call(key, { query: query + cursor })
     found.push(body.data.map(({ id }: { id: string }) => id))
     cursor = body.nextCursor === null ? '' : `&cursor=${body.nextCursor}`
   } while (cursor !== '')
@@ -31,14 +31,14 @@ describeOperation(
   { worker: false },
   {
     200(subject) {
-      test('lists no runs of an account that has none', async () => {
+      test('a new account has no runs', async () => {
         const { key } = await subject.service.createAccount()
-        expect((await subject.called(key)).body).toEqual({ data: [], nextCursor: null })
+        expect((await subject.call(key)).body).toEqual({ data: [], nextCursor: null })
       })
 
-      test('lists runs as they are read one by one, newest first', async () => {
+      test('lists runs newest first, as getRun returns them', async () => {
         const { account, ids } = await severalRuns(subject, 3)
-        const { body } = await subject.called(account.key)
+        const { body } = await subject.call(account.key)
         const one = await send(subject.service, 'getRun', account.key, { path: { runId: ids[0] as string } })
         expect(body.data.map(({ id }: { id: string }) => id)).toEqual(ids)
         expect(body.data[0]).toEqual(one.body)
@@ -50,30 +50,30 @@ describeOperation(
         [2, [2, 2, 1]],
         [5, [5]],
         [100, [5]],
-      ])('shows each run once on pages of %i', async (limit, lengths) => {
+      ])('lists each run once on pages of %i', async (limit, lengths) => {
         const { account, ids } = await severalRuns(subject, 5)
         const found = await pages(subject, account.key, `limit=${limit}`)
         expect(found.map((page) => page.length)).toEqual(lengths)
         expect(found.flat()).toEqual(ids)
       })
 
-      test('goes on where a page ended, whatever has been queued since', async () => {
+      test('the next page is not affected by runs queued since', async () => {
         const { account, ids } = await severalRuns(subject, 3)
-        const first = await subject.called(account.key, { query: 'limit=2' })
+        const first = await subject.call(account.key, { query: 'limit=2' })
         await queueRun(subject.service, account)
-        const second = await subject.called(account.key, { query: `limit=2&cursor=${first.body.nextCursor}` })
+        const second = await subject.call(account.key, { query: `limit=2&cursor=${first.body.nextCursor}` })
         expect(second.body.data.map(({ id }: { id: string }) => id)).toEqual(ids.slice(2))
       })
 
-      test('goes on with the same filters in another order', async () => {
+      test('accepts a cursor with the same filters in another order', async () => {
         const { account, ids } = await severalRuns(subject, 3)
-        const first = await subject.called(account.key, { query: 'limit=1&workflowId=greet&status=queued' })
+        const first = await subject.call(account.key, { query: 'limit=1&workflowId=greet&status=queued' })
         const query = `status=queued&workflowId=greet&limit=2&cursor=${first.body.nextCursor}`
-        const second = await subject.called(account.key, { query })
+        const second = await subject.call(account.key, { query })
         expect(second.body.data.map(({ id }: { id: string }) => id)).toEqual(ids.slice(1))
       })
 
-      test('narrows by workflow and by status', async () => {
+      test('filters by workflow and status', async () => {
         const { account, ids } = await severalRuns(subject, 2)
         const file = { path: { workflowId: 'hold' }, body: { variableData: { file: 'none' } } }
         const held = await queueRun(subject.service, account, file)
@@ -86,57 +86,57 @@ describeOperation(
         expect(await listed('status=running')).toEqual([])
       })
 
-      test('narrows by time: createdAfter with its moment, createdBefore without it', async () => {
+      test('filters by time: createdAfter is inclusive, createdBefore exclusive', async () => {
         const { account, ids } = await severalRuns(subject, 3)
-        const { body } = await subject.called(account.key)
-        const moment: string = body.data[1].createdAt
+        const { body } = await subject.call(account.key)
+        const time: string = body.data[1].createdAt
         const at = (id: string) => body.data.find((run: { id: string }) => run.id === id).createdAt
         const listed = async (query: string) => (await pages(subject, account.key, query)).flat()
-        expect(await listed(`createdAfter=${moment}`)).toEqual(ids.filter((id) => at(id) >= moment))
-        expect(await listed(`createdBefore=${moment}`)).toEqual(ids.filter((id) => at(id) < moment))
-        expect(await listed(`createdAfter=${moment}&createdBefore=${moment}`)).toEqual([])
+        expect(await listed(`createdAfter=${time}`)).toEqual(ids.filter((id) => at(id) >= time))
+        expect(await listed(`createdBefore=${time}`)).toEqual(ids.filter((id) => at(id) < time))
+        expect(await listed(`createdAfter=${time}&createdBefore=${time}`)).toEqual([])
         expect(await listed('createdAfter=2999-01-01T00:00:00%2B01:00')).toEqual([])
         expect(await listed('createdBefore=1960-01-01T00:00:00Z')).toEqual([])
       })
     },
     400(subject) {
-      refusesWhatIsNotDocumented(subject)
+      testInvalidRequest(subject)
 
       const notACursor = [{ parameter: 'cursor', detail: 'is not a cursor of this list' }]
 
-      test('refuses each character of a cursor that was changed', async () => {
+      test('refuses a cursor with any character altered', async () => {
         const { account } = await severalRuns(subject, 2)
         const list = (query: string) => send(subject.service, 'listRuns', account.key, { query })
         const { nextCursor } = (await list('limit=1')).body
         const accepted: number[] = []
         for (let index = 0; index < nextCursor.length; index++) {
-          // The next character of base64url: of the last one, it differs in bits that no byte needs.
+          // The neighbour in base64url; in the last character, it differs in bits that no byte uses.
           const changed = nextCursor[index] === 'A' ? 'B' : String.fromCharCode(nextCursor.charCodeAt(index) ^ 1)
-          const answer = await list(
+          const response = await list(
             `limit=1&cursor=${nextCursor.slice(0, index)}${changed}${nextCursor.slice(index + 1)}`,
           )
-          if (answer.status !== 400) accepted.push(index)
+          if (response.status !== 400) accepted.push(index)
         }
         expect(accepted).toEqual([])
-        const answer = await subject.called(account.key, { query: `limit=1&cursor=${nextCursor}A` })
-        expect(answer.body.errors).toEqual(notACursor)
+        const response = await subject.call(account.key, { query: `limit=1&cursor=${nextCursor}A` })
+        expect(response.body.errors).toEqual(notACursor)
       })
 
       test('refuses a cursor of another account', async () => {
         const { account } = await severalRuns(subject, 2)
         const { account: other } = await severalRuns(subject, 2)
         const { body } = await send(subject.service, 'listRuns', account.key, { query: 'limit=1' })
-        const answer = await subject.called(other.key, { query: `limit=1&cursor=${body.nextCursor}` })
-        expect(answer.body.errors).toEqual(notACursor)
+        const response = await subject.call(other.key, { query: `limit=1&cursor=${body.nextCursor}` })
+        expect(response.body.errors).toEqual(notACursor)
       })
 
       test.each(['', 'status=queued', 'workflowId=hold', 'workflowId=greet&createdAfter=2020-01-01T00:00:00Z'])(
-        'refuses a cursor with other filters than it was made for (%s)',
+        'refuses a cursor with other filters (%s)',
         async (filters) => {
           const { account } = await severalRuns(subject, 2)
           const { body } = await send(subject.service, 'listRuns', account.key, { query: 'limit=1&workflowId=greet' })
-          const answer = await subject.called(account.key, { query: `${filters}&cursor=${body.nextCursor}` })
-          expect(answer.body.errors).toEqual(notACursor)
+          const response = await subject.call(account.key, { query: `${filters}&cursor=${body.nextCursor}` })
+          expect(response.body.errors).toEqual(notACursor)
         },
       )
 
@@ -147,11 +147,11 @@ describeOperation(
           await send(service, 'createBrowserContext', account.key, { body: { name } }).expect(201)
         }
         const { body } = await send(service, 'listBrowserContexts', account.key, { query: 'limit=1' })
-        const answer = await subject.called(account.key, { query: `cursor=${body.nextCursor}` })
-        expect(answer.body.errors).toEqual(notACursor)
+        const response = await subject.call(account.key, { query: `cursor=${body.nextCursor}` })
+        expect(response.body.errors).toEqual(notACursor)
       })
 
-      test('names the parameter that is out of bounds', async () => {
+      test('refuses a limit out of bounds', async () => {
         const withLimit = (limit: number) => (request: { method: string; path: string; headers: object }) => ({
           ...request,
           headers: request.headers as Record<string, string>,
@@ -161,11 +161,11 @@ describeOperation(
         await expectInvalid(subject, withLimit(101), [{ parameter: 'limit', detail: 'must be <= 100' }])
       })
     },
-    401: refusesBadCredentials,
-    403: refusesOtherScopes,
-    406: refusesOtherMediaTypes,
-    429: limitsRequests,
-    500: saysNothingOfFaults,
-    503: asksToTryAgain,
+    401: testUnauthorized,
+    403: testForbidden,
+    406: testNotAcceptable,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
   },
 )

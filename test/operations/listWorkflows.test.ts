@@ -1,10 +1,10 @@
-/** listWorkflows: every status that its document has. */
+/** Tests listWorkflows by documented status. */
 import { expect, test } from 'vitest'
-import { refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
-import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
-import { limitsRequests } from './alike-limits.ts'
-import { refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
-import { describeOperation } from './operation.ts'
+import { testForbidden, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { send } from './requests.ts'
 
 describeOperation(
@@ -12,9 +12,9 @@ describeOperation(
   { worker: false },
   {
     200(subject) {
-      test('lists every workflow, sorted by id, as each is read alone', async () => {
+      test('lists every workflow sorted by id, as getWorkflow returns it', async () => {
         const { key } = await subject.service.createAccount()
-        const { body } = await subject.called(key)
+        const { body } = await subject.call(key)
         const ids = body.data.map(({ id }: { id: string }) => id)
         expect(ids).toEqual(['betray', 'count-words', 'greet', 'hold', 'print', 'single'])
         for (const workflow of body.data) {
@@ -23,12 +23,12 @@ describeOperation(
         }
       })
     },
-    400: refusesWhatIsNotDocumented,
-    401: refusesBadCredentials,
-    403: refusesOtherScopes,
-    406: refusesOtherMediaTypes,
-    429: limitsRequests,
-    500: saysNothingOfFaults,
-    503: asksToTryAgain,
+    400: testInvalidRequest,
+    401: testUnauthorized,
+    403: testForbidden,
+    406: testNotAcceptable,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
   },
 )

@@ -1,7 +1,7 @@
-/** The management address tells operators whether the service works, and nobody anything of its inside. */
+/** The management address reports health and metrics, and reveals nothing internal. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestService, type TestService, until } from '../support/service.ts'
-import { sendRaw } from './http.ts'
+import { sendRaw } from './raw-http.ts'
 import { send } from './requests.ts'
 
 let service: TestService
@@ -12,7 +12,7 @@ afterAll(() => service.stop())
 
 const get = (path: string) => sendRaw(service.managementUrl, { method: 'GET', path })
 
-test('is ready as long as the store can be read, and alive in any case', async () => {
+test('is ready while the store is readable, and alive in any case', async () => {
   expect(await get('/readyz')).toMatchObject({ status: 200, text: 'ready\n' })
   await service.whileUnreadable(async () => {
     for (let count = 0; count < 3; count += 1) {
@@ -21,15 +21,15 @@ test('is ready as long as the store can be read, and alive in any case', async (
     expect(await get('/livez')).toMatchObject({ status: 200, text: 'alive\n' })
   })
   expect(await get('/readyz')).toMatchObject({ status: 200, text: 'ready\n' })
-  // Whoever is told 503 finds the reason in the log, once for each time the store was away.
-  const told = service.log.filter(({ msg }) => /ready/.test(msg) && msg !== 'service ready')
-  expect(told).toMatchObject([
+  // The log has the reason once for each outage.
+  const lines = service.log.filter(({ msg }) => /ready/.test(msg) && msg !== 'service ready')
+  expect(lines).toMatchObject([
     { level: 40, msg: 'store unavailable; not ready', err: { message: expect.stringMatching(/./) } },
     { level: 30, msg: 'store available; ready' },
   ])
 })
 
-test('counts each answer by its operation and status', async () => {
+test('counts responses by operation and status', async () => {
   const { key } = await service.createAccount()
   await send(service, 'listRuns', key).expect(200)
   await send(service, 'listRuns', crypto.randomUUID()).expect(401)
@@ -40,20 +40,20 @@ test('counts each answer by its operation and status', async () => {
   }
 })
 
-test('measures what needs no store while the store cannot be read, and says nothing of the inside', async () => {
+test('without a readable store, serves the metrics that need none and reveals nothing internal', async () => {
   const isUnknown = (text: string, name: string) => text.includes(`# TYPE execution_service_${name} gauge\n\n`)
   const { status, text } = await service.whileUnreadable(() =>
-    // What was read before is remembered for a while.
-    until('what was known is forgotten', async () => {
-      const answer = await get('/metrics')
-      return isUnknown(answer.text, 'waiting_runs') && answer
+    // Earlier values are cached for a while.
+    until('the cached values expire', async () => {
+      const response = await get('/metrics')
+      return isUnknown(response.text, 'waiting_runs') && response
     }),
   )
   expect(text).not.toMatch(/node_modules|\.ts:|not a database/)
   expect(status).toBe(200)
   expect(text).toMatch(/^process_cpu_seconds_total\{process="service"\} /m)
   expect(text).toMatch(/^execution_service_ready\{process="service"\} 0$/m)
-  // What is not known is not told, rather than 0.
+  // Unknown values are absent, not 0.
   for (const name of ['waiting_runs', 'running_runs', 'oldest_waiting_run_seconds', 'workers', 'worker_slots']) {
     expect([name, isUnknown(text, name)]).toEqual([name, true])
   }

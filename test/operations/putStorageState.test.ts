@@ -1,17 +1,17 @@
-/** putStorageState: every status that its document has. */
+/** Tests putStorageState by documented status. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
-import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
-import { limitsRequests } from './alike-limits.ts'
-import { expectInvalid, refusesLargeBodies, refusesOtherBodies, refusesWhatIsNotDocumented } from './alike-requests.ts'
+import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import { describeOperation } from './operation.ts'
-import { createContext, holdContext, queueRun, send, sendRequest, stateOf } from './requests.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import { expectInvalid, testContentTooLarge, testInvalidRequest, testUnsupportedMediaType } from './request-tests.ts'
+import { createContext, leaseContext, queueRun, send, sendRequest, storageStateFor } from './requests.ts'
 
 /**
- * As Playwright 1.65.1 wrote it with `storageState({ path, indexedDB: true })`: cookies of every kind, an entry without
- * a name, and databases with dates, big integers and what JSON has no word for.
+ * Written by Playwright 1.65.1 with `storageState({ path, indexedDB: true })`: cookies of every kind, an entry without a
+ * name, and databases with dates, big integers and values that JSON cannot express.
  */
 const written = readFileSync(new URL('./storage-state.json', import.meta.url), 'utf8')
 
@@ -23,36 +23,36 @@ describeOperation(
       const read = async (key: string, path: { browserContextId: string }) =>
         (await send(subject.service, 'getStorageState', key, { path }).expect(200)).body
 
-      test('takes what Playwright has written as it is, and gives it back the same', async () => {
+      test('stores a file of Playwright and returns it unchanged', async () => {
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account) }
         const headers = { 'Content-Type': 'application/json', 'x-service-api-key': account.key }
         const address = `/alpha/browser-contexts/${path.browserContextId}/storage-state`
-        await subject.answered({ method: 'PUT', path: address, headers, body: written })
+        await subject.send({ method: 'PUT', path: address, headers, body: written })
         const body = await read(account.key, path)
         expect(body).toEqual(JSON.parse(written))
-        await subject.called(account.key, { path, body })
+        await subject.call(account.key, { path, body })
         expect(await read(account.key, path)).toEqual(body)
       })
 
-      test('keeps members that a later Playwright may add', async () => {
+      test('keeps members of later versions of Playwright', async () => {
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account) }
-        const [cookie] = stateOf('one.example').cookies
+        const [cookie] = storageStateFor('one.example').cookies
         const origin = { origin: 'https://one.example', localStorage: [], sessionStorage: [{ name: 'a', value: 'b' }] }
         const later = {
           cookies: [{ ...cookie, partitionKey: 'https://a.example', priority: 'High' }],
           origins: [origin],
         }
-        await subject.called(account.key, { path, body: { ...later, credentials: [{ id: 1 }] } })
+        await subject.call(account.key, { path, body: { ...later, credentials: [{ id: 1 }] } })
         expect(await read(account.key, path)).toEqual({ ...later, credentials: [{ id: 1 }] })
       })
 
-      test('makes each a version of its own, also of those that arrive together', async () => {
+      test('stores every request as its own version, including concurrent ones', async () => {
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account) }
-        const states = Array.from({ length: 8 }, (_, index) => stateOf(`${index}.example`))
-        await Promise.all(states.map((body) => subject.called(account.key, { path, body })))
+        const states = Array.from({ length: 8 }, (_, index) => storageStateFor(`${index}.example`))
+        await Promise.all(states.map((body) => subject.call(account.key, { path, body })))
         const { body } = await send(subject.service, 'getBrowserContext', account.key, { path })
         expect(body).toMatchObject({ status: 'ready', version: 8 })
         const last = await read(account.key, path)
@@ -61,9 +61,9 @@ describeOperation(
       })
     },
     400(subject) {
-      refusesWhatIsNotDocumented(subject)
+      testInvalidRequest(subject)
 
-      const cookie = stateOf('one.example').cookies[0]
+      const cookie = storageStateFor('one.example').cookies[0]
       const origin = { origin: 'https://one.example', localStorage: [] }
       test.each<[string, unknown, string]>([
         ['no cookies', { origins: [] }, '/cookies'],
@@ -90,26 +90,26 @@ describeOperation(
         await expectInvalid(subject, (request) => ({ ...request, body: JSON.stringify(wrong) }), errors)
       })
 
-      test('stores nothing of what it refuses, and quotes nothing of it', async () => {
+      test('neither stores nor quotes a refused body', async () => {
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account) }
         const body = { cookies: [{ ...cookie, value: 'canary-7f3a', domain: 7 }], origins: [] }
-        const answer = await subject.called(account.key, { path, body })
-        expect(answer.text).not.toContain('canary-7f3a')
+        const response = await subject.call(account.key, { path, body })
+        expect(response.text).not.toContain('canary-7f3a')
         const after = await send(subject.service, 'getBrowserContext', account.key, { path })
         expect(after.body).toMatchObject({ status: 'empty', version: 0 })
       })
     },
-    401: refusesBadCredentials,
-    403: refusesOtherScopes,
-    404: hidesOtherAccounts,
+    401: testUnauthorized,
+    403: testForbidden,
+    404: testNotFound,
     409(subject) {
-      test('refuses to replace what a run holds and may be about to change, and keeps nothing of it', async () => {
+      test('refuses a context that a run has leased, and stores nothing', async () => {
         const { account, request } = await subject.caller()
         const [, browserContextId = ''] = /browser-contexts\/([^/]+)/.exec(request.path) ?? []
         const runId = await queueRun(subject.service, account)
-        await holdContext(subject.service, browserContextId, runId)
-        expectProblem(subject.operation, await subject.answered(request), {
+        await leaseContext(subject.service, browserContextId, runId)
+        expectProblem(subject.operation, await subject.send(request), {
           kind: 'browser-context-in-use',
           title: 'Browser context in use',
           status: 409,
@@ -117,14 +117,14 @@ describeOperation(
         })
         const versions = 'SELECT id FROM browser_context_versions WHERE browser_context_id = ?'
         expect(await subject.service.rows(versions, browserContextId)).toEqual([])
-        await holdContext(subject.service, browserContextId, null)
+        await leaseContext(subject.service, browserContextId, null)
         expect((await sendRequest(subject.service.browserContextUrl, request)).status).toBe(204)
       })
     },
-    413: refusesLargeBodies,
-    415: refusesOtherBodies,
-    429: limitsRequests,
-    500: saysNothingOfFaults,
-    503: asksToTryAgain,
+    413: testContentTooLarge,
+    415: testUnsupportedMediaType,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
   },
 )

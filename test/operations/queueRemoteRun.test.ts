@@ -1,24 +1,24 @@
-/** queueRemoteRun: every status that its document has. */
+/** Tests queueRemoteRun by documented status. */
 import { expect, test } from 'vitest'
 import { queuedRunsMax } from '../support/service.ts'
-import { refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
-import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
-import { limitsRequests } from './alike-limits.ts'
+import {
+  testBrowserContext,
+  testBrowserContextConflict,
+  testInvalidBrowserContext,
+  testUnknownBrowserContext,
+} from './browser-context-tests.ts'
+import { testForbidden, testUnauthorized } from './caller-tests.ts'
+import { describeOperation } from './describe-operation.ts'
+import { expectProblem } from './document.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
 import {
   expectInvalid,
-  refusesLargeBodies,
-  refusesOtherBodies,
-  refusesOtherMediaTypes,
-  refusesWhatIsNotDocumented,
-} from './alike-requests.ts'
-import {
-  knowsNoOtherBrowserContexts,
-  refusesBrowserContexts,
-  takesBrowserContexts,
-  tellsRequestsApartByBrowserContext,
-} from './browser-context-of-run.ts'
-import { expectProblem } from './document.ts'
-import { describeOperation } from './operation.ts'
+  testContentTooLarge,
+  testInvalidRequest,
+  testNotAcceptable,
+  testUnsupportedMediaType,
+} from './request-tests.ts'
 import { send } from './requests.ts'
 
 const path = { workflowId: 'greet' }
@@ -30,51 +30,55 @@ describeOperation(
   { worker: true },
   {
     200(subject) {
-      test('answers with the finished run when it finishes within the time that Prefer names', async () => {
+      test('returns the finished run when it finishes within the preferred wait', async () => {
         const { key } = await subject.service.createAccount()
-        const answer = await subject.called(key, { path, body, headers: { Prefer: 'wait=30' } })
-        expect(answer.body).toMatchObject({ status: 'succeeded', output: { greeting: 'Hello, Ada!' } })
-        expect(answer.headers.location).toBe(`/v1/execution/runs/${answer.body.id}`)
-        expect(answer.headers['preference-applied']).toBe('wait=30')
-        expect(answer.headers['idempotent-replayed']).toBeUndefined()
+        const response = await subject.call(key, { path, body, headers: { Prefer: 'wait=30' } })
+        expect(response.body).toMatchObject({ status: 'succeeded', output: { greeting: 'Hello, Ada!' } })
+        expect(response.headers.location).toBe(`/v1/execution/runs/${response.body.id}`)
+        expect(response.headers['preference-applied']).toBe('wait=30')
+        expect(response.headers['idempotent-replayed']).toBeUndefined()
       })
 
-      test('answers with a failed run just so: that it has failed is the answer', async () => {
+      test('returns a failed run with 200', async () => {
         const { key } = await subject.service.createAccount()
         const betrayal = {
           path: { workflowId: 'betray' },
           body: { variableData: { token: 'very secret', fails: true } },
         }
-        const answer = await subject.called(key, { ...betrayal, headers: { Prefer: 'wait=30' } })
-        expect(answer.body).toMatchObject({ status: 'failed', error: { name: 'Error' } })
+        const response = await subject.call(key, { ...betrayal, headers: { Prefer: 'wait=30' } })
+        expect(response.body).toMatchObject({ status: 'failed', error: { name: 'Error' } })
       })
 
       test('replays a finished run for the same Idempotency-Key', async () => {
         const { key } = await subject.service.createAccount()
         const filled = { path, body, headers: { Prefer: 'wait=30', 'Idempotency-Key': 'once' } }
-        const first = await subject.called(key, filled)
-        const second = await subject.called(key, filled)
+        const first = await subject.call(key, filled)
+        const second = await subject.call(key, filled)
         expect(second.body).toEqual(first.body)
         expect(first.headers['idempotent-replayed']).toBeUndefined()
         expect(second.headers['idempotent-replayed']).toBe('true')
       })
     },
     202(subject) {
-      test('queues a run, and says where it is', async () => {
+      test('queues a run and returns its location', async () => {
         const { key } = await subject.service.createAccount()
-        const answer = await subject.called(key, { path, body, query: later })
-        expect(answer.headers.location).toBe(`/v1/execution/runs/${answer.body.id}`)
-        expect(answer.headers['preference-applied']).toBeUndefined()
-        expect(answer.headers['idempotent-replayed']).toBeUndefined()
-        const read = await send(subject.service, 'getRun', key, { path: { runId: answer.body.id } })
-        expect(read.body).toEqual(answer.body)
+        const response = await subject.call(key, { path, body, query: later })
+        expect(response.headers.location).toBe(`/v1/execution/runs/${response.body.id}`)
+        expect(response.headers['preference-applied']).toBeUndefined()
+        expect(response.headers['idempotent-replayed']).toBeUndefined()
+        const read = await send(subject.service, 'getRun', key, { path: { runId: response.body.id } })
+        expect(read.body).toEqual(response.body)
       })
 
-      test('fills in the defaults of the query and of the workflow', async () => {
+      test('fills in the defaults of the query and the workflow', async () => {
         const { key } = await subject.service.createAccount()
         const words = { path: { workflowId: 'count-words' }, body: { variableData: { path: 'README.md' } } }
-        const answer = await subject.called(key, { ...words, query: later })
-        expect(answer.body).toMatchObject({ priority: 0, expiresAt: null, variableData: { path: 'README.md', top: 5 } })
+        const response = await subject.call(key, { ...words, query: later })
+        expect(response.body).toMatchObject({
+          priority: 0,
+          expiresAt: null,
+          variableData: { path: 'README.md', top: 5 },
+        })
       })
 
       test.each([
@@ -82,55 +86,55 @@ describeOperation(
         ['delaySeconds=31536000&priority=-10', { priority: -10, waitingFor: 'delay' }],
         ['delaySeconds=1&expiresInSeconds=2', { expiresAt: expect.any(String) }],
         ['expiresInSeconds=31536000', { waitingFor: 'worker' }],
-      ])('takes ?%s', async (query, expected) => {
+      ])('accepts ?%s', async (query, expected) => {
         const { key } = await subject.service.createAccount()
-        const answer = await subject.called(key, { path, body, query })
-        expect(answer.body).toMatchObject(expected)
+        const response = await subject.call(key, { path, body, query })
+        expect(response.body).toMatchObject(expected)
       })
 
-      test('masks each secret in the answer', async () => {
+      test('masks secrets in the response', async () => {
         const { key } = await subject.service.createAccount()
         const variableData = { name: 'Ada', token: 'very secret' }
-        const answer = await subject.called(key, { path, body: { variableData }, query: later })
-        expect(answer.body.variableData).toEqual({ name: 'Ada', token: '********' })
+        const response = await subject.call(key, { path, body: { variableData }, query: later })
+        expect(response.body.variableData).toEqual({ name: 'Ada', token: '********' })
       })
 
-      test('makes one run for the same Idempotency-Key, and says so', async () => {
+      test('creates one run for the same Idempotency-Key', async () => {
         const { key } = await subject.service.createAccount()
         const filled = { path, body, query: later, headers: { 'Idempotency-Key': '!~'.repeat(64) } }
-        const first = await subject.called(key, filled)
-        const second = await subject.called(key, filled)
+        const first = await subject.call(key, filled)
+        const second = await subject.call(key, filled)
         expect(second.body).toEqual(first.body)
         expect(second.headers['idempotent-replayed']).toBe('true')
         expect((await send(subject.service, 'listRuns', key)).body.data).toHaveLength(1)
       })
 
-      test('takes the same JSON for the same request, however its members are ordered', async () => {
+      test('the order of members does not matter for an Idempotency-Key', async () => {
         const { key } = await subject.service.createAccount()
         const filled = { path, query: later, headers: { 'Idempotency-Key': 'once' } }
-        const first = await subject.called(key, { ...filled, body: { variableData: { name: 'Ada', times: 2 } } })
-        const second = await subject.called(key, { ...filled, body: { variableData: { times: 2, name: 'Ada' } } })
+        const first = await subject.call(key, { ...filled, body: { variableData: { name: 'Ada', times: 2 } } })
+        const second = await subject.call(key, { ...filled, body: { variableData: { times: 2, name: 'Ada' } } })
         expect(second.body.id).toBe(first.body.id)
       })
 
-      test('takes a request for the same one whose variables got a default', async () => {
+      test('defaults of variables do not matter for an Idempotency-Key', async () => {
         const { key } = await subject.service.createAccount()
         const withDefault = { path: { workflowId: 'count-words' }, body: { variableData: { path: 'README.md' } } }
         const filled = { ...withDefault, query: later, headers: { 'Idempotency-Key': 'once' } }
-        const first = await subject.called(key, filled)
-        const second = await subject.called(key, filled)
+        const first = await subject.call(key, filled)
+        const second = await subject.call(key, filled)
         expect(first.body.variableData).toEqual({ path: 'README.md', top: 5 })
         expect(second.body.id).toBe(first.body.id)
       })
 
-      test('keeps the Idempotency-Keys of two accounts apart', async () => {
+      test('Idempotency-Keys are separate for each account', async () => {
         const accounts = [await subject.service.createAccount(), await subject.service.createAccount()]
         const filled = { path, body, query: later, headers: { 'Idempotency-Key': 'once' } }
-        const ids = await Promise.all(accounts.map(async ({ key }) => (await subject.called(key, filled)).body.id))
+        const ids = await Promise.all(accounts.map(async ({ key }) => (await subject.call(key, filled)).body.id))
         expect(new Set(ids).size).toBe(2)
       })
 
-      takesBrowserContexts(subject)
+      testBrowserContext(subject)
 
       test.each([
         ['wait=0', 'wait=0'],
@@ -145,30 +149,26 @@ describeOperation(
         ['return=minimal', undefined],
         ['nowait=5', undefined],
         [',;=', undefined],
-      ])('takes Prefer: %s for %s', async (prefer, applied) => {
+      ])('applies Prefer: %s as %s', async (prefer, applied) => {
         const { key } = await subject.service.createAccount()
-        const answer = await subject.called(key, { path, body, query: later, headers: { Prefer: prefer } })
-        expect(answer.headers['preference-applied']).toBe(applied)
-        expect(answer.body.status).toBe('queued')
+        const response = await subject.call(key, { path, body, query: later, headers: { Prefer: prefer } })
+        expect(response.headers['preference-applied']).toBe(applied)
+        expect(response.body.status).toBe('queued')
       })
     },
     400(subject) {
-      refusesWhatIsNotDocumented(subject)
+      testInvalidRequest(subject)
 
-      refusesBrowserContexts(subject)
+      testInvalidBrowserContext(subject)
 
       test.each([
         ['no variableData', {}, [{ pointer: '/variableData', detail: 'is required' }]],
         ['another member', { ...body, note: 1 }, [{ pointer: '/note', detail: 'is not a documented member' }]],
         ['variableData that is a list', { variableData: [] }, [{ pointer: '/variableData', detail: 'must be object' }]],
         ['variableData that is null', { variableData: null }, [{ pointer: '/variableData', detail: 'must be object' }]],
+        ['a missing variable', { variableData: {} }, [{ pointer: '/variableData/name', detail: 'is required' }]],
         [
-          'no variable that is required',
-          { variableData: {} },
-          [{ pointer: '/variableData/name', detail: 'is required' }],
-        ],
-        [
-          'several wrong variables at once',
+          'several invalid variables',
           { variableData: { name: '', times: 4, tags: ['a', 2], address: { street: 'x' } } },
           [
             { pointer: '/variableData/name', detail: 'must NOT have fewer than 1 characters' },
@@ -178,7 +178,7 @@ describeOperation(
           ],
         ],
         [
-          'the mask of a secret, as answers show it',
+          'the mask of a secret',
           { variableData: { name: 'Ada', token: '********' } },
           [{ pointer: '/variableData/token', detail: 'is the mask of a secret, not its value' }],
         ],
@@ -199,25 +199,25 @@ describeOperation(
         },
       )
     },
-    401: refusesBadCredentials,
-    403: refusesOtherScopes,
+    401: testUnauthorized,
+    403: testForbidden,
     404(subject) {
-      knowsNoOtherBrowserContexts(subject)
+      testUnknownBrowserContext(subject)
 
       test.each(['no-such-workflow', 'GREET', 'constructor', '__proto__'])(
-        'does not know the workflow %s',
+        'the workflow %s is not found',
         async (id) => {
           const { key } = await subject.service.createAccount()
-          const answer = await subject.called(key, { path: { workflowId: id }, body })
+          const response = await subject.call(key, { path: { workflowId: id }, body })
           const detail = 'No such workflow in this account.'
-          expectProblem(subject.operation, answer, { kind: 'not-found', title: 'Not found', status: 404, detail })
+          expectProblem(subject.operation, response, { kind: 'not-found', title: 'Not found', status: 404, detail })
           expect((await send(subject.service, 'listRuns', key)).body.data).toEqual([])
         },
       )
     },
-    406: refusesOtherMediaTypes,
+    406: testNotAcceptable,
     409(subject) {
-      tellsRequestsApartByBrowserContext(subject)
+      testBrowserContextConflict(subject)
 
       test.each([
         ['other variables', { body: { variableData: { name: 'Grace' } } }],
@@ -226,12 +226,12 @@ describeOperation(
         ['another priority', { query: `${later}&priority=1` }],
         ['another delay', { query: 'delaySeconds=3601' }],
         ['an expiry', { query: `${later}&expiresInSeconds=7200` }],
-      ])('refuses an Idempotency-Key that was used before, with %s', async (_, change) => {
+      ])('refuses a used Idempotency-Key with %s', async (_, change) => {
         const { key } = await subject.service.createAccount()
         const first = { path, body: { variableData: { name: 'Ada', token: 'very secret' } }, query: later }
         const headers = { 'Idempotency-Key': 'once' }
         await send(subject.service, 'queueRemoteRun', key, { ...first, headers }).expect(202)
-        expectProblem(subject.operation, await subject.called(key, { ...first, ...change, headers }), {
+        expectProblem(subject.operation, await subject.call(key, { ...first, ...change, headers }), {
           kind: 'idempotency-conflict',
           title: 'Idempotency key reused',
           status: 409,
@@ -241,12 +241,12 @@ describeOperation(
         expect((await send(subject.service, 'listRuns', key)).body.data).toHaveLength(1)
       })
     },
-    413: refusesLargeBodies,
-    415: refusesOtherBodies,
+    413: testContentTooLarge,
+    415: testUnsupportedMediaType,
     429(subject) {
-      limitsRequests(subject)
+      testRateLimit(subject)
 
-      test('refuses a run of an account that has as many in the queue as it may, but for a replay', async () => {
+      test('refuses a run beyond the limit of queued runs, except a replay', async () => {
         const { key } = await subject.service.createAccount()
         const queue = (headers = {}) =>
           send(subject.service, 'queueRemoteRun', key, { path, body, query: later, headers })
@@ -254,7 +254,7 @@ describeOperation(
         const first = await queue(headers).expect(202)
         const queued = await Promise.all(Array.from({ length: queuedRunsMax + 9 }, () => queue()))
         expect(queued.filter(({ status }) => status === 202)).toHaveLength(queuedRunsMax - 1)
-        const refused = await subject.called(key, { path, body, query: later })
+        const refused = await subject.call(key, { path, body, query: later })
         expectProblem(subject.operation, refused, {
           kind: 'too-many-queued-runs',
           title: 'Too many queued runs',
@@ -269,13 +269,13 @@ describeOperation(
         await queue().expect(202)
       })
     },
-    500: saysNothingOfFaults,
+    500: testInternalError,
     503(subject) {
-      asksToTryAgain(subject)
+      testUnavailable(subject)
 
-      test('stores nothing when another program holds the lock of the store for longer than a write waits', async () => {
+      test('stores nothing when another program locks the store for longer than a write waits', async () => {
         const { account, request } = await subject.caller()
-        await subject.service.whileLocked(() => subject.answered(request))
+        await subject.service.whileLocked(() => subject.send(request))
         expect((await send(subject.service, 'listRuns', account.key)).body.data).toEqual([])
       })
     },

@@ -1,9 +1,9 @@
-/** For each operation of the documents, a request that is answered with success; and how it is sent. */
+/** A valid request for each operation, and how to send it. */
 import request, { type Test } from 'supertest'
 import type { TestAccount, TestService } from '../support/service.ts'
 import { type DocumentedOperation, type OperationId, operationOf } from './document.ts'
 
-/** What of a request is not in the document. */
+/** The parts of a request that the document leaves open. */
 export interface Filled {
   /** Values of the path's parameters. */
   path?: Record<string, string>
@@ -14,16 +14,16 @@ export interface Filled {
 
 export interface SentRequest {
   method: string
-  /** With the query. */
+  /** Includes the query. */
   path: string
   headers: Record<string, string | string[]>
-  /** As it is sent; an object is sent as JSON. */
+  /** Sent unchanged. */
   body?: string | Buffer
 }
 
 export type Service = Pick<TestService, 'executionUrl' | 'browserContextUrl' | 'change'>
 
-/** Each makes what it needs in the account first. */
+/** Each creates what it needs in the account first. */
 const validRequests: { [Id in OperationId]: (service: Service, account: TestAccount) => Promise<Filled> } = {
   queueRemoteRun: async () => ({
     path: { workflowId: 'greet' },
@@ -41,7 +41,7 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     await putArtifact(service, runId)
     return { path: { runId, artifactName: 'hello.txt' } }
   },
-  // The stream of a run that has finished ends by itself.
+  // The stream of a finished run ends by itself.
   streamRunEvents: async (service, account) => {
     const runId = await queueRun(service, account)
     await send(service, 'cancelRun', account.key, { path: { runId } }).expect(200)
@@ -73,7 +73,7 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
   }),
 }
 
-/** A request of the account that is answered with success. */
+/** A request of the account that succeeds. */
 export async function validRequest(service: Service, id: OperationId, account: TestAccount): Promise<SentRequest> {
   return requestOf(operationOf(id), account.key, await validRequests[id](service, account))
 }
@@ -94,7 +94,7 @@ export function requestOf(operation: DocumentedOperation, key: string, filled: F
   }
 }
 
-/** The header that carries the key to the operation's surface. */
+/** The header with the key, as the operation's API expects it. */
 export function credential({ surface }: Pick<DocumentedOperation, 'surface'>, key: string): Record<string, string> {
   return surface === 'execution' ? { Authorization: `Bearer ${key}` } : { 'x-service-api-key': key }
 }
@@ -103,7 +103,7 @@ export function addressOf(service: Service, { surface }: Pick<DocumentedOperatio
   return surface === 'execution' ? service.executionUrl : service.browserContextUrl
 }
 
-/** Sends the request with supertest, its body as it is. */
+/** Sends the request with supertest, its body unchanged. */
 export function sendRequest(address: string, { method, path, headers, body }: SentRequest): Test {
   const agent = request(address)
   const name = method.toLowerCase() as 'get' | 'put' | 'post' | 'patch' | 'delete'
@@ -119,12 +119,12 @@ export function send(service: Service, id: OperationId, key: string, filled: Fil
 /** Queues a run that stays queued for an hour, unless `filled` says otherwise; returns its id. */
 export async function queueRun(service: Service, account: TestAccount, filled: Filled = {}): Promise<string> {
   const usual = { path: { workflowId: 'greet' }, query: 'delaySeconds=3600', body: { variableData: { name: 'Ada' } } }
-  const answer = await send(service, 'queueRemoteRun', account.key, { ...usual, ...filled })
-  if (answer.status >= 300) throw new Error(`No run was queued: ${answer.status} ${answer.text}`)
-  return answer.body.id
+  const response = await send(service, 'queueRemoteRun', account.key, { ...usual, ...filled })
+  if (response.status >= 300) throw new Error(`Queueing failed: ${response.status} ${response.text}`)
+  return response.body.id
 }
 
-/** Puts an artifact into the store, as the run's workflow would have made it. */
+/** Stores an artifact like one of the run's workflow. */
 export async function putArtifact(
   { change }: Service,
   runId: string,
@@ -136,14 +136,14 @@ export async function putArtifact(
   await change('INSERT INTO artifacts VALUES (?, ?, ?, ?, 1, ?, ?)', ...values)
 }
 
-/** Lets the run hold the context, as if it were running. */
-export async function holdContext({ change }: Service, browserContextId: string, runId: string | null): Promise<void> {
+/** Gives the run the lease of the context, as if it were running. */
+export async function leaseContext({ change }: Service, browserContextId: string, runId: string | null): Promise<void> {
   const hold = 'UPDATE browser_contexts SET held_by_run_id = ?, fence = fence + 1 WHERE id = ?'
   await change(hold, runId, browserContextId)
 }
 
 /** A storage state with a cookie for each of the domains. */
-export function stateOf(...domains: string[]) {
+export function storageStateFor(...domains: string[]) {
   const kept = { path: '/', expires: -1, httpOnly: true, secure: true, sameSite: 'Lax' }
   const cookies = domains.map((domain, index) => ({ name: `session-${index}`, value: 'ü "7f3a"', domain, ...kept }))
   return { cookies, origins: [] }
@@ -151,7 +151,7 @@ export function stateOf(...domains: string[]) {
 
 export async function createContext(service: Service, account: TestAccount, name?: string): Promise<string> {
   const filled = name === undefined ? {} : { body: { name } }
-  const answer = await send(service, 'createBrowserContext', account.key, filled)
-  if (answer.status !== 201) throw new Error(`No browser context was made: ${answer.status} ${answer.text}`)
-  return answer.body.id
+  const response = await send(service, 'createBrowserContext', account.key, filled)
+  if (response.status !== 201) throw new Error(`Creating a browser context failed: ${response.status} ${response.text}`)
+  return response.body.id
 }

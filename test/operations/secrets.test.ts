@@ -1,21 +1,21 @@
 /**
- * A key's value and a secret variable appear nowhere but where they must: not in a file of the data directory, a line of
- * the log, an answer, or a metric, whatever is done with them.
+ * A key's value and a secret variable never appear in a file of the data directory, a log line, a response or a metric,
+ * except where they must.
  */
 import { expect, onTestFinished, test } from 'vitest'
 import { findCanaries } from '../support/canaries.ts'
 import { newInstallation, type ServiceProcess } from '../support/installation.ts'
 import type { Storage } from '../support/service-storage.ts'
-import { type RawRequest, sendRaw } from './http.ts'
+import { type RawRequest, sendRaw } from './raw-http.ts'
 
-/** Says everything that it can, at every level, and so does its worker. */
+/** A service and a worker that log at every level. */
 async function startTalkativeService() {
   const installation = await newInstallation({ LOG_LEVEL: 'trace' })
   onTestFinished(installation.remove)
   return { ...installation, service: await installation.start() }
 }
 
-/** Everything that the service has written or tells those who ask for no key. */
+/** Everything that the service has written, or returns without an API key. */
 async function everywhere(
   contents: Storage['contents'],
   service: ServiceProcess,
@@ -24,14 +24,14 @@ async function everywhere(
   return [...(await contents()), ['the log', service.output()], ['the metrics', metrics.text]]
 }
 
-test("a key's value is shown when it is created, and nowhere else ever", async () => {
+test("a key's value appears only in the response that creates it", async () => {
   const { contents, service, runCommand: command } = await startTalkativeService()
   const { value, id } = JSON.parse((await command('keys', 'create', '--name', 'canary', '--json')).stdout)
 
-  const answers: string[] = []
+  const responses: string[] = []
   const call = async (url: string, request: RawRequest) => {
     const { status, headers, text } = await sendRaw(url, request)
-    answers.push(JSON.stringify([status, headers, text]))
+    responses.push(JSON.stringify([status, headers, text]))
     return status
   }
   const bearer = ['Authorization', `Bearer ${value}`]
@@ -75,7 +75,7 @@ test("a key's value is shown when it is created, and nowhere else ever", async (
   ).toBe(201)
   const printed = [await command('keys', 'list'), await command('keys', 'list', '--json')]
   expect(findCanaries(await everywhere(contents, service), [value])).toEqual([])
-  // Its first characters are kept to tell keys apart: the search does find what is there.
+  // The stored prefix shows that the search finds what is there.
   expect(findCanaries(await contents(), [value.slice(0, 8)])).not.toEqual([])
 
   printed.push(await command('keys', 'delete', id))
@@ -83,29 +83,29 @@ test("a key's value is shown when it is created, and nowhere else ever", async (
   expect(findCanaries(await everywhere(contents, service), [value])).toEqual([])
   await service.stop()
   expect(findCanaries([...(await contents()), ['the log', service.output()]], [value])).toEqual([])
-  const shown = [...answers, ...printed.map(({ stdout, stderr }) => stdout + stderr)]
+  const shown = [...responses, ...printed.map(({ stdout, stderr }) => stdout + stderr)]
   expect(shown.filter((text) => findCanaries([['', text]], [value]).length > 0)).toEqual([])
 })
 
-test('a secret variable is given to its workflow, and is nowhere else ever', async () => {
+test('a secret variable reaches its workflow and appears nowhere else', async () => {
   const { contents, service, createAccount } = await startTalkativeService()
   const { key } = await createAccount()
   const token = 'canary "one" \\ ä'
   const other = 'canary-two-7f3a'
   const secrets = [token, other]
 
-  const answers: string[] = []
+  const responses: string[] = []
   const call = async (method: string, path: string, body?: unknown, headers: string[] = []) => {
     const all = ['Authorization', `Bearer ${key}`, 'Content-Type', 'application/json', ...headers]
     const text = typeof body === 'string' ? body : JSON.stringify(body)
-    const answer = await sendRaw(service.executionUrl, {
+    const response = await sendRaw(service.executionUrl, {
       method,
       path,
       headers: all,
       ...(body !== undefined && { body: text }),
     })
-    answers.push(answer.text)
-    return answer
+    responses.push(response.text)
+    return response
   }
   const betray = (fails: boolean) => ({ variableData: { token, nested: { token: other }, fails } })
   const queue = '/v1/execution/queue-remote/betray'
@@ -141,5 +141,5 @@ test('a secret variable is given to its workflow, and is nowhere else ever', asy
   expect(findCanaries(await everywhere(contents, service), secrets)).toEqual([])
   await service.stop()
   expect(findCanaries([...(await contents()), ['the log', service.output()]], secrets)).toEqual([])
-  expect(answers.filter((text) => findCanaries([['', text]], secrets).length > 0)).toEqual([])
+  expect(responses.filter((text) => findCanaries([['', text]], secrets).length > 0)).toEqual([])
 })

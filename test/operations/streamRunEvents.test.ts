@@ -1,16 +1,16 @@
-/** streamRunEvents: every status that its document has. */
+/** Tests streamRunEvents by documented status. */
 import { expect, test } from 'vitest'
-import { hidesOtherAccounts, refusesBadCredentials, refusesOtherScopes } from './alike-callers.ts'
-import { asksToTryAgain, saysNothingOfFaults } from './alike-faults.ts'
-import { limitsRequests } from './alike-limits.ts'
-import { expectInvalid, refusesOtherMediaTypes, refusesWhatIsNotDocumented } from './alike-requests.ts'
+import { testForbidden, testNotFound, testUnauthorized } from './caller-tests.ts'
+import { describeOperation, type SubjectResponse } from './describe-operation.ts'
 import { eventsIn } from './document.ts'
-import { type Answered, describeOperation } from './operation.ts'
+import { testInternalError, testUnavailable } from './failure-tests.ts'
+import { testRateLimit } from './rate-limit-tests.ts'
+import { expectInvalid, testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { queueRun } from './requests.ts'
 
 const atOnce = { query: '', headers: { Prefer: 'wait=30' } }
 
-function told({ text }: Answered): string[] {
+function summarize({ text }: SubjectResponse): string[] {
   return eventsIn(text).map(({ data }) => [data.type, data.status ?? data.state ?? data.message].join(' '))
 }
 
@@ -19,29 +19,29 @@ describeOperation(
   { worker: true },
   {
     200(subject) {
-      test('tells everything that happened to a run, in its order, and ends after its last event', async () => {
+      test('streams all events of a run in order and ends after the last one', async () => {
         const account = await subject.service.createAccount()
         const runId = await queueRun(subject.service, account, atOnce)
-        const answer = await subject.called(account.key, { path: { runId } })
-        expect(told(answer)).toEqual([
+        const response = await subject.call(account.key, { path: { runId } })
+        expect(summarize(response)).toEqual([
           'status queued',
           'status running',
           'log Greeting Ada',
           'progress Halfway',
           'status succeeded',
         ])
-        const events = eventsIn(answer.text)
+        const events = eventsIn(response.text)
         expect(events.map(({ id }) => id)).toEqual(['1', '2', '3', '4', '5'])
         expect(events.map(({ data }) => data.sequence)).toEqual([1, 2, 3, 4, 5])
         expect(events.map(({ event }) => event)).toEqual(events.map(({ data }) => data.type))
       })
 
-      test('tells each attempt and each step of a run, with its secrets masked', async () => {
+      test('streams every attempt and step of a run, with secrets masked', async () => {
         const account = await subject.service.createAccount()
         const body = { variableData: { token: 'very secret', fails: false } }
         const runId = await queueRun(subject.service, account, { path: { workflowId: 'betray' }, ...atOnce, body })
-        const answer = await subject.called(account.key, { path: { runId } })
-        const steps = told(answer).filter((line) => /^(status|step)/.test(line))
+        const response = await subject.call(account.key, { path: { runId } })
+        const steps = summarize(response).filter((line) => /^(status|step)/.test(line))
         expect(steps).toEqual([
           'status queued',
           'status running',
@@ -52,26 +52,26 @@ describeOperation(
           'step reused',
           'status succeeded',
         ])
-        expect(answer.text).not.toContain('very secret')
-        expect(answer.text).toContain('The secrets are ******** and undefined.')
+        expect(response.text).not.toContain('very secret')
+        expect(response.text).toContain('The secrets are ******** and undefined.')
       })
 
-      test('starts after the event that the caller has seen last', async () => {
+      test('resumes after Last-Event-ID', async () => {
         const account = await subject.service.createAccount()
         const runId = await queueRun(subject.service, account, atOnce)
-        const answer = await subject.called(account.key, { path: { runId }, headers: { 'Last-Event-ID': '3' } })
-        expect(eventsIn(answer.text).map(({ id }) => id)).toEqual(['4', '5'])
+        const response = await subject.call(account.key, { path: { runId }, headers: { 'Last-Event-ID': '3' } })
+        expect(eventsIn(response.text).map(({ id }) => id)).toEqual(['4', '5'])
       })
     },
     204(subject) {
-      test.each(['5', '999999999999999'])('has nothing to tell of a finished run after event %s', async (last) => {
+      test.each(['5', '999999999999999'])('a finished run has no events after event %s', async (last) => {
         const account = await subject.service.createAccount()
         const runId = await queueRun(subject.service, account, atOnce)
-        await subject.called(account.key, { path: { runId }, headers: { 'Last-Event-ID': last } })
+        await subject.call(account.key, { path: { runId }, headers: { 'Last-Event-ID': last } })
       })
     },
     400(subject) {
-      refusesWhatIsNotDocumented(subject)
+      testInvalidRequest(subject)
 
       test.each(['', 'x', '-1', '1.5', '0x1', '1, 2', '1234567890123456'])(
         'refuses Last-Event-ID: %s',
@@ -85,12 +85,12 @@ describeOperation(
         },
       )
     },
-    401: refusesBadCredentials,
-    403: refusesOtherScopes,
-    404: hidesOtherAccounts,
-    406: refusesOtherMediaTypes,
-    429: limitsRequests,
-    500: saysNothingOfFaults,
-    503: asksToTryAgain,
+    401: testUnauthorized,
+    403: testForbidden,
+    404: testNotFound,
+    406: testNotAcceptable,
+    429: testRateLimit,
+    500: testInternalError,
+    503: testUnavailable,
   },
 )

@@ -1,4 +1,4 @@
-/** One account never sees or changes what is another's, whichever operation it calls: each one of the documents is tried. */
+/** No operation shows or changes a resource of another account. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestService, type TestAccount, type TestService } from '../support/service.ts'
 import { expectDocumented, expectProblem, operations } from './document.ts'
@@ -10,7 +10,7 @@ import {
   queueRun,
   send,
   sendRequest,
-  stateOf,
+  storageStateFor,
   validRequest,
 } from './requests.ts'
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.stop())
 
-/** Everything that the store has of the account, but for when its keys were last used. */
+/** All rows of the account, except when its keys were last used. */
 async function rowsOf({ id }: TestAccount): Promise<Record<string, Record<string, unknown>[]>> {
   const all = (sql: string) => service.rows<Record<string, unknown>>(sql, id)
   return {
@@ -42,60 +42,60 @@ async function rowsOf({ id }: TestAccount): Promise<Record<string, Record<string
   }
 }
 
-/** An account that has something of everything. */
-async function ownerOfSomething(): Promise<TestAccount> {
+/** An account with a resource of every type. */
+async function createOwner(): Promise<TestAccount> {
   const owner = await service.createAccount()
   await putArtifact(service, await queueRun(service, owner, { headers: { 'Idempotency-Key': 'once' } }))
   const path = { browserContextId: await createContext(service, owner, 'My own') }
-  await send(service, 'putStorageState', owner.key, { path, body: stateOf('canary.example') }).expect(204)
+  await send(service, 'putStorageState', owner.key, { path, body: storageStateFor('canary.example') }).expect(204)
   return owner
 }
 
-/** What stands in the path and belongs to an account; workflows belong to the installation. */
+/** Whether a path parameter names a resource of an account; workflows belong to the installation. */
 const owned = (name: string) => name !== 'workflowId'
 
 describe.each(operations)('$id', (operation) => {
   const isOnResource = operation.parameters.some((parameter) => parameter.in === 'path' && owned(parameter.name))
 
-  async function calledByAnother() {
-    const owner = await ownerOfSomething()
+  async function callAsAnother() {
+    const owner = await createOwner()
     const other = await service.createAccount()
     const request = await validRequest(service, operation.id, owner)
     const before = await rowsOf(owner)
     const headers = { ...request.headers, ...credential(operation, other.key) }
     const { status, headers: sent, text } = await sendRequest(addressOf(service, operation), { ...request, headers })
-    return { owner, before, answer: { status, headers: sent, text: text ?? '' } }
+    return { owner, before, response: { status, headers: sent, text: text ?? '' } }
   }
 
   if (isOnResource) {
-    test('does not know the resource of another account, and leaves it as it is', async () => {
-      const { owner, before, answer } = await calledByAnother()
-      expectProblem(operation, answer, { kind: 'not-found', title: 'Not found', status: 404 })
+    test('does not find or change the resource of another account', async () => {
+      const { owner, before, response } = await callAsAnother()
+      expectProblem(operation, response, { kind: 'not-found', title: 'Not found', status: 404 })
       expect(await rowsOf(owner)).toEqual(before)
     })
   } else {
-    test('shows and changes nothing of another account', async () => {
-      const { owner, before, answer } = await calledByAnother()
-      expect(answer.status).toBeLessThan(300)
-      expectDocumented(operation, answer)
+    test('shows and changes no resource of another account', async () => {
+      const { owner, before, response } = await callAsAnother()
+      expect(response.status).toBeLessThan(300)
+      expectDocumented(operation, response)
       const ids = [before.runs, before.browserContexts, before.keys].flatMap((rows) =>
         rows?.map(({ id }) => String(id)),
       )
-      expect([owner.id, ...ids].filter((id) => answer.text.includes(String(id)))).toEqual([])
+      expect([owner.id, ...ids].filter((id) => response.text.includes(String(id)))).toEqual([])
       expect(await rowsOf(owner)).toEqual(before)
     })
   }
 
-  test('does for its own account what it does not do for another', async () => {
-    const owner = await ownerOfSomething()
+  test('succeeds for its own account', async () => {
+    const owner = await createOwner()
     const request = await validRequest(service, operation.id, owner)
-    const answer = await sendRequest(addressOf(service, operation), request)
-    expect(answer.status).toBeLessThan(300)
+    const response = await sendRequest(addressOf(service, operation), request)
+    expect(response.status).toBeLessThan(300)
   })
 })
 
-test('the same Idempotency-Key and the same names belong to each account alone', async () => {
-  const accounts = [await ownerOfSomething(), await ownerOfSomething()]
+test('Idempotency-Keys and names are separate for each account', async () => {
+  const accounts = [await createOwner(), await createOwner()]
   const rows = await Promise.all(accounts.map(rowsOf))
   const counts = rows.map((each) => Object.values(each).map(({ length }) => length))
   expect(counts).toEqual([

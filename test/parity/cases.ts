@@ -1,19 +1,19 @@
 /** Requests for comparing two servers, derived from the documents: valid ones, and variations of them. */
 import { type DocumentedOperation, operations, type Surface } from '../operations/document.ts'
-import type { RawRequest } from '../operations/http.ts'
 import {
+  acceptedCredentials,
   badCredentials,
   largeHeaders,
   nested,
   notHttp,
   notJson,
-  notTaken,
   notUtf8,
-  otherCredentials,
+  refusedJson,
   unknownMethods,
   unknownPaths,
-  unsupportedKinds,
-} from '../operations/malformed.ts'
+  unsupportedBodies,
+} from '../operations/malformed-requests.ts'
+import type { RawRequest } from '../operations/raw-http.ts'
 import { type Base, type KeyName, toRawRequest } from './servers.ts'
 import { modifiedBodies, parameterValues } from './values.ts'
 
@@ -118,7 +118,7 @@ function credentialCases({ surface }: DocumentedOperation, createCase: CreateCas
     }),
     credential: ({ unknown }) => [header, `${prefix}${unknown}`],
   })
-  const written = surface === 'execution' ? [...badCredentials, ...otherCredentials] : []
+  const written = surface === 'execution' ? [...badCredentials, ...acceptedCredentials] : []
   return [
     ...keyNames.map((name) => createCase(`a key that is ${name}`, (base) => ({ ...base, credential: name }))),
     ...written.map(([what, headersOf]) => createCase(`a credential ${what}`, withCredential(headersOf))),
@@ -198,7 +198,7 @@ function bodyCases(
       createCase(`a body ${what}`, withBody(JSON.stringify(value))),
     ),
     ...[...notJson, ...notUtf8].map(([what, text]) => createCase(`a body of ${what}`, withBody(text))),
-    ...notTaken.map(([what, text]) => createCase(`a body with ${what}`, withBody(text))),
+    ...refusedJson.map(([what, text]) => createCase(`a body with ${what}`, withBody(text))),
     ...['null', '[]', '"a"', '1', 'true', '{}'].map((text) => createCase(`the body ${text}`, withBody(text))),
     createCase('a body nested 65 levels deep', withBody(deep)),
     createCase('a body nested 5000 levels deep', withBody(nested(5000))),
@@ -210,7 +210,7 @@ function bodyCases(
     createCase('a chunked body', (base) => ({ ...withBody(JSON.stringify(example))(base), chunked: true })),
     createCase('a body of the maximum size', withBody(JSON.stringify(example).padEnd(bodyBytesMax))),
     createCase('a body that is too large', withBody(JSON.stringify(example).padEnd(bodyBytesMax + 1))),
-    ...unsupportedKinds.map(([what, headers]) =>
+    ...unsupportedBodies.map(([what, headers]) =>
       createCase(`a body ${what}`, withBody(JSON.stringify(example), headers)),
     ),
     ...['application/json; charset=utf-8', 'Application/JSON', 'application/problem+json', 'text/json'].map((type) =>

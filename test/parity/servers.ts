@@ -3,13 +3,13 @@ import { Agent } from 'node:http'
 import { expect } from 'vitest'
 import { mockKeys, validKey } from '../../src/tools/mock/mock-keys.ts'
 import {
-  type Answer,
   type DocumentedOperation,
   expectDocumented,
+  type ReceivedResponse,
   type Surface,
   scopes,
 } from '../operations/document.ts'
-import { type RawRequest, sendRaw, sendText } from '../operations/http.ts'
+import { type RawRequest, sendRaw, sendText } from '../operations/raw-http.ts'
 import { credential, validRequest } from '../operations/requests.ts'
 import type { TestAccount, TestService } from '../support/service.ts'
 
@@ -114,7 +114,7 @@ export async function createBase(service: TestService, operation: DocumentedOper
 /** Opening a connection for each request took a third of the time. */
 const agent = new Agent({ keepAlive: true })
 
-export function sendRequest(url: string, request: RawRequest | string): Promise<Answer> {
+export function sendRequest(url: string, request: RawRequest | string): Promise<ReceivedResponse> {
   return typeof request === 'string' ? sendText(url, request) : sendRaw(url, request, agent)
 }
 
@@ -143,7 +143,7 @@ const transportHeaders = [
   'x-powered-by',
 ]
 
-export function toOutcome(operation: DocumentedOperation | undefined, answer: Answer): Outcome {
+export function toOutcome(operation: DocumentedOperation | undefined, answer: ReceivedResponse): Outcome {
   const { status, headers, text } = answer
   const names = Object.keys(headers).filter((name) => !transportHeaders.includes(name))
   const outcome = {
@@ -163,7 +163,7 @@ function headerValue(name: string, value: unknown): string {
   return name === 'x-request-id' ? '…' : String(value).replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '…')
 }
 
-function validate(operation: DocumentedOperation | undefined, answer: Answer): { violation?: string } {
+function validate(operation: DocumentedOperation | undefined, answer: ReceivedResponse): { violation?: string } {
   try {
     if (operation) expectDocumented(operation, answer)
     const { type, requestId } =

@@ -15,11 +15,11 @@ import { openEncryption, openStore } from '../../src/domain/installation.ts'
 import { RunQueue } from '../../src/domain/runs/run-queue.ts'
 import { knownScopes } from '../../src/openapi/served-documents.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
-import { sendRaw } from '../operations/http.ts'
+import { sendRaw } from '../operations/raw-http.ts'
 import { type LogLine, serviceSettings } from './service.ts'
 import { type Environment, newStorage, type Storage } from './service-storage.ts'
 
-const noWorker = fileURLToPath(new URL('../operations/no-worker.ts', import.meta.url))
+const noWorker = fileURLToPath(new URL('../operations/idle-worker.ts', import.meta.url))
 
 /** A service in this process without a worker, and a domain on its store, like that of another process. */
 export interface DashboardService extends Service {

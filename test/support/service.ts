@@ -15,7 +15,7 @@ import { waitLimits } from './timeouts.ts'
 export { type Environment, removeDirectory, temporaryDirectory } from './service-storage.ts'
 
 export const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-const noWorker = fileURLToPath(new URL('../operations/no-worker.ts', import.meta.url))
+const noWorker = fileURLToPath(new URL('../operations/idle-worker.ts', import.meta.url))
 
 /** Workflows for tests: quick, blocking, failing, leaking a secret; and the example of the OpenAPI documents. */
 export const testWorkflows = fileURLToPath(new URL('../operations/workflows', import.meta.url))

@@ -1,4 +1,4 @@
-/** Says its secret in every way a workflow can, and fails the first time. */
+/** Reveals its secret in every way that a workflow can, and fails in the first attempt. */
 import { defineWorkflow } from 'execution-service/workflow'
 
 export default defineWorkflow({

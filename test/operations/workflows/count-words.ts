@@ -1,2 +1,2 @@
-/** The example that the documents name. */
+/** The workflow of the documents' examples. */
 export { default } from '../../../examples/workflows/count-words.ts'

@@ -1,4 +1,4 @@
-/** Ends at once, and has a variable of every kind. */
+/** Ends at once; has a variable of every type. */
 import { defineWorkflow } from 'execution-service/workflow'
 
 export default defineWorkflow({

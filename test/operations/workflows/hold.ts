@@ -1,4 +1,4 @@
-/** Runs until a file exists, or until it is told to stop. */
+/** Runs until a file exists or the run is cancelled. */
 import { existsSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { defineWorkflow } from 'execution-service/workflow'

@@ -1,4 +1,4 @@
-/** May use a browser, and does not; makes an artifact. */
+/** Declares a browser without using it; creates an artifact. */
 import { defineWorkflow } from 'execution-service/workflow'
 
 export default defineWorkflow({

@@ -1,4 +1,4 @@
-/** Holds like `hold`, but only one of its runs at a time. */
+/** Like `hold`, with a concurrency limit of 1. */
 import { defineWorkflow } from 'execution-service/workflow'
 import hold from './hold.ts'
 

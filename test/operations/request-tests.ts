@@ -1,29 +1,29 @@
-/** The blocks of 400, 406, 413 and 415, which are alike for every operation: what is wrong with a request. */
+/** The blocks of 400, 406, 413 and 415 that are the same for every operation: what is wrong with a request. */
 import { expect, test } from 'vitest'
+import type { Subject } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import type { Subject } from './operation.ts'
 import { addressOf, type SentRequest, sendRequest } from './requests.ts'
 
 type Headers = SentRequest['headers']
 
 const invalid = { kind: 'invalid-request', title: 'Invalid request', status: 400 }
 
-/** Sends what the caller's request becomes; it must be refused with 400 and exactly these members at fault. */
+/** Sends the altered request; fails unless the response is 400 with exactly these errors. */
 export async function expectInvalid(
   subject: Subject,
   change: (request: SentRequest) => SentRequest,
   errors: unknown[],
 ): Promise<void> {
   const { request } = await subject.caller()
-  const answer = await subject.answered(change(request))
-  expectProblem(subject.operation, answer, { ...invalid, errors })
+  const response = await subject.send(change(request))
+  expectProblem(subject.operation, response, { ...invalid, errors })
 }
 
-/** 400: what no operation takes; what one takes in particular is in its own file. */
-export function refusesWhatIsNotDocumented(subject: Subject): void {
+/** 400: requests that no operation accepts. */
+export function testInvalidRequest(subject: Subject): void {
   const { operation } = subject
 
-  test('refuses a query parameter that the document does not have', async () => {
+  test('refuses an undocumented query parameter', async () => {
     const join = (path: string) => (path.includes('?') ? '&' : '?')
     const withUnknown = (request: SentRequest) => ({
       ...request,
@@ -46,12 +46,12 @@ export function refusesWhatIsNotDocumented(subject: Subject): void {
   }
 
   const id = operation.parameters.find((parameter) => parameter.in === 'path')?.name
-  if (id) refusesMalformedIds(subject, id)
+  if (id) testMalformedIds(subject, id)
 }
 
-function refusesMalformedIds(subject: Subject, id: string): void {
+function testMalformedIds(subject: Subject, id: string): void {
   const { operation } = subject
-  // `$` stands for a good one.
+  // `$` is replaced by a valid id.
   const wrongIds = id === 'workflowId' ? ['a%20b', 'a%2Fb', 'ä', 'a'.repeat(129)] : ['1', 'urn:uuid:$', '$0', '{$}']
 
   test.each(wrongIds)('refuses the id %s', async (wrong) => {
@@ -60,13 +60,13 @@ function refusesMalformedIds(subject: Subject, id: string): void {
     const [path = '', query] = request.path.split('?')
     const segments = path.split('/')
     segments[segment] = wrong.replace('$', segments[segment] as string)
-    const answer = await subject.answered({ ...request, path: segments.join('/') + (query ? `?${query}` : '') })
-    expectProblem(operation, answer, { ...invalid, errors: expect.any(Array) })
-    for (const error of answer.body.errors) expect(error).toEqual({ parameter: id, detail: expect.any(String) })
+    const response = await subject.send({ ...request, path: segments.join('/') + (query ? `?${query}` : '') })
+    expectProblem(operation, response, { ...invalid, errors: expect.any(Array) })
+    for (const error of response.body.errors) expect(error).toEqual({ parameter: id, detail: expect.any(String) })
   })
 }
 
-/** Names that break a rule, and the rule. */
+/** Invalid names, and the error. */
 const wrongNames: [what: string, name: unknown, detail: string][] = [
   ['an empty name', '', 'must NOT have fewer than 1 characters'],
   ['a name of 101 characters', 'a'.repeat(101), 'must NOT have more than 100 characters'],
@@ -77,8 +77,8 @@ const wrongNames: [what: string, name: unknown, detail: string][] = [
   ['null', null, 'must be string'],
 ]
 
-/** 400: a name of a browser context that breaks a rule. */
-export function refusesWrongNames(subject: Subject): void {
+/** 400: an invalid name of a browser context. */
+export function testInvalidNames(subject: Subject): void {
   test.each(wrongNames)('refuses %s', async (_, name, detail) => {
     const errors = [{ pointer: '/name', detail: expect.stringContaining(detail) }]
     const wrong = expect.arrayContaining(errors) as unknown as unknown[]
@@ -86,8 +86,8 @@ export function refusesWrongNames(subject: Subject): void {
   })
 }
 
-/** 406: an `Accept` that excludes every media type of the operation's success. */
-export function refusesOtherMediaTypes(subject: Subject): void {
+/** 406: an `Accept` that excludes every media type of the successful responses. */
+export function testNotAcceptable(subject: Subject): void {
   const { operation } = subject
   const successes = [...operation.responses].filter(([status]) => status < 300)
   const types = [...new Set(successes.flatMap(([, { schemas }]) => Object.keys(schemas)))]
@@ -97,9 +97,9 @@ export function refusesOtherMediaTypes(subject: Subject): void {
     'refuses Accept: %s',
     async (accept) => {
       const { request } = await subject.caller()
-      const answer = await subject.answered({ ...request, headers: { ...request.headers, Accept: accept } })
+      const response = await subject.send({ ...request, headers: { ...request.headers, Accept: accept } })
       const detail = `This operation responds with ${type}.`
-      expectProblem(operation, answer, { kind: 'not-acceptable', title: 'Not acceptable', status: 406, detail })
+      expectProblem(operation, response, { kind: 'not-acceptable', title: 'Not acceptable', status: 406, detail })
     },
   )
 
@@ -112,22 +112,22 @@ export function refusesOtherMediaTypes(subject: Subject): void {
   })
 }
 
-/** 413: a body of more than the document allows, which is 1 MiB where it does not say otherwise. */
-export function refusesLargeBodies(subject: Subject): void {
+/** 413: a body larger than the document allows. */
+export function testContentTooLarge(subject: Subject): void {
   const { bodyBytesMax } = subject.operation
   const size = `${bodyBytesMax / 1024 / 1024} MiB`
 
-  test(`refuses a body of one byte more than ${size}, and closes the connection`, async () => {
+  test(`refuses a body of one byte more than ${size} and closes the connection`, async () => {
     const { request } = await subject.caller()
     const body = `${request.body}${' '.repeat(bodyBytesMax - String(request.body).length)} `
-    const answer = await subject.answered({ ...request, body })
-    expectProblem(subject.operation, answer, {
+    const response = await subject.send({ ...request, body })
+    expectProblem(subject.operation, response, {
       kind: 'content-too-large',
       title: 'Content too large',
       status: 413,
       detail: `The body may have at most ${bodyBytesMax} bytes.`,
     })
-    expect(answer.headers.connection).toBe('close')
+    expect(response.headers.connection).toBe('close')
   })
 
   test(`accepts a body of exactly ${size}`, async () => {
@@ -139,7 +139,7 @@ export function refusesLargeBodies(subject: Subject): void {
 }
 
 /** 415: a body of another media type, in another charset, or with a content coding. */
-export function refusesOtherBodies(subject: Subject): void {
+export function testUnsupportedMediaType(subject: Subject): void {
   const unsupported: Headers[] = [
     { 'Content-Type': 'text/plain' },
     { 'Content-Type': 'application/x-www-form-urlencoded' },
@@ -150,8 +150,8 @@ export function refusesOtherBodies(subject: Subject): void {
   ]
   test.each(unsupported)('refuses a body with %o', async (headers) => {
     const { request } = await subject.caller()
-    const answer = await subject.answered({ ...request, headers: { ...request.headers, ...headers } })
-    expectProblem(subject.operation, answer, {
+    const response = await subject.send({ ...request, headers: { ...request.headers, ...headers } })
+    expectProblem(subject.operation, response, {
       kind: 'unsupported-media-type',
       title: 'Unsupported media type',
       status: 415,

@@ -1,4 +1,4 @@
-/** Describes one operation by a block for each status that its document has: a missing or a foreign one does not compile. */
+/** Describes an operation by a block for each documented status; a missing or undocumented one does not compile. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   queuedRunsMax,
@@ -8,31 +8,31 @@ import {
   type TestService,
 } from '../support/service.ts'
 import {
-  type Answer,
   type DocumentedOperation,
   expectDocumented,
   type OperationId,
   operationOf,
+  type ReceivedResponse,
   type StatusOf,
 } from './document.ts'
 import type { Filled } from './requests.ts'
 import { addressOf, type SentRequest, send, sendRequest, validRequest } from './requests.ts'
 
-/** What the block of a status is given. Everything but `operation` is there only while a test runs. */
+/** The parameter of a status's block. All members except `operation` exist only while a test runs. */
 export interface Subject {
   readonly operation: DocumentedOperation
   readonly service: TestService
-  /** A new account, and a request of it that is answered with success. */
+  /** Creates an account and a request of it that succeeds. */
   caller(): Promise<{ account: TestAccount; request: SentRequest }>
-  /** Sends a request, which must be answered with the block's status and just as its document says. */
-  answered(request: SentRequest): Promise<Answered>
-  /** The same for a request of which the document says the rest. */
-  called(key: string, filled?: Filled): Promise<Answered>
+  /** Sends a request, and requires the block's status and a response that matches the document. */
+  send(request: SentRequest): Promise<SubjectResponse>
+  /** The same for a request that is built from the document. */
+  call(key: string, filled?: Filled): Promise<SubjectResponse>
 }
 
-export interface Answered extends Answer {
+export interface SubjectResponse extends ReceivedResponse {
   /** The parsed body. */
-  // biome-ignore lint/suspicious/noExplicitAny: it has been held to its schema
+  // biome-ignore lint/suspicious/noExplicitAny: its schema has been checked
   body: any
 }
 
@@ -52,7 +52,7 @@ export function describeOperation<Id extends OperationId>(
   afterAll(() => service?.stop())
 
   describe(`${operation.method} ${operation.path}`, () => {
-    test('has a block for each documented status, and no other', () => {
+    test('has a block for each documented status and no other', () => {
       expect(Object.keys(blocks).map(Number).sort()).toEqual([...operation.responses.keys()].sort())
     })
     for (const [status, block] of Object.entries(blocks as Record<string, (subject: Subject) => void>)) {
@@ -66,13 +66,13 @@ export function describeOperation<Id extends OperationId>(
 
 function subjectOf(operation: DocumentedOperation, status: number, service: () => TestService): Subject {
   let seen = false
-  // A block whose tests never see its status describes something else.
-  afterAll(() => expect(seen, `no test of this block was answered with ${status}`).toBe(true))
-  const held = (answer: Answer): Answered => {
-    expect(answer.status, answer.text).toBe(status)
-    const body = expectDocumented(operation, answer)
+  // Otherwise the tests of the block test something else.
+  afterAll(() => expect(seen, `no test of this block received ${status}`).toBe(true))
+  const check = (response: ReceivedResponse): SubjectResponse => {
+    expect(response.status, response.text).toBe(status)
+    const body = expectDocumented(operation, response)
     seen = true
-    return { status, headers: answer.headers, text: answer.text, body }
+    return { status, headers: response.headers, text: response.text, body }
   }
   return {
     operation,
@@ -83,12 +83,12 @@ function subjectOf(operation: DocumentedOperation, status: number, service: () =
       const account = await service().createAccount()
       return { account, request: await validRequest(service(), operation.id, account) }
     },
-    answered: async (request) => held(answerOf(await sendRequest(addressOf(service(), operation), request))),
-    called: async (key, filled) => held(answerOf(await send(service(), operation.id, key, filled))),
+    send: async (request) => check(toReceived(await sendRequest(addressOf(service(), operation), request))),
+    call: async (key, filled) => check(toReceived(await send(service(), operation.id, key, filled))),
   }
 }
 
-/** Supertest leaves the text of an answer without a body undefined. */
-function answerOf({ status, headers, text }: Answer & { text: string | undefined }): Answer {
+/** Supertest leaves the text of a response without a body undefined. */
+function toReceived({ status, headers, text }: ReceivedResponse & { text: string | undefined }): ReceivedResponse {
   return { status, headers, text: text ?? '' }
 }

@@ -1,10 +1,10 @@
-/** The blocks of 500 and 503, which are alike for every operation: what the service itself lacks. */
+/** The blocks of 500 and 503, the same for every operation: failures of the service. */
 import { expect, test } from 'vitest'
+import type { Subject } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import type { Subject } from './operation.ts'
 import { addressOf, credential, sendRequest } from './requests.ts'
 
-/** The table that the operation cannot do without; those on workflows read only the key's. */
+/** A table that the operation needs; operations on workflows read only that of API keys. */
 const tables: Record<string, string> = {
   Runs: 'runs',
   Workflows: 'api_keys',
@@ -12,28 +12,28 @@ const tables: Record<string, string> = {
   'Storage state': 'browser_contexts',
 }
 
-/** 500: the answer says nothing of the inside, the log says all of it, under the same request id. */
-export function saysNothingOfFaults(subject: Subject): void {
+/** 500: the response reveals nothing internal; the log has the error with the same request id. */
+export function testInternalError(subject: Subject): void {
   const table = tables[subject.operation.tag] as string
 
-  test('says nothing of a fault but the id under which the log has it', async () => {
+  test('reveals only the request id of an error, which the log has', async () => {
     const { request } = await subject.caller()
     const { change, log } = subject.service
     const rename = (from: string, to: string) => change(`ALTER TABLE ${from} RENAME TO ${to}`)
-    await rename(table, 'mislaid')
-    let answer: Awaited<ReturnType<Subject['answered']>>
+    await rename(table, 'renamed')
+    let response: Awaited<ReturnType<Subject['send']>>
     try {
-      answer = await subject.answered(request)
+      response = await subject.send(request)
     } finally {
-      await rename('mislaid', table)
+      await rename('renamed', table)
     }
-    expectProblem(subject.operation, answer, {
+    expectProblem(subject.operation, response, {
       kind: 'internal-error',
       title: 'Internal error',
       status: 500,
       detail: 'The service failed. Report the request id.',
     })
-    const lines = log.filter(({ requestId, level }) => requestId === answer.body.requestId && Number(level) >= 50)
+    const lines = log.filter(({ requestId, level }) => requestId === response.body.requestId && Number(level) >= 50)
     expect(lines).toMatchObject([
       {
         operationId: subject.operation.id,
@@ -47,25 +47,25 @@ export function saysNothingOfFaults(subject: Subject): void {
   })
 }
 
-/** 503: the store cannot answer now; afterwards the service goes on by itself. */
-export function asksToTryAgain(subject: Subject): void {
-  test('asks to try again while the store cannot be read, and serves the same request after that', async () => {
+/** 503: the store is unavailable; the service recovers by itself. */
+export function testUnavailable(subject: Subject): void {
+  test('responds with 503 while the store is unreadable, and serves the request afterwards', async () => {
     const { request } = await subject.caller()
-    const answer = await subject.service.whileUnreadable(() => subject.answered(request))
-    expectProblem(subject.operation, answer, {
+    const response = await subject.service.whileUnreadable(() => subject.send(request))
+    expectProblem(subject.operation, response, {
       kind: 'unavailable',
       title: 'Unavailable',
       status: 503,
       detail: 'The store is unavailable. Try again.',
     })
-    expect(answer.headers['retry-after']).toBe('1')
+    expect(response.headers['retry-after']).toBe('1')
     const again = await sendRequest(addressOf(subject.service, subject.operation), request)
     expect(again.status).toBeLessThan(300)
   })
 
-  test('does not call a key bad that the store cannot be asked for', async () => {
+  test('does not refuse a key that it cannot look up', async () => {
     const { request } = await subject.caller()
     const headers = { ...request.headers, ...credential(subject.operation, crypto.randomUUID()) }
-    await subject.service.whileUnreadable(() => subject.answered({ ...request, headers }))
+    await subject.service.whileUnreadable(() => subject.send({ ...request, headers }))
   })
 }

@@ -1,13 +1,13 @@
-/** Requests that no caller should send, for every test that sends them: bodies, credentials, paths, methods, what is not HTTP. */
+/** Invalid requests that several tests send: bodies, credentials, paths, methods, malformed HTTP. */
 import { expect } from 'vitest'
-import { good, json } from './wrong-requests.ts'
+import { good, json } from './expect-refused.ts'
 
-/** The body with these variables, as they stand in JSON. */
+/** The body with these variables, as JSON text. */
 export const variables = (text: string) => `{"variableData":{${text}}}`
-/** The body with another member before the good one. */
-export const beside = (text: string) => `{${text},${good.slice(1)}`
+/** A valid body with another member in front. */
+export const withMember = (text: string) => `{${text},${good.slice(1)}`
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
-/** Objects and arrays inside each other, three of them the members that lead there. */
+/** Nested objects and arrays; the outermost three are members of the body. */
 export const nested = (depth: number) => {
   const arrays = '['.repeat(depth - 3) + ']'.repeat(depth - 3)
   return variables(`"token":"very secret","fails":true,"nested":{"x":${arrays}}`)
@@ -16,8 +16,8 @@ export const nested = (depth: number) => {
 export const runs = 'GET /v1/execution/runs HTTP/1.1\r\nHost: x\r\n'
 export const put = 'PUT /v1/execution/queue-remote/greet HTTP/1.1\r\nHost: x\r\n'
 
-/** Where a body is required. */
-export const missingBodies: [what: string, request: { body?: string }][] = [
+/** For operations that require a body. */
+export const absentBodies: [what: string, request: { body?: string }][] = [
   ['that is absent', {}],
   ['that is empty', { body: '' }],
   ['of a byte order mark alone', { body: '\uFEFF' }],
@@ -27,7 +27,7 @@ export const notJson: [what: string, body: string][] = [
   ['white space alone', ' \r\n\t'],
   ['two values', good + good],
   ['half a value', good.slice(0, -1)],
-  ['a comma too much', '{"variableData":{"name":"Ada"},}'],
+  ['a trailing comma', '{"variableData":{"name":"Ada"},}'],
   ['single quotes', "{'variableData':{}}"],
   ['a comment', `/**/${good}`],
   ['NaN', variables('"warmth":NaN')],
@@ -36,20 +36,20 @@ export const notJson: [what: string, body: string][] = [
 ]
 
 export const notUtf8: [what: string, body: Buffer][] = [
-  ['a byte that it does not have', latin1(variables('"name":"\xff"'))],
+  ['an invalid byte', latin1(variables('"name":"\xff"'))],
   ['an overlong form', latin1(variables('"name":"\xc0\x80"'))],
   ['an encoded surrogate', latin1(variables('"name":"\xed\xa0\x80"'))],
   ['a character that is cut off', latin1(variables('"name":"\xe2\x82"'))],
   ['UTF-16 instead', Buffer.from(`\uFEFF${good}`, 'utf16le')],
 ]
 
-/** JSON that the documents refuse wherever it stands. */
-export const notTaken: [what: string, body: string, pointer: unknown, detail: string][] = [
+/** JSON that the documents refuse anywhere in a body. */
+export const refusedJson: [what: string, body: string, pointer: unknown, detail: string][] = [
   ['U+0000 in a string', variables('"name":"A\\u0000da"'), '/variableData/name', 'must not contain U+0000'],
   ['U+0000 in a name', variables('"a\\u0000b":1'), '/variableData/a\0b', 'is a name that must not contain U+0000'],
   ['half a surrogate pair', variables('"name":"\\ud83d"'), '/variableData/name', 'must not contain a lone surrogate'],
   [
-    'a pair the wrong way',
+    'a reversed pair',
     variables('"tags":["\\udca1\\ud83d"]'),
     '/variableData/tags/0',
     'must not contain a lone surrogate',
@@ -67,12 +67,12 @@ export const notTaken: [what: string, body: string, pointer: unknown, detail: st
     'must be within the range of a double',
   ],
   [
-    'a number far below zero',
+    'a negative number beyond a double',
     variables('"warmth":-1e400'),
     '/variableData/warmth',
     'must be within the range of a double',
   ],
-  ['a member __proto__', beside('"__proto__":{}'), '/__proto__', 'is not allowed'],
+  ['a member __proto__', withMember('"__proto__":{}'), '/__proto__', 'is not allowed'],
   ['a variable __proto__', variables('"__proto__":{"x":1}'), '/variableData/__proto__', 'is not allowed'],
   ['an escaped __proto__', variables('"\\u005f_proto__":1'), '/variableData/__proto__', 'is not allowed'],
   [
@@ -81,11 +81,11 @@ export const notTaken: [what: string, body: string, pointer: unknown, detail: st
     '/variableData/constructor',
     'must not have a member prototype',
   ],
-  ['two members of one name', beside('"variableData":{}'), '', 'must not have two members of the same name'],
+  ['two members of one name', withMember('"variableData":{}'), '', 'must not have two members of the same name'],
 ]
 
-/** Headers of a body that is not read. */
-export const unsupportedKinds: [what: string, headers: string[]][] = [
+/** Headers of a body that is refused unread. */
+export const unsupportedBodies: [what: string, headers: string[]][] = [
   ['without a Content-Type', []],
   ['with an empty Content-Type', ['Content-Type', '']],
   ['of text', ['Content-Type', 'text/plain']],
@@ -107,10 +107,10 @@ const slashes = [
 const empty = ['//v1/execution/runs', '/v1//execution/runs', '/v1/execution/runs//events']
 const dots = ['/v1/execution/./runs', '/v1/execution/x/../runs', '/v1/execution/runs%2F', '/v1/execution/%72uns']
 const others = ['/V1/execution/runs', '/v1/Execution/runs', '/v2/execution/runs', '/v1/execution/queue-remote/a/b']
-const elsewhere = ['/alpha/browser-contexts', '/metrics', '/livez', '/sign-in']
+const otherSurfaces = ['/alpha/browser-contexts', '/metrics', '/livez', '/sign-in']
 
-/** Of the Execution API. */
-export const unknownPaths = [...above, ...slashes, ...empty, ...dots, ...others, ...elsewhere]
+/** For the Execution API. */
+export const unknownPaths = [...above, ...slashes, ...empty, ...dots, ...others, ...otherSurfaces]
 
 export const unknownMethods: [method: string, path: string, allow: string][] = [
   ['POST', '/v1/execution/queue-remote/greet', 'PUT'],
@@ -146,39 +146,36 @@ export const notHttp: [what: string, text: string][] = [
   ['an unknown version', 'GET /v1/execution/runs HTTP/9.9\r\nHost: x\r\n\r\n'],
   ['a request without Host', 'GET /v1/execution/runs HTTP/1.1\r\n\r\n'],
   ['a space in the path', 'GET /v1/execution/runs x HTTP/1.1\r\nHost: x\r\n\r\n'],
-  ['a letter in the path that ASCII does not have', 'GET /v1/execution/workflows/\xe4 HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['a letter outside ASCII in the path', 'GET /v1/execution/workflows/\xe4 HTTP/1.1\r\nHost: x\r\n\r\n'],
   ['a header without a colon', `${runs}Nonsense\r\n\r\n`],
   ['a space before the colon', `${runs}X-Y : z\r\n\r\n`],
   ['the byte 0 in a header', `${runs}X-Y: a\0b\r\n\r\n`],
   ['a folded header', `${runs}X-Y: a\r\n b\r\n\r\n`],
-  ['a length that is no number', `${put}Content-Length: five\r\n\r\n`],
-  ['a length below 0', `${put}Content-Length: -1\r\n\r\n`],
+  ['a length that is not a number', `${put}Content-Length: five\r\n\r\n`],
+  ['a negative length', `${put}Content-Length: -1\r\n\r\n`],
   ['two lengths', `${put}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`],
-  ['a length beside chunks', `${put}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
-  ['chunks and something else', `${put}Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n`],
+  ['a length and chunks', `${put}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
+  ['chunks and another coding', `${put}Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n`],
 ]
 
-/** Of the Execution API. */
+/** For the Execution API. */
 export const badCredentials: [what: string, headers: (key: string) => string[]][] = [
   ['that is absent', () => []],
   ['without a scheme', (key) => ['Authorization', key]],
   ['after a tab', (key) => ['Authorization', `Bearer\t${key}`]],
-  ['with something behind it', (key) => ['Authorization', `Bearer ${key} ${key}`]],
+  ['with trailing text', (key) => ['Authorization', `Bearer ${key} ${key}`]],
   ['in a list', (key) => ['Authorization', `Bearer ${key}, Bearer ${key}`]],
   ['in another scheme', (key) => ['Authorization', `Token ${key}`]],
   ['in Basic authentication', (key) => ['Authorization', `Basic ${btoa(`${key}:${key}`)}`]],
-  ['in the header of the other surface', (key) => ['x-service-api-key', key]],
-  ['that is given twice', (key) => ['Authorization', `Bearer ${key}`, 'Authorization', `Bearer ${key}`]],
-  [
-    'that is given twice, under one name',
-    (key) => ['Authorization', `Bearer ${key}`, 'authorization', `Bearer ${key}`],
-  ],
+  ['in the header of the other API', (key) => ['x-service-api-key', key]],
+  ['that is sent twice', (key) => ['Authorization', `Bearer ${key}`, 'Authorization', `Bearer ${key}`]],
+  ['that is sent twice under one name', (key) => ['Authorization', `Bearer ${key}`, 'authorization', `Bearer ${key}`]],
 ]
 
-/** Good ones. */
-export const otherCredentials: [what: string, headers: (key: string) => string[]][] = [
+/** Unusual but valid. */
+export const acceptedCredentials: [what: string, headers: (key: string) => string[]][] = [
   ['with its scheme in lower case', (key) => ['authorization', `bearer ${key}`]],
   ['in upper case', (key) => ['AUTHORIZATION', `BEARER ${key.toUpperCase()}`]],
   ['after two spaces', (key) => ['Authorization', `Bearer  ${key}`]],
-  ['beside the header of the other surface', (key) => ['x-service-api-key', key, 'Authorization', `Bearer ${key}`]],
+  ['with the header of the other API', (key) => ['x-service-api-key', key, 'Authorization', `Bearer ${key}`]],
 ]

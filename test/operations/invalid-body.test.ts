@@ -1,10 +1,19 @@
-/** Bodies that a caller must not send, or sends as another kind: each gets the documented answer, and nothing is stored. */
+/** Invalid bodies get the documented response, and nothing is stored. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestService, type TestService } from '../support/service.ts'
 import { expectProblem, operationOf } from './document.ts'
-import { beside, missingBodies, nested, notJson, notTaken, notUtf8, unsupportedKinds, variables } from './malformed.ts'
+import { anyDetail, at, buildQueueRequest, good, invalid, json, refusalHelpers } from './expect-refused.ts'
+import {
+  absentBodies,
+  nested,
+  notJson,
+  notUtf8,
+  refusedJson,
+  unsupportedBodies,
+  variables,
+  withMember,
+} from './malformed-requests.ts'
 import { credential } from './requests.ts'
-import { anyDetail, at, good, invalid, json, queueRequest, wrongRequests } from './wrong-requests.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -13,10 +22,10 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 const queueRemoteRun = operationOf('queueRemoteRun')
-const { unstored, expectRefused, expectQueued } = wrongRequests(() => service)
+const { sendUnstored, expectRefused, expectQueued } = refusalHelpers(() => service)
 
 describe('a body', () => {
-  test.each(missingBodies)('%s is refused: one is required', async (_, request) => {
+  test.each(absentBodies)('%s is refused: it is required', async (_, request) => {
     await expectRefused(request, [at('', 'is required')])
   })
 
@@ -32,18 +41,18 @@ describe('a body', () => {
     await expectRefused({ body }, [at('', 'must be object')])
   })
 
-  test.each(notTaken)('with %s is refused: it is not the JSON that is taken', async (_, body, pointer, detail) => {
+  test.each(refusedJson)('with %s is refused: it breaks the JSON rules', async (_, body, pointer, detail) => {
     await expectRefused({ body }, [at(pointer as string, detail)])
   })
 
   test.each([
-    ['another member', beside('"note":1'), '/note', 'is not a documented member'],
-    ['a member with a slash in its name', beside('"a/b~c":1'), '/a~1b~0c', 'is not a documented member'],
+    ['another member', withMember('"note":1'), '/note', 'is not a documented member'],
+    ['a member with a slash in its name', withMember('"a/b~c":1'), '/a~1b~0c', 'is not a documented member'],
     ['no variableData', '{}', '/variableData', 'is required'],
     ['variableData that is null', '{"variableData":null}', '/variableData', 'must be object'],
     ['variableData that is a list', '{"variableData":[]}', '/variableData', 'must be object'],
     ['variableData as JSON in a string', '{"variableData":"{}"}', '/variableData', 'must be object'],
-  ])('with %s is refused: it does not fit the document', async (_, body, pointer, detail) => {
+  ])('with %s is refused by the schema of the document', async (_, body, pointer, detail) => {
     await expectRefused({ body }, [at(pointer, detail)])
   })
 
@@ -64,12 +73,9 @@ describe('a body', () => {
     ['an item of the wrong type', `${ada},"tags":["a",["b"]]`, '/tags/1', 'must be string'],
     ['an unknown member deep inside', `${ada},"address":{"zip":1}`, '/address/zip', anyDetail],
     ['a secret that is too short', `${ada},"token":"short"`, '/token', 'must NOT have fewer than 8 characters'],
-  ])(
-    'with a wrong variable (%s) is refused: it does not fit the schema of its workflow',
-    async (_, text, pointer, detail) => {
-      await expectRefused({ body: variables(text) }, [at(`/variableData${pointer}`, detail)])
-    },
-  )
+  ])('with an invalid variable (%s) is refused by the schema of the workflow', async (_, text, pointer, detail) => {
+    await expectRefused({ body: variables(text) }, [at(`/variableData${pointer}`, detail)])
+  })
 
   test.each([65, 5_000, 500_000])('that is nested %i levels deep is refused', async (depth) => {
     const pointer = `/variableData/nested/x${'/0'.repeat(61)}`
@@ -86,18 +92,18 @@ describe('a body', () => {
     await expectQueued({ body: `\uFEFF${good}` })
   })
 
-  test('with any character that I-JSON has is kept as it is', async () => {
+  test('keeps every character of I-JSON', async () => {
     const name = '\u0001\u007f\u2028\u{1F4A1}\uFFFF\\"'
-    const answer = await expectQueued({ body: JSON.stringify({ variableData: { name } }) })
-    expect(JSON.parse(answer.text).variableData.name).toBe(name)
+    const response = await expectQueued({ body: JSON.stringify({ variableData: { name } }) })
+    expect(JSON.parse(response.text).variableData.name).toBe(name)
   })
 
-  test('with many wrong members is refused for the first 20 of them', async () => {
+  test('with many errors is refused with the first 20', async () => {
     const many = Array.from({ length: 1000 }, (_, index) => `"v${index}":${index}`).join(',')
-    const request = queueRequest(await service.createAccount(), { body: variables(many) })
-    const answer = await unstored(service.executionUrl, request)
-    expectProblem(queueRemoteRun, answer, { ...invalid, errors: expect.any(Array) })
-    expect(JSON.parse(answer.text).errors).toHaveLength(20)
+    const request = buildQueueRequest(await service.createAccount(), { body: variables(many) })
+    const response = await sendUnstored(service.executionUrl, request)
+    expectProblem(queueRemoteRun, response, { ...invalid, errors: expect.any(Array) })
+    expect(JSON.parse(response.text).errors).toHaveLength(20)
   })
 
   test.each([
@@ -105,19 +111,22 @@ describe('a body', () => {
     variables('"name":"canary","token":"canary"').slice(1),
     '"canary"',
     'canary',
-  ])('%s is not quoted by the answer that refuses it', async (body) => {
-    const answer = await unstored(service.executionUrl, queueRequest(await service.createAccount(), { body }))
-    expect(answer.status).toBe(400)
-    expect(answer.text).not.toContain('canary')
+  ])('%s is not quoted in the refusal', async (body) => {
+    const response = await sendUnstored(
+      service.executionUrl,
+      buildQueueRequest(await service.createAccount(), { body }),
+    )
+    expect(response.status).toBe(400)
+    expect(response.text).not.toContain('canary')
   })
 })
 
-describe('a body of another kind', () => {
-  test.each(unsupportedKinds)('%s is refused with 415', async (_, headers) => {
-    const request = queueRequest(await service.createAccount(), { headers, body: good })
+describe('a body of another media type', () => {
+  test.each(unsupportedBodies)('%s is refused with 415', async (_, headers) => {
+    const request = buildQueueRequest(await service.createAccount(), { headers, body: good })
     const title = 'Unsupported media type'
     const problem = { kind: 'unsupported-media-type', title, status: 415 }
-    expectProblem(queueRemoteRun, await unstored(service.executionUrl, request), problem)
+    expectProblem(queueRemoteRun, await sendUnstored(service.executionUrl, request), problem)
   })
 
   test.each<[method: string, path: string, surface: 'execution' | 'browserContext']>([
@@ -126,13 +135,13 @@ describe('a body of another kind', () => {
     ['POST', '/v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07/cancel', 'execution'],
     ['GET', '/alpha/browser-contexts', 'browserContext'],
     ['DELETE', '/alpha/browser-contexts/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07', 'browserContext'],
-  ])('that %s %s does not take is refused', async (method, path, surface) => {
+  ])('is refused by %s %s, which takes none', async (method, path, surface) => {
     const account = await service.createAccount()
     const headers = [...Object.entries(credential({ surface }, account.key)).flat(), ...json]
     const url = surface === 'execution' ? service.executionUrl : service.browserContextUrl
     for (const chunked of [false, true]) {
-      const answer = await unstored(url, { method, path, headers, body: '{}', chunked })
-      expectProblem(undefined, answer, { ...invalid, errors: [at('', 'This operation takes no body.')] })
+      const response = await sendUnstored(url, { method, path, headers, body: '{}', chunked })
+      expectProblem(undefined, response, { ...invalid, errors: [at('', 'This operation takes no body.')] })
     }
   })
 })

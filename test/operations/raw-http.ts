@@ -1,28 +1,28 @@
-/** Requests byte by byte as a test writes them, for what an ordinary client would refuse to send or would mend. */
+/** Sends requests byte by byte, including those that an ordinary client refuses to send or corrects. */
 import { type Agent, request } from 'node:http'
 import { connect } from 'node:net'
-import type { Answer } from './document.ts'
+import type { ReceivedResponse } from './document.ts'
 
 export interface RawRequest {
   method: string
-  /** As it stands in the request line. */
+  /** Exactly as in the request line. */
   path: string
-  /** Names and values in turn; a name may come twice. */
+  /** Alternating names and values; a name may repeat. */
   headers?: string[]
   body?: string | Buffer
   /** Sends the body in chunks, without a Content-Length. */
   chunked?: boolean
 }
 
-/** Sends the request, on a connection of its own unless an agent has some, and reads the whole answer. */
+/** Sends the request, on a new connection unless an agent provides one, and reads the whole response. */
 export function sendRaw(
   url: string,
   { method, path, headers = [], body, chunked = false }: RawRequest,
   agent: Agent | false = false,
-): Promise<Answer> {
+): Promise<ReceivedResponse> {
   return new Promise((resolve, reject) => {
     const { hostname, port, host } = new URL(url)
-    // Without a length, Node would announce a body in chunks for some methods, although there is none.
+    // Without a length, Node announces a chunked body for some methods even if there is none.
     const length = chunked ? [] : ['Content-Length', String(Buffer.byteLength(body ?? ''))]
     const framing = chunked ? ['Transfer-Encoding', 'chunked'] : length
     const options = { hostname, port, method, path, agent, headers: ['Host', host, ...headers, ...framing] }
@@ -42,14 +42,14 @@ export function sendRaw(
 }
 
 /**
- * Writes the text to a connection, and returns the answer when the service has closed it. `until` ends the connection
- * earlier: at once after the text, or when an answer of that status has come.
+ * Writes the text to a connection, and returns the response when the service has closed it. `until` closes the
+ * connection earlier: right after the text, or after a response with that status.
  */
-export function sendText(url: string, text: string, until?: 'end' | number): Promise<Answer> {
+export function sendText(url: string, text: string, until?: 'end' | number): Promise<ReceivedResponse> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url)
     const socket = connect(Number(port), hostname, () => {
-      // As bytes: what is not HTTP need not be text.
+      // As bytes: malformed HTTP need not be text.
       if (until === 'end') socket.end(text, 'latin1')
       else socket.write(text, 'latin1')
     })
@@ -63,7 +63,7 @@ export function sendText(url: string, text: string, until?: 'end' | number): Pro
   })
 }
 
-function parsed(received: string): Answer {
+function parsed(received: string): ReceivedResponse {
   const [head = '', ...rest] = received.split('\r\n\r\n')
   const [statusLine = '', ...lines] = head.split('\r\n')
   const headers = Object.fromEntries(

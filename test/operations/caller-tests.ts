@@ -1,18 +1,18 @@
-/** The blocks of 401, 403 and another account's 404, which are alike for every operation: who calls. */
+/** The blocks of 401, 403 and 404 that are the same for every operation: who calls it. */
 import { expect, test } from 'vitest'
+import type { Subject } from './describe-operation.ts'
 import { expectProblem, scopes } from './document.ts'
-import type { Subject } from './operation.ts'
 import { addressOf, credential, type SentRequest, sendRequest } from './requests.ts'
 
 type Headers = Record<string, string | string[]>
 
-/** What stands in the place of a good credential. `good` is the header with the caller's own key. */
+/** Replacements of a valid credential; `good` is the header with the caller's own key. */
 const badCredentials: [what: string, headers: (good: { header: string; value: string; key: string }) => Headers][] = [
   ['no key', () => ({})],
   ['an empty header', ({ header }) => ({ [header]: '' })],
-  ['a key that is no UUID', ({ header, value }) => ({ [header]: `${value}0` })],
+  ['a key that is not a UUID', ({ header, value }) => ({ [header]: `${value}0` })],
   ['a key with braces around it', ({ header, value, key }) => ({ [header]: value.replace(key, `{${key}}`) })],
-  ['a key in the form urn:uuid', ({ header, value, key }) => ({ [header]: value.replace(key, `urn:uuid:${key}`) })],
+  ['a key as urn:uuid', ({ header, value, key }) => ({ [header]: value.replace(key, `urn:uuid:${key}`) })],
   ['a key that does not exist', ({ header, value, key }) => ({ [header]: value.replace(key, crypto.randomUUID()) })],
   ['the key in Basic authentication', ({ key }) => ({ Authorization: `Basic ${btoa(`${key}:`)}` })],
   ['the same key twice', ({ header, value }) => ({ [header]: [value, value] })],
@@ -26,8 +26,8 @@ const badCredentials: [what: string, headers: (good: { header: string; value: st
   ],
 ]
 
-/** 401: whatever is wrong with the credential, the answer is the same. */
-export function refusesBadCredentials(subject: Subject): void {
+/** 401: the response is the same for every invalid credential. */
+export function testUnauthorized(subject: Subject): void {
   const { operation } = subject
   const challenge = {
     execution: 'Bearer realm="execution-service"',
@@ -35,9 +35,9 @@ export function refusesBadCredentials(subject: Subject): void {
   }[operation.surface]
 
   const refused = async (request: SentRequest) => {
-    const answer = await subject.answered(request)
-    expect(answer.text).toBe('Unauthorized')
-    expect(answer.headers).toEqual({
+    const response = await subject.send(request)
+    expect(response.text).toBe('Unauthorized')
+    expect(response.headers).toEqual({
       'x-request-id': expect.any(String),
       'x-document-hash': expect.any(String),
       'cache-control': 'no-store',
@@ -53,34 +53,34 @@ export function refusesBadCredentials(subject: Subject): void {
     return { ...rest, headers: others }
   }
 
-  test.each(badCredentials)('refuses %s, and does not say what is wrong', async (_, headersOf) => {
+  test.each(badCredentials)('refuses %s without saying what is wrong', async (_, headersOf) => {
     const { account, request } = await subject.caller()
     const [[header, value] = ['', '']] = Object.entries(credential(operation, account.key))
     const rest = withoutCredential(request)
     await refused({ ...rest, headers: { ...rest.headers, ...headersOf({ header, value, key: account.key }) } })
   })
 
-  test('refuses a good key in the header of the other surface', async () => {
+  test('refuses a valid key in the header of the other API', async () => {
     const { account, request } = await subject.caller()
     const other = operation.surface === 'execution' ? 'browserContext' : 'execution'
     const rest = withoutCredential(request)
     await refused({ ...rest, headers: { ...rest.headers, ...credential({ surface: other }, account.key) } })
   })
 
-  test('refuses a deleted key as it refuses one that never existed', async () => {
+  test('refuses a deleted key like one that never existed', async () => {
     const { account, request } = await subject.caller()
     const { id, value } = await account.createKey()
     await account.deleteKey(id)
     await refused({ ...request, headers: { ...request.headers, ...credential(operation, value) } })
   })
 
-  test('refuses an expired key as it refuses one that never existed', async () => {
+  test('refuses an expired key like one that never existed', async () => {
     const { account, request } = await subject.caller()
     const { value } = await account.createKey({ expiresAt: Date.now() - 1 })
     await refused({ ...request, headers: { ...request.headers, ...credential(operation, value) } })
   })
 
-  test('refuses a bad credential before it looks at anything else of the request', async () => {
+  test('checks the credential before everything else in the request', async () => {
     const { request } = await subject.caller()
     const rest = withoutCredential(request)
     const wrong = { Accept: 'image/png', 'Content-Type': 'text/plain' }
@@ -89,23 +89,23 @@ export function refusesBadCredentials(subject: Subject): void {
   })
 }
 
-/** 403: a key needs every scope of the operation, and no other. */
-export function refusesOtherScopes(subject: Subject): void {
+/** 403: a key needs the scopes of the operation, and no others. */
+export function testForbidden(subject: Subject): void {
   const { operation } = subject
 
-  test('refuses a key that has every scope but those that the operation needs', async () => {
+  test('refuses a key with all scopes except those of the operation', async () => {
     const { account, request } = await subject.caller()
     const others = scopes.filter((scope) => !operation.scopes.includes(scope))
     const { value } = await account.createKey({ scopes: others })
-    const answer = await subject.answered({
+    const response = await subject.send({
       ...request,
       headers: { ...request.headers, ...credential(operation, value) },
     })
-    expect(answer.text).toBe('Forbidden')
-    expect(answer.headers['www-authenticate']).toBeUndefined()
+    expect(response.text).toBe('Forbidden')
+    expect(response.headers['www-authenticate']).toBeUndefined()
   })
 
-  test('accepts a key that has the scopes that the operation needs, and no other', async () => {
+  test('accepts a key with only the scopes of the operation', async () => {
     const { account, request } = await subject.caller()
     const { value } = await account.createKey({ scopes: operation.scopes })
     const headers = { ...request.headers, ...credential(operation, value) }
@@ -114,22 +114,22 @@ export function refusesOtherScopes(subject: Subject): void {
   })
 }
 
-/** 404: the resource of another account is not told apart from one that does not exist. */
-export function hidesOtherAccounts(subject: Subject): void {
+/** 404: the resource of another account is indistinguishable from one that does not exist. */
+export function testNotFound(subject: Subject): void {
   const { id, tag } = subject.operation
   const noun = id === 'getRunArtifact' ? 'artifact' : tag === 'Runs' ? 'run' : 'browser context'
   const notFound = { kind: 'not-found', title: 'Not found', status: 404, detail: `No such ${noun} in this account.` }
 
-  test(`does not know the ${noun} of another account`, async () => {
+  test(`does not find the ${noun} of another account`, async () => {
     const { request } = await subject.caller()
     const other = await subject.service.createAccount()
     const headers = { ...request.headers, ...credential(subject.operation, other.key) }
-    expectProblem(subject.operation, await subject.answered({ ...request, headers }), notFound)
+    expectProblem(subject.operation, await subject.send({ ...request, headers }), notFound)
   })
 
-  test(`does not know a ${noun} that does not exist`, async () => {
+  test(`does not find a ${noun} that does not exist`, async () => {
     const { request } = await subject.caller()
     const path = request.path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, crypto.randomUUID())
-    expectProblem(subject.operation, await subject.answered({ ...request, path }), notFound)
+    expectProblem(subject.operation, await subject.send({ ...request, path }), notFound)
   })
 }

@@ -1,11 +1,21 @@
-/** Credentials, parameters and headers that a caller must not send: each gets the documented answer, and nothing is stored. */
+/** Invalid credentials, parameters and headers get the documented response, and nothing is stored. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestService, type TestService } from '../support/service.ts'
 import { expectProblem, operationOf } from './document.ts'
-import { sendRaw } from './http.ts'
-import { badCredentials, otherCredentials } from './malformed.ts'
+import {
+  at,
+  bearer,
+  buildQueueRequest,
+  good,
+  header,
+  invalid,
+  json,
+  parameter,
+  refusalHelpers,
+} from './expect-refused.ts'
+import { acceptedCredentials, badCredentials } from './malformed-requests.ts'
+import { sendRaw } from './raw-http.ts'
 import { queueRun } from './requests.ts'
-import { at, bearer, good, header, invalid, json, parameter, queueRequest, wrongRequests } from './wrong-requests.ts'
 
 let service: TestService
 beforeAll(async () => {
@@ -14,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => service.stop())
 
 const queueRemoteRun = operationOf('queueRemoteRun')
-const { storingNothing, unstored, expectRefused, expectQueued } = wrongRequests(() => service)
+const { expectNothingStored, sendUnstored, expectRefused, expectQueued } = refusalHelpers(() => service)
 
 describe('a credential', () => {
   const queueWith = (headers: string[], query = '') => {
@@ -24,17 +34,17 @@ describe('a credential', () => {
 
   test.each(badCredentials)('%s is refused', async (_, headers) => {
     const { key } = await service.createAccount()
-    const answer = await storingNothing(() => queueWith(headers(key)))
-    expect(answer).toMatchObject({ status: 401, text: 'Unauthorized' })
+    const response = await expectNothingStored(() => queueWith(headers(key)))
+    expect(response).toMatchObject({ status: 401, text: 'Unauthorized' })
   })
 
   test('in the query is refused', async () => {
     const { key } = await service.createAccount()
-    const answer = await storingNothing(() => queueWith([], `?access_token=${key}`))
-    expect(answer).toMatchObject({ status: 401, text: 'Unauthorized' })
+    const response = await expectNothingStored(() => queueWith([], `?access_token=${key}`))
+    expect(response).toMatchObject({ status: 401, text: 'Unauthorized' })
   })
 
-  test.each(otherCredentials)('%s is accepted', async (_, headers) => {
+  test.each(acceptedCredentials)('%s is accepted', async (_, headers) => {
     const { key } = await service.createAccount()
     expect((await queueWith(headers(key))).status).toBe(202)
   })
@@ -64,7 +74,7 @@ describe('a number in the query', () => {
   })
 
   test.each(['0', '-0', '31536000', '1e1', '1E%2B1', '10.0'])(
-    'delaySeconds=%s is accepted: it is an integer as JSON writes it',
+    'delaySeconds=%s is accepted: JSON allows this integer',
     async (value) => {
       await expectQueued({ query: `?delaySeconds=${value}`, body: good })
     },
@@ -73,7 +83,7 @@ describe('a number in the query', () => {
   test.each([
     ['expiresInSeconds', ['0', '31536001', '1e400', '']],
     ['priority', ['11', '-11', '0.1', '1e400', '-1e400']],
-  ])('%s is refused beyond its bounds', async (name, values) => {
+  ])('%s is refused outside its bounds', async (name, values) => {
     for (const value of values) await expectRefused({ query: `?${name}=${value}`, body: good }, [parameter(name)])
   })
 
@@ -100,18 +110,18 @@ describe('the query', () => {
     ['constructor[prototype]=1', 'constructor[prototype]'],
     ['%F0%9F%92%A1=1', '💡'],
     ['%zz=1', '%zz'],
-  ])('?%s is refused: no operation documents it', async (query, name) => {
+  ])('?%s is refused: it is not documented', async (query, name) => {
     await expectRefused({ query: `?${query}`, body: good }, [parameter(name, 'is not a parameter of this operation')])
   })
 
   test.each(['delaySeconds=1&delaySeconds=1', 'delaySeconds=1&delaySeconds=2', 'delaySeconds=1&delay%53econds=1'])(
-    '?%s is refused: a parameter is given once',
+    '?%s is refused: a parameter must not repeat',
     async (query) => {
       await expectRefused({ query: `?${query}`, body: good }, [parameter('delaySeconds', 'is given more than once')])
     },
   )
 
-  test('is refused for each of its faults at once, and for those of the body', async () => {
+  test('is refused with all errors at once, including those of the body', async () => {
     const query = '?delaySeconds=x&priority=99&colour=red'
     await expectRefused({ query, body: '{"variableData":[]}' }, [
       parameter('delaySeconds', 'must be integer'),
@@ -126,10 +136,10 @@ describe('the query', () => {
   })
 })
 
-describe('a filter of the list', () => {
+describe('a filter of listRuns', () => {
   const list = async (query: string) => {
     const headers = bearer(await service.createAccount())
-    return unstored(service.executionUrl, { method: 'GET', path: `/v1/execution/runs?${query}`, headers })
+    return sendUnstored(service.executionUrl, { method: 'GET', path: `/v1/execution/runs?${query}`, headers })
   }
 
   const notMoments = ['', 'yesterday', '1767225600', '2026-01-01', '26-01-01T00:00:00Z', '2026-01-01T00:00:00']
@@ -150,20 +160,20 @@ describe('a filter of the list', () => {
     ['cursor', ['', 'x', '.', 'a.b', '%20', 'a'.repeat(513), forged]],
     ['createdAfter', [...notMoments, ...noSuchMoments, ...otherwiseWritten, unescapedPlus]],
     ['createdBefore', [...notMoments, ...noSuchMoments]],
-  ])('%s is refused unless it is as documented', async (name, values) => {
+  ])('%s is refused unless it is valid', async (name, values) => {
     for (const value of values) {
-      const answer = await list(`${name}=${value}`)
-      expectProblem(operationOf('listRuns'), answer, { ...invalid, errors: expect.any(Array) })
-      for (const error of JSON.parse(answer.text).errors) expect(error, value).toEqual(parameter(name))
+      const response = await list(`${name}=${value}`)
+      expectProblem(operationOf('listRuns'), response, { ...invalid, errors: expect.any(Array) })
+      for (const error of JSON.parse(response.text).errors) expect(error, value).toEqual(parameter(name))
     }
   })
 
   const withOffset = ['2026-01-01T00:00:00%2B01:00', '2026-01-01T00:00:00-23:59']
   test.each(['2024-02-29T00:00:00Z', '2026-01-01T00:00:00.123456789Z', '2026-01-01t00:00:00z', ...withOffset])(
     'createdAfter=%s is accepted',
-    async (moment) => {
-      const answer = await list(`createdAfter=${moment}`)
-      expect(answer.status, answer.text).toBe(200)
+    async (time) => {
+      const response = await list(`createdAfter=${time}`)
+      expect(response.status, response.text).toBe(200)
     },
   )
 })
@@ -173,12 +183,12 @@ describe('an id in the path', () => {
   const wrongEscapes = ['%', '%zz', '%E0%A4%A']
 
   test.each([...wrongText, ...wrongEscapes])('of the workflow %s is refused', async (path) => {
-    const answer = await unstored(
+    const response = await sendUnstored(
       service.executionUrl,
-      queueRequest(await service.createAccount(), { path, body: good }),
+      buildQueueRequest(await service.createAccount(), { path, body: good }),
     )
-    expectProblem(queueRemoteRun, answer, { ...invalid, errors: expect.any(Array) })
-    for (const error of JSON.parse(answer.text).errors) expect(error).toEqual(parameter('workflowId'))
+    expectProblem(queueRemoteRun, response, { ...invalid, errors: expect.any(Array) })
+    for (const error of JSON.parse(response.text).errors) expect(error).toEqual(parameter('workflowId'))
   })
 
   const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
@@ -186,9 +196,9 @@ describe('an id in the path', () => {
   test.each(['1', ...almost, `%7B${id}%7D`, `urn:uuid:${id}`, '%zz'])('of the run %s is refused', async (runId) => {
     const headers = bearer(await service.createAccount())
     const path = `/v1/execution/runs/${runId}`
-    const answer = await unstored(service.executionUrl, { method: 'GET', path, headers })
-    expectProblem(operationOf('getRun'), answer, { ...invalid, errors: expect.any(Array) })
-    for (const error of JSON.parse(answer.text).errors) expect(error).toEqual(parameter('runId'))
+    const response = await sendUnstored(service.executionUrl, { method: 'GET', path, headers })
+    expectProblem(operationOf('getRun'), response, { ...invalid, errors: expect.any(Array) })
+    for (const error of JSON.parse(response.text).errors) expect(error).toEqual(parameter('runId'))
   })
 })
 
@@ -198,14 +208,14 @@ describe('the header', () => {
     ['of 129 characters', ['a'.repeat(129)]],
     ['with a space', ['a b']],
     ['with a tab', ['a\tb']],
-    ['with a letter that ASCII does not have', ['ä']],
-    ['that is given twice', ['a', 'a']],
+    ['with a letter outside ASCII', ['ä']],
+    ['that is sent twice', ['a', 'a']],
   ])('Idempotency-Key %s is refused', async (_, values) => {
     const headers = [...json, ...values.flatMap((value) => ['Idempotency-Key', value])]
-    const request = queueRequest(await service.createAccount(), { headers, body: good })
-    const answer = await unstored(service.executionUrl, request)
-    expectProblem(queueRemoteRun, answer, { ...invalid, errors: expect.any(Array) })
-    for (const error of JSON.parse(answer.text).errors) expect(error).toEqual(header('Idempotency-Key'))
+    const request = buildQueueRequest(await service.createAccount(), { headers, body: good })
+    const response = await sendUnstored(service.executionUrl, request)
+    expectProblem(queueRemoteRun, response, { ...invalid, errors: expect.any(Array) })
+    for (const error of JSON.parse(response.text).errors) expect(error).toEqual(header('Idempotency-Key'))
   })
 
   test('Prefer of 257 characters is refused', async () => {
@@ -216,8 +226,8 @@ describe('the header', () => {
   test.each(['', 'x', '=', ';;;', '"', 'ä', 'wait', 'wait=', 'wait=x', 'wait=-1', 'wait=1e1', 'wait=9999999999'])(
     'Prefer: %s is ignored, as RFC 7240 asks',
     async (value) => {
-      const answer = await expectQueued({ headers: [...json, 'Prefer', value], body: good })
-      expect(answer.headers['preference-applied']).toBeUndefined()
+      const response = await expectQueued({ headers: [...json, 'Prefer', value], body: good })
+      expect(response.headers['preference-applied']).toBeUndefined()
     },
   )
 
@@ -225,7 +235,7 @@ describe('the header', () => {
     const account = await service.createAccount()
     const path = `/v1/execution/runs/${await queueRun(service, account)}/events`
     const headers = [...bearer(account), 'Last-Event-ID', 'latest']
-    const answer = await unstored(service.executionUrl, { method: 'GET', path, headers })
-    expectProblem(operationOf('streamRunEvents'), answer, { ...invalid, errors: [header('Last-Event-ID')] })
+    const response = await sendUnstored(service.executionUrl, { method: 'GET', path, headers })
+    expectProblem(operationOf('streamRunEvents'), response, { ...invalid, errors: [header('Last-Event-ID')] })
   })
 })

@@ -1,19 +1,19 @@
-/** The browser context of a run, as it is queued: blocks of queueRemoteRun that its other parts have nothing to do with. */
+/** Tests of queueRemoteRun with a browser context. */
 import { expect, test } from 'vitest'
+import type { Subject } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
-import type { Subject } from './operation.ts'
-import { createContext, holdContext, queueRun, send } from './requests.ts'
+import { createContext, leaseContext, queueRun, send } from './requests.ts'
 
 const path = { workflowId: 'greet' }
 const body = { variableData: { name: 'Ada' } }
 const print = { path: { workflowId: 'print' }, body: { variableData: {} } }
 const later = 'delaySeconds=3600'
 
-export function takesBrowserContexts(subject: Subject): void {
-  test('takes a browser context, which is changed when the run succeeds unless it is said otherwise', async () => {
+export function testBrowserContext(subject: Subject): void {
+  test('accepts a browser context, which is persisted on success by default', async () => {
     const account = await subject.service.createAccount()
     const id = await createContext(subject.service, account)
-    const queue = (query: string) => subject.called(account.key, { ...print, query: `${later}&${query}` })
+    const queue = (query: string) => subject.call(account.key, { ...print, query: `${later}&${query}` })
     const named = await queue(`browserContextId=${id.toUpperCase()}`)
     expect(named.body).toMatchObject({ browserContextId: id, persistContext: 'onSuccess', artifacts: [] })
     const read = await send(subject.service, 'getRun', account.key, { path: { runId: named.body.id } })
@@ -26,22 +26,22 @@ export function takesBrowserContexts(subject: Subject): void {
     expect(without.body).toMatchObject({ browserContextId: null, persistContext: null })
   })
 
-  test('says that a run waits for its browser context while another run holds it', async () => {
+  test('a run waits for its browser context while another run has the lease', async () => {
     const account = await subject.service.createAccount()
     const id = await createContext(subject.service, account)
-    await holdContext(subject.service, id, await queueRun(subject.service, account))
-    const answer = await subject.called(account.key, { ...print, query: `browserContextId=${id}` })
-    expect(answer.body).toMatchObject({ status: 'queued', waitingFor: 'browserContext' })
-    const read = await send(subject.service, 'getRun', account.key, { path: { runId: answer.body.id } })
-    expect(read.body).toEqual(answer.body)
-    await holdContext(subject.service, id, null)
+    await leaseContext(subject.service, id, await queueRun(subject.service, account))
+    const response = await subject.call(account.key, { ...print, query: `browserContextId=${id}` })
+    expect(response.body).toMatchObject({ status: 'queued', waitingFor: 'browserContext' })
+    const read = await send(subject.service, 'getRun', account.key, { path: { runId: response.body.id } })
+    expect(read.body).toEqual(response.body)
+    await leaseContext(subject.service, id, null)
   })
 
-  test('takes the same browser context for the same request, also when its id is in capitals', async () => {
+  test('the id of a browser context in upper case is the same request', async () => {
     const account = await subject.service.createAccount()
     const id = await createContext(subject.service, account)
     const queue = (written: string) =>
-      subject.called(account.key, {
+      subject.call(account.key, {
         ...print,
         query: `${later}&browserContextId=${written}`,
         headers: { 'Idempotency-Key': 'once' },
@@ -51,15 +51,15 @@ export function takesBrowserContexts(subject: Subject): void {
   })
 }
 
-export function refusesBrowserContexts(subject: Subject): void {
-  test('refuses a browser context for a workflow that uses no browser', async () => {
+export function testInvalidBrowserContext(subject: Subject): void {
+  test('refuses a browser context for a workflow without a browser', async () => {
     const { account } = await subject.caller()
     const id = await createContext(subject.service, account)
     const errors = [
       { parameter: 'browserContextId', detail: 'requires a workflow that uses a browser; this one does not' },
     ]
-    const answer = await subject.called(account.key, { path, body, query: `browserContextId=${id}` })
-    expectProblem(subject.operation, answer, {
+    const response = await subject.call(account.key, { path, body, query: `browserContextId=${id}` })
+    expectProblem(subject.operation, response, {
       kind: 'invalid-request',
       title: 'Invalid request',
       status: 400,
@@ -70,11 +70,11 @@ export function refusesBrowserContexts(subject: Subject): void {
   test.each([
     ['browserContextId', 'browserContextId=1'],
     ['persistContext', `browserContextId=${crypto.randomUUID()}&persistContext=sometimes`],
-  ])('refuses a wrong %s', async (name, query) => {
+  ])('refuses an invalid %s', async (name, query) => {
     const { key } = await subject.service.createAccount()
-    const answer = await subject.called(key, { ...print, query })
+    const response = await subject.call(key, { ...print, query })
     const errors: unknown = expect.arrayContaining([{ parameter: name, detail: expect.any(String) }])
-    expectProblem(subject.operation, answer, {
+    expectProblem(subject.operation, response, {
       kind: 'invalid-request',
       title: 'Invalid request',
       status: 400,
@@ -83,8 +83,8 @@ export function refusesBrowserContexts(subject: Subject): void {
   })
 }
 
-export function knowsNoOtherBrowserContexts(subject: Subject): void {
-  test.each(['unknown', 'foreign', 'deleted'])('does not know a browser context that is %s', async (which) => {
+export function testUnknownBrowserContext(subject: Subject): void {
+  test.each(['unknown', 'foreign', 'deleted'])('a browser context that is %s is not found', async (which) => {
     const { account } = await subject.caller()
     const owner = which === 'foreign' ? await subject.service.createAccount() : account
     const id = await createContext(subject.service, owner)
@@ -94,7 +94,7 @@ export function knowsNoOtherBrowserContexts(subject: Subject): void {
     }
     const query = `browserContextId=${which === 'unknown' ? crypto.randomUUID() : id}`
     const headers = { 'Idempotency-Key': 'once' }
-    expectProblem(subject.operation, await subject.called(account.key, { ...print, query, headers }), {
+    expectProblem(subject.operation, await subject.call(account.key, { ...print, query, headers }), {
       kind: 'not-found',
       title: 'Not found',
       status: 404,
@@ -102,14 +102,14 @@ export function knowsNoOtherBrowserContexts(subject: Subject): void {
       errors: [{ parameter: 'browserContextId', detail: 'names no browser context of this account' }],
     })
     expect((await send(subject.service, 'listRuns', account.key)).body.data).toEqual([])
-    // Neither is the key used up.
+    // The key can still be used.
     await send(subject.service, 'queueRemoteRun', account.key, { path, body, headers }).expect(202)
   })
 }
 
-export function tellsRequestsApartByBrowserContext(subject: Subject): void {
+export function testBrowserContextConflict(subject: Subject): void {
   test.each(['persistContext=never', 'other'])(
-    'refuses an Idempotency-Key that was used before, with another browser context or another use of it (%s)',
+    'refuses a used Idempotency-Key with another browser context or persistContext (%s)',
     async (change) => {
       const account = await subject.service.createAccount()
       const [one, other] = [
@@ -120,8 +120,8 @@ export function tellsRequestsApartByBrowserContext(subject: Subject): void {
       const query = (id: string) => `${later}&browserContextId=${id}`
       await send(subject.service, 'queueRemoteRun', account.key, { ...print, query: query(one), headers }).expect(202)
       const changed = change === 'other' ? query(other) : `${query(one)}&${change}`
-      const answer = await subject.called(account.key, { ...print, query: changed, headers })
-      expectProblem(subject.operation, answer, {
+      const response = await subject.call(account.key, { ...print, query: changed, headers })
+      expectProblem(subject.operation, response, {
         kind: 'idempotency-conflict',
         title: 'Idempotency key reused',
         status: 409,
