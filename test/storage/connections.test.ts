@@ -1,6 +1,7 @@
 /** The PostgreSQL store replaces unusable connections by itself, and waits for migrations. */
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
+import { toStoreError } from '../../src/storage/postgres/postgres-errors.ts'
 import { migrationLockId } from '../../src/storage/postgres/postgres-schema.ts'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
@@ -67,4 +68,9 @@ test("waiting for another process's migration is exempt from the query timeout",
   vi.advanceTimersByTime(40_000)
   await migrating.query('SELECT pg_advisory_unlock($1)', [migrationLockId])
   await (await opened).close()
+})
+
+test.each(['EPIPE', 'ECONNRESET', '57P01'])('%s makes the store unavailable', (code) => {
+  const error = Object.assign(new Error('connection lost'), { code })
+  expect(toStoreError(error)).toBeInstanceOf(StoreUnavailable)
 })

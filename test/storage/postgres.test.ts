@@ -1,9 +1,10 @@
-/** PostgreSQL only: errors on opening the store, and recovery from outages and migrations. */
+/** PostgreSQL only: errors on opening the store, recovery from outages, durability, and prepared statements. */
 import pg from 'pg'
 import { expect, test } from 'vitest'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
-import { newAccount, newPlace, openDomain, openStore, queueRun, type Test } from '../support/domain.ts'
+import { claimAll } from '../support/claims.ts'
+import { newAccount, newPlace, openDomain, openStore, queueRun, type Test, workflow } from '../support/domain.ts'
 import { postgres, whileConnectionsRefused } from '../support/postgres.ts'
 import { startTransactionPooler } from '../support/transaction-pooler.ts'
 
@@ -75,13 +76,6 @@ test('names the missing privileges', async (test) => {
   )
 })
 
-test('is not opened by an older version of the service', async (test) => {
-  const place = await newPlace(test, postgres)
-  const insert = 'INSERT INTO execution_service.kysely_migration'
-  await administer(place, `${insert} (name, timestamp) VALUES ('9999-later', '2027-01-01')`)
-  expect(await openingError(place)).toMatch(/^The store was written by a newer version of this service/)
-})
-
 test('is unavailable while connections are refused, and recovers by itself', async (test) => {
   const domain = await openDomain(test, { kind: postgres })
   const { principal } = await newAccount(domain)
@@ -96,25 +90,6 @@ test('is unavailable while connections are refused, and recovers by itself', asy
   expect((await domain.runs.list(principal.accountId, { limit: 10 }))?.runs).toHaveLength(2)
 })
 
-test('keeps working when a newer version migrates tables with prepared statements', async (test) => {
-  const domain = await openDomain(test, { kind: postgres })
-  const { principal } = await newAccount(domain)
-  const { id } = await queueRun(domain, principal)
-  const claim = () => domain.queue.claim('worker', domain.workflows.list(), 1, 15)
-  // Prepares the statements on each connection.
-  for (let count = 0; count < 10; count += 1) await domain.runs.get(principal.accountId, id)
-  const [first] = await claim()
-  if (first)
-    await domain.queue.complete(
-      first,
-      { kind: 'workerStopped' },
-      { maxAttempts: 1, backoffSeconds: 0, backoffFactor: 1 },
-    )
-  await administer(domain.place, 'ALTER TABLE execution_service.runs ADD COLUMN later TEXT')
-  expect(await domain.runs.get(principal.accountId, id)).toMatchObject({ status: 'queued' })
-  expect(await claim()).toMatchObject([{ runId: id, attempt: 2 }])
-})
-
 test("commits synchronously even if the server's default is asynchronous", async (test) => {
   const place = await newPlace(test, postgres)
   const name = new URL(place).pathname.slice(1)
@@ -123,4 +98,16 @@ test("commits synchronously even if the server's default is asynchronous", async
   const shown = "SELECT current_setting('synchronous_commit') AS value"
   expect(await store.read.all(shown, [])).toEqual([{ value: 'on' }])
   expect(await store.write((tx) => tx.all(shown, []))).toEqual([{ value: 'on' }])
+})
+
+test('all accounts and workflows share the prepared statements that queue and claim runs', async (test) => {
+  const workflows = Array.from({ length: 20 }, (_, index) => workflow({ id: `workflow-${index}` }))
+  const domain = await openDomain(test, { kind: postgres, workflows })
+  const { principal } = await newAccount(domain)
+  for (const { id } of workflows) await queueRun(domain, principal, { workflowId: id })
+  expect(await claimAll(domain.queue, domain)).toHaveLength(workflows.length)
+  const sql = `SELECT statement FROM pg_prepared_statements WHERE statement LIKE '%' || ? || '%'`
+  expect(await domain.store.read.all(sql, [`'${principal.accountId}/`])).toEqual([])
+  const fetches = await domain.store.read.all(sql, ['SKIP LOCKED'])
+  expect(fetches.length).toBeLessThan(3)
 })
