@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type BarePrism, startBarePrism } from '../../src/tools/mock/bare-prism.ts'
+import type { DocumentName } from '../../src/openapi/document.ts'
+import { spawnPrism, stopProcess } from '../../src/tools/mock/bare-prism.ts'
 import { operations, type Surface } from '../operations/document.ts'
 import type { RawRequest } from '../operations/raw-http.ts'
 import { casesForOperation, casesWithoutOperation, type ParityCase } from '../parity/cases.ts'
@@ -10,21 +11,31 @@ import { type Comparison, describeUnpermitted, sendToService } from '../parity/c
 import type { Difference } from '../parity/differences.ts'
 import { noResponse, prismDifferences } from '../parity/prism-differences.ts'
 import { type Outcome, sendRequest, toOutcome } from '../parity/servers.ts'
-import { startTestService, type TestService } from '../support/service.ts'
+import { freePort } from '../support/free-port.ts'
+import { startTestService, type TestService, until } from '../support/service.ts'
 
 let service: TestService
-let prisms: Record<Surface, BarePrism>
+let prisms: Record<Surface, Awaited<ReturnType<typeof startPrism>>>
+
+/** Without its log, which fails on some requests and ends the process. */
+async function startPrism(name: DocumentName) {
+  const port = await freePort()
+  const child = spawnPrism('mock', name, ['--port', String(port), '--verboseLevel', 'silent'], 'ignore')
+  const url = `http://127.0.0.1:${port}`
+  await until('Prism listens', () => fetch(url).then(Boolean, () => false))
+  return { url, child }
+}
 
 beforeAll(async () => {
   service = await startTestService({ worker: false })
   const [execution, browserContext] = await Promise.all([
-    startBarePrism('execution.v1', '127.0.0.1', '0'),
-    startBarePrism('browser-context.alpha', '127.0.0.1', '0'),
+    startPrism('execution.v1'),
+    startPrism('browser-context.alpha'),
   ])
   prisms = { execution, browserContext }
 })
 afterAll(async () => {
-  await Promise.all([prisms.execution.stop(), prisms.browserContext.stop(), service.stop()])
+  await Promise.all([stopProcess(prisms.execution.child), stopProcess(prisms.browserContext.child), service.stop()])
 })
 
 const patienceMilliseconds = 150

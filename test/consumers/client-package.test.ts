@@ -1,9 +1,9 @@
-/** The client as a consumer has it: built, packed, installed into an empty project, compiled, and run where it is used. */
+/** The published client: built, packed, installed into an empty project, compiled, and run on Node and in a browser. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { request as ask, createServer } from 'node:http'
+import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -31,7 +31,7 @@ afterAll(async () => {
   await service.stop()
 })
 
-/** What the tour comes to, wherever it is made. */
+/** The result of the tour in every environment. */
 const expected = {
   output: { greeting: 'Hello, Ada!' },
   events: ['queued', 'running', 'log', 'progress', 'succeeded'],
@@ -52,13 +52,13 @@ const nodeTypes = { lib: ['es2022'], types: ['node'] }
 
 let compiledForNode: Promise<string> | undefined
 
-/** Once, because it takes some seconds. */
+/** Compiles once, because it takes some seconds. */
 function compileForNode(): Promise<string> {
   compiledForNode ??= project.compile('on-node.ts', { ...nodeTypes, module: 'nodenext', outDir: 'compiled' })
   return compiledForNode
 }
 
-test('its types hold, libraries included, with nodenext and Node', async () => {
+test('its types compile, including libraries, with nodenext and Node', async () => {
   expect(await compileForNode()).toBe('')
 })
 
@@ -66,7 +66,7 @@ test.for<[what: string, file: string, options: object]>([
   ['nodenext and a browser', 'in-browser.ts', { ...browserTypes, module: 'nodenext', noEmit: true }],
   ['bundler and Node', 'on-node.ts', { ...nodeTypes, module: 'esnext', moduleResolution: 'bundler', noEmit: true }],
   [
-    'bundler, a browser and the strictest options',
+    'bundler, a browser and the strictest compiler options',
     'in-browser.ts',
     {
       ...browserTypes,
@@ -80,13 +80,13 @@ test.for<[what: string, file: string, options: object]>([
       noEmit: true,
     },
   ],
-])('its types hold, libraries included, with %s', async ([, file, options]) => {
+])('its types compile, including libraries, with %s', async ([, file, options]) => {
   expect(await project.compile(file, options)).toBe('')
 })
 
 const names = 'createBrowserContextClient, createExecutionClient, ProblemError, problemTypes, unwrap'
 
-/** What the examples of a text take for granted. */
+/** Declarations that the examples rely on. */
 const prelude = `import { ${names}, type BrowserContextClient, type ExecutionClient } from 'execution-service-client'
 declare const client: ExecutionClient
 declare const contexts: BrowserContextClient
@@ -109,9 +109,9 @@ test('the examples in its README and its guide compile', async () => {
 })
 
 test.for([
-  ['that runs the service', process.execPath],
-  ['that runs npm, which may be an older one', process.env.npm_node_execpath ?? process.execPath],
-])("a consumer's program runs on the Node %s", async ([, node = '']) => {
+  ['of the service', process.execPath],
+  ['of npm, which may be older', process.env.npm_node_execpath ?? process.execPath],
+])("a consumer's program runs on the version of Node %s", async ([, node = '']) => {
   const { key: apiKey } = await service.createAccount()
   const { executionUrl, browserContextUrl } = service
   expect(await compileForNode()).toBe('')
@@ -123,49 +123,54 @@ test.for([
 
 test("a consumer's bundle runs in a browser, and its event stream survives a broken connection", async (test) => {
   const { key: apiKey } = await service.createAccount()
-  const { baseUrl, broken } = await origin(await project.bundle('in-browser.ts'), test)
+  const { baseUrl, countBroken } = await startOrigin(await project.bundle('in-browser.ts'), test)
   const page = await browser.newPage(test, { baseUrl })
   await page.goto('/')
   const surfaces: Surfaces = { executionUrl: baseUrl, browserContextUrl: baseUrl, apiKey }
-  const made = await page.evaluate((given) => (globalThis as unknown as { tour: typeof tour }).tour(given), surfaces)
-  expect(made).toEqual(expected)
-  expect(broken()).toBe(1)
-  const heard = await browserErrors(page)
-  // What the tour provokes: a broken stream, a wrong key, and a browser context that is gone.
-  expect(heard.filter((each) => !/ERR_INCOMPLETE_CHUNKED_ENCODING|status of 40[14]/.test(each))).toEqual([])
+  const result = await page.evaluate((given) => (globalThis as unknown as { tour: typeof tour }).tour(given), surfaces)
+  expect(result).toEqual(expected)
+  expect(countBroken()).toBe(1)
+  const errors = await browserErrors(page)
+  // The tour causes these: a broken stream, an unknown key, and a deleted browser context.
+  expect(errors.filter((each) => !/ERR_INCOMPLETE_CHUNKED_ENCODING|status of 40[14]/.test(each))).toEqual([])
 })
 
-/** Page and both APIs at one address, because the APIs allow no other origin. The first event stream breaks after its first event. */
-async function origin(script: string, test: { onTestFinished(act: () => void): void }) {
+/**
+ * Serves the page and both APIs at one origin, because the APIs send no CORS headers. Breaks the first event stream after
+ * its first event.
+ */
+async function startOrigin(script: string, test: { onTestFinished(act: () => void): void }) {
   let streams = 0
-  const server = createServer((request, response) => {
-    const { url = '', method, headers } = request
+  const server = createServer((incoming, response) => {
+    const { url = '', method, headers } = incoming
     if (url === '/')
       return response
         .setHeader('Content-Type', 'text/html')
         .end('<!doctype html><script type="module" src="/tour.js"></script>')
     if (url === '/tour.js') return response.setHeader('Content-Type', 'text/javascript').end(script)
     const upstream = url.startsWith('/alpha/') ? service.browserContextUrl : service.executionUrl
-    const asked = ask(`${upstream}${url}`, { method, headers }, (answered) => {
-      response.writeHead(answered.statusCode ?? 502, answered.headers)
+    const forwarded = request(`${upstream}${url}`, { method, headers }, (received) => {
+      response.writeHead(received.statusCode ?? 502, received.headers)
       const breaks = url.endsWith('/events') && ++streams === 1
-      if (!breaks) return answered.pipe(response)
-      answered.once('data', (part: Buffer) =>
+      if (!breaks) return received.pipe(response)
+      received.once('data', (part: Buffer) =>
         response.write(part.subarray(0, part.indexOf('\n\n') + 9), () => response.destroy()),
       )
     })
-    request.pipe(asked)
+    incoming.pipe(forwarded)
     return
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   test.onTestFinished(() => void server.close())
-  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, broken: () => streams - 1 }
+  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, countBroken: () => streams - 1 }
 }
 
-test('no file of it imports anything but its neighbours and openapi-fetch: nothing of Node', () => {
+test('its files import only one another and openapi-fetch, and nothing of Node', () => {
   const files = readdirSync(project.packageDirectory, { recursive: true, encoding: 'utf8' })
   const code = files.filter((file) => /\.(js|d\.ts)$/.test(file))
-  expect(code).toEqual(expect.arrayContaining(['index.js', 'index.d.ts', 'generated/execution.v1/client.js']))
+  expect(code).toEqual(
+    expect.arrayContaining(['src/client/index.js', 'src/client/index.d.ts', 'generated/execution.v1/client.js']),
+  )
   const imported = code.flatMap((file) => {
     const text = readFileSync(join(project.packageDirectory, file), 'utf8')
     return [...text.matchAll(/\b(?:from|import|require)\b\s*\(?\s*(["'])(.+?)\1/g)].map(
@@ -173,16 +178,14 @@ test('no file of it imports anything but its neighbours and openapi-fetch: nothi
     )
   })
   expect(imported.length).toBeGreaterThan(30)
-  expect(new Set(imported.map((specifier) => specifier.replace(/^\..*\.js$/, './')))).toEqual(
+  expect(new Set(imported.map((specifier) => specifier.replace(/^\..*\.[jt]s$/, './')))).toEqual(
     new Set(['./', 'openapi-fetch']),
   )
 })
 
-test('it has what npm shows, and no file that is not used', () => {
-  const files = readdirSync(project.packageDirectory)
-  expect(files).toEqual(
-    expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'index.js', 'index.d.ts', 'generated']),
-  )
+test('it has a licence, a README and a manifest that matches the repository', () => {
+  const files = readdirSync(project.packageDirectory).sort()
+  expect(files).toEqual(['LICENSE', 'README.md', 'generated', 'package.json', 'src'])
   const manifest = JSON.parse(readFileSync(join(project.packageDirectory, 'package.json'), 'utf8'))
   const own = JSON.parse(readFileSync('package.json', 'utf8'))
   expect(Object.keys(manifest.dependencies)).toEqual(['openapi-fetch'])
@@ -190,10 +193,10 @@ test('it has what npm shows, and no file that is not used', () => {
   expect([manifest.version, manifest.license, manifest.engines]).toEqual([own.version, own.license, own.engines])
 })
 
-test.for(['README.md', 'src/client/README.md'])('its size, minified and gzipped, is the one in %s', async (readme) => {
+test('its README states its size, minified and gzipped', async () => {
   await writeFile(join(project.directory, 'all.ts'), "export * from 'execution-service-client'\n")
   const kilobytes = gzipSync(await project.bundle('all.ts')).length / 1000
-  const stated = Number(readFileSync(readme, 'utf8').match(/([\d.]+) kB minified and gzipped/)?.[1])
+  const stated = Number(readFileSync('src/client/README.md', 'utf8').match(/([\d.]+) kB minified\s+and\s+gzipped/)?.[1])
   expect(stated, `It is ${kilobytes.toFixed(1)} kB minified and gzipped`).toBeGreaterThan(kilobytes * 0.97)
   expect(stated, `It is ${kilobytes.toFixed(1)} kB minified and gzipped`).toBeLessThan(kilobytes * 1.03)
 })

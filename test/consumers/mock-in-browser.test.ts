@@ -1,4 +1,4 @@
-/** A page in a real browser calls the mock from another origin, as a front end in development does. */
+/** A page in a browser can call the mock from another origin, like a front end in development. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pino } from 'pino'
@@ -33,8 +33,8 @@ beforeEach(async (context) => {
 const id = '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07'
 const path = { workflowId: 'count-words', runId: id, browserContextId: id, artifactName: 'shot.png' }
 
-/** What a script of the page sees of the answer to a request with credentials. */
-function fetched(url: string, init: { method: string; headers: object; body?: unknown }) {
+/** Fetches with credentials from a script of the page. */
+function fetchInPage(url: string, init: { method: string; headers: object; body?: unknown }) {
   const call = async ([address, options]: [string, object]) => {
     const response = await fetch(address, { ...options, credentials: 'include' })
     const headers = Object.fromEntries(response.headers)
@@ -43,41 +43,41 @@ function fetched(url: string, init: { method: string; headers: object; body?: un
   return page.evaluate(call, [url, init] as [string, object])
 }
 
-test.each(operations)('a page of another origin may call $id, and sees its answer', async (operation) => {
+test.each(operations)('a page of another origin can call $id and read the response', async (operation) => {
   const [body] = Object.values(operation.body ?? {})
   const { path: target, ...init } = requestOf(operation, validKey.value, { path, body })
   const origin = operation.surface === 'execution' ? mock.executionUrl : mock.browserContextUrl
-  const answer = await fetched(origin + target, { ...init, headers: { ...init.headers, Prefer: 'wait=10' } })
-  expect(operation.responses.has(answer.status)).toBe(true)
-  expect(answer.status).toBeLessThan(300)
-  const { headers = {} } = operation.responses.get(answer.status) ?? {}
+  const response = await fetchInPage(origin + target, { ...init, headers: { ...init.headers, Prefer: 'wait=10' } })
+  expect(operation.responses.has(response.status)).toBe(true)
+  expect(response.status).toBeLessThan(300)
+  const { headers = {} } = operation.responses.get(response.status) ?? {}
   for (const [name, { required }] of Object.entries(headers)) {
-    if (required) expect(answer.headers[name.toLowerCase()], name).toBeDefined()
+    if (required) expect(response.headers[name.toLowerCase()], name).toBeDefined()
   }
 })
 
-test.each(mockKeys)('it sees an answer of $status, and its headers, for the key $value', async ({ value, status }) => {
+test.each(mockKeys)('it can read a response of $status and its headers', async ({ value, status }) => {
   const init = { method: 'GET', headers: { Authorization: `Bearer ${value}` } }
-  const answer = await fetched(`${mock.executionUrl}/v1/execution/runs`, init)
-  expect(answer.status).toBe(status)
-  expect(answer.headers['x-request-id']).toBeDefined()
-  if (status === 401) expect(answer.headers['www-authenticate']).toBeDefined()
-  if (status === 429) expect(answer.headers).toMatchObject({ 'retry-after': '2', ratelimit: '"api-key";r=0;t=2' })
+  const response = await fetchInPage(`${mock.executionUrl}/v1/execution/runs`, init)
+  expect(response.status).toBe(status)
+  expect(response.headers['x-request-id']).toBeDefined()
+  if (status === 401) expect(response.headers['www-authenticate']).toBeDefined()
+  if (status === 429) expect(response.headers).toMatchObject({ 'retry-after': '2', ratelimit: '"api-key";r=0;t=2' })
 })
 
-test('it sees what is wrong with its request', async () => {
+test('it can read the problem of an invalid request', async () => {
   const init = { method: 'GET', headers: { Authorization: `Bearer ${validKey.value}` } }
-  const answer = await fetched(`${mock.executionUrl}/v1/execution/runs?limit=1000`, init)
-  expect(answer.status).toBe(400)
-  expect(JSON.parse(answer.text).errors).toEqual([{ parameter: 'limit', detail: 'must be <= 100' }])
+  const response = await fetchInPage(`${mock.executionUrl}/v1/execution/runs?limit=1000`, init)
+  expect(response.status).toBe(400)
+  expect(JSON.parse(response.text).errors).toEqual([{ parameter: 'limit', detail: 'must be <= 100' }])
 })
 
-test.each(['shot.png', 'shot.jpg', 'shot.webp'])('it can draw the artifact %s', async (name) => {
-  const draw = async ([address, key]: [string, string]) => {
+test.each(['shot.png', 'shot.jpg', 'shot.webp'])('it can decode the artifact %s', async (name) => {
+  const decode = async ([address, key]: [string, string]) => {
     const response = await fetch(address, { headers: { Authorization: `Bearer ${key}` } })
     const { width, height } = await createImageBitmap(await response.blob())
     return [width, height]
   }
   const address = `${mock.executionUrl}/v1/execution/runs/${id}/artifacts/${name}`
-  expect(await page.evaluate(draw, [address, validKey.value] as [string, string])).toEqual([16, 16])
+  expect(await page.evaluate(decode, [address, validKey.value] as [string, string])).toEqual([16, 16])
 })

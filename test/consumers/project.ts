@@ -1,4 +1,4 @@
-/** An empty project that has installed the published client as a consumer has it, without a network. */
+/** An empty project into which the published client is installed, without a network. */
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,16 +15,16 @@ const quietly = ['--ignore-scripts', '--loglevel=error']
 
 export interface Project {
   directory: string
-  /** The package as it was installed. */
+  /** The installed package. */
   packageDirectory: string
-  /** What the compiler complains of in a file, by the project's tsconfig.json with these options. */
+  /** Compiles a file with these options and returns the compiler's output, which is empty on success. */
   compile(file: string, options: object): Promise<string>
-  /** The file with all it imports as one minified module. */
+  /** Bundles a file with its imports into one minified module. */
   bundle(file: string): Promise<string>
   remove(): void
 }
 
-/** Builds and packs the client and what it depends on, installs the packs, and copies the consumer's files. */
+/** Packs the client and its dependencies, installs the packs, and copies the consumer's files. */
 export async function newProject(files: string): Promise<Project> {
   const directory = temporaryDirectory()
   const built = join(directory, 'built')
@@ -36,7 +36,7 @@ export async function newProject(files: string): Promise<Project> {
   await cp(join(root, files), project, { recursive: true })
   await writeFile(join(project, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
   const packs = (await readdir(join(directory, 'packs'))).map((name) => join('..', 'packs', name))
-  // Nothing is in this cache, so that what is not in a pack is not found.
+  // An empty cache, so that only the packs can be installed.
   const offline = ['--offline', '--no-audit', '--no-fund', '--cache', join(directory, 'cache')]
   await run('npm', ['install', ...quietly, ...offline, ...packs], { cwd: project })
   return {

@@ -77,13 +77,13 @@ test('the guide has the table of keys', () => {
 })
 
 test('--bare runs prism mock on both documents', async (context) => {
-  const { child, stderr } = start({}, ['--bare'])
-  context.onTestFinished(() => void child.kill('SIGKILL'))
-  while (!stderr().includes('Browser Context API'))
-    await once(child.stderr as NonNullable<ChildProcess['stderr']>, 'data')
-  const [url] = stderr().match(/http:\/\/127\.0\.0\.1:\d+/) ?? []
-  const response = await fetch(`${url}/v1/execution/workflows`, { headers: { Authorization: 'Bearer any' } })
-  expect(response.status).toBe(200)
+  const { child, stdout } = start({}, ['--bare'])
+  context.onTestFinished(() => void child.kill('SIGTERM'))
+  const listening = () => [...stdout().matchAll(/Prism is listening on (\S+)/g)].map(([, url]) => url)
+  while (listening().length < 2) await once(child.stdout as NonNullable<ChildProcess['stdout']>, 'data')
+  const headers = { Authorization: 'Bearer any' }
+  const responses = await Promise.all(listening().map((url) => fetch(`${url}/v1/execution/workflows`, { headers })))
+  expect(responses.map(({ status }) => status).sort()).toEqual([200, 404])
   child.kill('SIGTERM')
   expect((await once(child, 'close'))[0]).toBe(0)
 })

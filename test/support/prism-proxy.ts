@@ -4,11 +4,12 @@
  * Prism reads whole responses as text and never responds to malformed JSON. So event streams, files, malformed bodies and
  * paths outside the documents bypass it.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, expect } from 'vitest'
-import { prismCommand, waitForAddress } from '../../src/tools/mock/bare-prism.ts'
+import type { DocumentName } from '../../src/openapi/document.ts'
+import { spawnPrism } from '../../src/tools/mock/bare-prism.ts'
 import type { Addresses } from './service.ts'
 
 export interface Violation {
@@ -26,14 +27,13 @@ export interface PrismProxy {
   stop(): void
 }
 
-export async function startPrismProxy(document: string, upstream: string): Promise<PrismProxy> {
+export async function startPrismProxy(document: DocumentName, upstream: string): Promise<PrismProxy> {
   let child: ChildProcess | undefined
   let prism: Promise<string> | undefined
   let violations: Violation[] = []
   // Prism takes a second to start, and not every test calls every API.
   const startOnce = () => {
-    const args = ['proxy', `generated/${document}/document.json`, upstream, '--port', '0', '--cors', 'false']
-    child ??= spawn(process.execPath, [prismCommand, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+    child ??= spawnPrism('proxy', document, [upstream, '--port', '0', '--cors', 'false'], ['ignore', 'pipe', 'inherit'])
     prism ??= waitForAddress(child)
     return prism
   }
@@ -62,6 +62,19 @@ export async function startPrismProxy(document: string, upstream: string): Promi
       child?.kill()
     },
   }
+}
+
+/** @throws {Error} with the output of Prism if it exits before it listens. */
+function waitForAddress(child: ChildProcess): Promise<string> {
+  let output = ''
+  return new Promise((resolve, reject) => {
+    child.once('exit', () => reject(new Error(`Prism did not start:\n${output}`)))
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      output = (output + text).slice(-10_000)
+      const [, url] = /Prism is listening on (\S+)/.exec(output) ?? []
+      if (url) resolve(url)
+    })
+  })
 }
 
 function isForPrism({ url = '', headers }: IncomingMessage, body: Buffer): boolean {

@@ -1,37 +1,25 @@
-/** Runs `prism mock` on both documents, without the stages of the service in front: `npm run mock -- --bare`. */
-import { type ChildProcess, spawn } from 'node:child_process'
+/** Runs the `prism` command, without the stages of the service in front. */
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { DocumentName } from '../../openapi/document.ts'
 
-export const prismCommand = fileURLToPath(new URL('../../../node_modules/.bin/prism', import.meta.url))
+const prismCommand = fileURLToPath(new URL('../../../node_modules/.bin/prism', import.meta.url))
 
-export interface BarePrism {
-  url: string
-  stop(): Promise<void>
+/** Starts `prism mock` or `prism proxy` with the Node version of this process, which Prism requires. */
+export function spawnPrism(
+  command: 'mock' | 'proxy',
+  name: DocumentName,
+  args: string[],
+  stdio: StdioOptions,
+): ChildProcess {
+  // Prism does not handle rejections, and would exit at the first malformed request.
+  const nodeArgs = ['--unhandled-rejections=none', prismCommand]
+  return spawn(process.execPath, [...nodeArgs, command, `generated/${name}/document.json`, ...args], { stdio })
 }
 
-/** @param port 0 for any free port. */
-export async function startBarePrism(name: DocumentName, host: string, port: string): Promise<BarePrism> {
-  const args = ['mock', `generated/${name}/document.json`, '--host', host, '--port', port]
-  const child = spawn(process.execPath, [prismCommand, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const stop = async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return
-    child.kill()
-    await once(child, 'exit')
-  }
-  return { url: await waitForAddress(child), stop }
-}
-
-/** @throws {Error} with the output of Prism if it exits before it listens. */
-export function waitForAddress(child: ChildProcess): Promise<string> {
-  let output = ''
-  return new Promise((resolve, reject) => {
-    child.once('exit', () => reject(new Error(`Prism did not start:\n${output}`)))
-    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      output = (output + text).slice(-10_000)
-      const [, url] = /Prism is listening on (\S+)/.exec(output) ?? []
-      if (url) resolve(url)
-    })
-  })
+export async function stopProcess(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  child.kill()
+  await once(child, 'exit')
 }

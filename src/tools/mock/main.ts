@@ -2,8 +2,9 @@
 import { exitOnError } from '../../commands/output.ts'
 import { onStopSignal } from '../../commands/stop-signal.ts'
 import { settings } from '../../config.ts'
+import { documentNames } from '../../openapi/document.ts'
 import { openLog } from '../../telemetry/log.ts'
-import { startBarePrism } from './bare-prism.ts'
+import { spawnPrism, stopProcess } from './bare-prism.ts'
 import { type Mock, startMock } from './mock.ts'
 import { defaultPorts, mockKeys, validKey } from './mock-keys.ts'
 
@@ -34,14 +35,11 @@ await exitOnError(async () => {
   const executionPort = readPort('MOCK_EXECUTION_PORT', defaultPorts.execution)
   const browserContextPort = readPort('MOCK_BROWSER_CONTEXT_PORT', defaultPorts.browserContext)
   if (process.argv.includes('--bare')) {
-    const starting = [
-      startBarePrism('execution.v1', host, String(executionPort)),
-      startBarePrism('browser-context.alpha', host, String(browserContextPort)),
-    ]
-    onStopSignal(async () => void (await Promise.all(starting.map(async (prism) => (await prism).stop()))))
-    const [execution, browserContext] = await Promise.all(starting)
-    process.stderr.write(`prism mock of the Execution API        ${execution?.url}\n`)
-    process.stderr.write(`prism mock of the Browser Context API  ${browserContext?.url}\n`)
+    const ports = { 'execution.v1': executionPort, 'browser-context.alpha': browserContextPort }
+    const processes = documentNames.map((name) =>
+      spawnPrism('mock', name, ['--host', host, '--port', String(ports[name])], 'inherit'),
+    )
+    onStopSignal(async () => void (await Promise.all(processes.map(stopProcess))))
     return
   }
   const level = process.env.LOG_LEVEL || settings.LOG_LEVEL.default

@@ -1,4 +1,4 @@
-/** Gives the tour to a page. */
+/** Makes the tour available to a page. */
 import { tour } from './tour.ts'
 
 Object.assign(globalThis, { tour })

@@ -1,4 +1,4 @@
-/** A consumer's program: what it does, and that what must not compile does not. It knows neither Node nor a browser. */
+/** A consumer's program that needs neither Node nor a browser, and lines that must not compile. */
 import {
   type Answer,
   createBrowserContextClient,
@@ -15,7 +15,7 @@ export interface Surfaces {
   apiKey: string
 }
 
-/** Uses all there is, and tells what came of it. */
+/** Uses every feature of the client and returns the results. */
 export async function tour({ executionUrl, browserContextUrl, apiKey }: Surfaces) {
   const drifts: string[] = []
   const onDrift = ({ document }: { document: string }) => drifts.push(document)
@@ -51,8 +51,11 @@ export async function tour({ executionUrl, browserContextUrl, apiKey }: Surfaces
     names.push(...page.data.map(({ name }) => name))
   const nothing: undefined = unwrap(await browserContext.deleteBrowserContext({ params: context }))
 
-  const stranger = createExecutionClient({ baseUrl: executionUrl, apiKey: '00000000-0000-4000-8000-000000000000' })
-  const refused = await stranger.getRun({ params })
+  const withUnknownKey = createExecutionClient({
+    baseUrl: executionUrl,
+    apiKey: '00000000-0000-4000-8000-000000000000',
+  })
+  const refused = await withUnknownKey.getRun({ params })
   const missing = await browserContext.getBrowserContext({ params: context })
   const waited = await execution.runs.wait(greeted.data.id, { timeoutSeconds: 10 })
 
@@ -81,9 +84,9 @@ async function thrownBy(act: () => unknown): Promise<string> {
   }
 }
 
-/** Never called: each line must be refused by the compiler. */
-export async function refused(execution: ReturnType<typeof createExecutionClient>) {
-  // @ts-expect-error: the API key is missing.
+/** Never called: the compiler must reject each line. */
+export async function rejectedByCompiler(execution: ReturnType<typeof createExecutionClient>) {
+  // @ts-expect-error: the API key is missing
   createExecutionClient({ baseUrl: '' })
   // @ts-expect-error: the run's id is missing.
   await execution.getRun()
