@@ -1,4 +1,4 @@
-/** The tab "API Keys": a value that is shown once, limits that are said, and names that are only text. */
+/** The tab "API Keys": creating, listing, renaming, rotating and deleting keys. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sendRaw } from '../operations/raw-http.ts'
 import {
@@ -12,25 +12,25 @@ import {
 } from '../support/dashboard.ts'
 import { until } from '../support/service.ts'
 
-let served: DashboardService
+let dashboard: DashboardService
 
 beforeAll(async () => {
-  served = await startDashboardService()
+  dashboard = await startDashboardService()
 })
 
-afterAll(() => served.stop())
+afterAll(() => dashboard.stop())
 
-/** The status with which the Execution API answers the key. */
+/** Returns the status of a request to the Execution API with the key. */
 async function call(value: string, agent = 'curl/8.5'): Promise<number> {
   const headers = ['Authorization', `Bearer ${value}`, 'User-Agent', agent]
-  return (await sendRaw(served.executionUrl, { method: 'GET', path: '/v1/execution/runs', headers })).status
+  return (await sendRaw(dashboard.executionUrl, { method: 'GET', path: '/v1/execution/runs', headers })).status
 }
 
-/** Opens the form, fills it in and sends it. */
+/** Opens, completes and submits the form. */
 async function create({ visitor }: SignedInUser, fields: Record<string, string | string[]> = {}) {
   const id = inputValue(await visitor.get('/api-keys/new'), 'id') ?? ''
   const form = { id, name: 'import', lifetime: '', ...fields }
-  return { id, form, answer: await visitor.post('/api-keys/new', form) }
+  return { id, form, response: await visitor.post('/api-keys/new', form) }
 }
 
 function shownValue({ text }: { text: string }): string {
@@ -40,18 +40,18 @@ function shownValue({ text }: { text: string }): string {
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/
 
 function list({ accountId }: SignedInUser) {
-  return served.domain.apiKeys.list(accountId)
+  return dashboard.domain.apiKeys.list(accountId)
 }
 
-describe('a key', () => {
-  test('is shown in the one answer that made it, which nobody keeps, and works', async () => {
-    const ada = await signIn(served)
-    const { id, form, answer } = await create(ada)
-    expect([answer.status, answer.headers['cache-control']]).toEqual([200, 'no-store'])
-    const value = shownValue(answer)
+describe('an API key', () => {
+  test('is shown only in the response that created it, which is not cached', async () => {
+    const ada = await signIn(dashboard)
+    const { id, form, response } = await create(ada)
+    expect([response.status, response.headers['cache-control']]).toEqual([200, 'no-store'])
+    const value = shownValue(response)
     expect(value).toMatch(uuid)
-    expect(answer.text).toContain(`Authorization: Bearer ${value}`)
-    expect(pageText(answer)).toContain(`curl -X PUT ${served.executionUrl}/v1/execution/queue-remote/`)
+    expect(response.text).toContain(`Authorization: Bearer ${value}`)
+    expect(pageText(response)).toContain(`curl -X PUT ${dashboard.executionUrl}/v1/execution/queue-remote/`)
     expect(await call(value)).toBe(200)
     const again = await ada.visitor.post('/api-keys/new', { ...form, name: 'another' })
     expect([again.status, again.headers.location]).toEqual([303, '/api-keys?done=repeated'])
@@ -70,9 +70,9 @@ describe('a key', () => {
     expect(pageText(await ada.visitor.get('/api-keys?done=repeated'))).toContain('This key was already created.')
   })
 
-  test('is listed with what tells it from others, and not with its value', async () => {
-    const ada = await signIn(served)
-    const value = shownValue((await create(ada, { name: 'nightly import', lifetime: '30' })).answer)
+  test('is listed with its prefix, dates and last use, but not its value', async () => {
+    const ada = await signIn(dashboard)
+    const value = shownValue((await create(ada, { name: 'nightly import', lifetime: '30' })).response)
     await call(value, 'nightly/1.0 "<b>')
     const shown = async () => pageText(await ada.visitor.get('/api-keys'))
     expect(await shown()).toContain('1 of 5 keys in use. You have created 1 of 5.')
@@ -83,30 +83,30 @@ describe('a key', () => {
     const rounded = (at: number) => new Date(at).toISOString().slice(0, 19).replace('T', ' ')
     expect(await shown()).toContain(`${rounded(key?.createdAt ?? 0)} UTC`)
     expect(await shown()).toContain(`${rounded((key?.createdAt ?? 0) + 30 * 86_400_000)} UTC`)
-    await until('the use is noted', async () => (await list(ada))[0]?.lastUsedAt)
+    await until('the use is recorded', async () => (await list(ada))[0]?.lastUsedAt)
     const deletion = await ada.visitor.get(`/api-keys/${key?.id}/delete`)
     expect(pageText(deletion)).toContain('by 127.0.0.1 nightly/1.0 "<b>')
     expect(deletion.text).not.toContain('<b>')
   })
 
-  test('is refused by the Execution API from the moment on at which it is deleted', async () => {
-    const ada = await signIn(served)
-    const { id, answer } = await create(ada)
-    expect(await call(shownValue(answer))).toBe(200)
+  test('is refused by the Execution API as soon as it is deleted', async () => {
+    const ada = await signIn(dashboard)
+    const { id, response } = await create(ada)
+    expect(await call(shownValue(response))).toBe(200)
     expect(pageText(await ada.visitor.get(`/api-keys/${id}/delete`))).toContain('Delete “import”?')
-    expect(await call(shownValue(answer))).toBe(200)
+    expect(await call(shownValue(response))).toBe(200)
     expect((await ada.visitor.post(`/api-keys/${id}/delete`)).headers.location).toBe('/api-keys?done=deleted')
-    expect(await call(shownValue(answer))).toBe(401)
+    expect(await call(shownValue(response))).toBe(401)
     expect((await ada.visitor.post(`/api-keys/${id}/delete`)).status).toBe(404)
     expect(pageText(await ada.visitor.get('/api-keys'))).toContain('No API keys')
   })
 
-  test('ends when it was said to', async () => {
-    const ada = await signIn(served)
-    const value = shownValue((await create(ada, { lifetime: '7' })).answer)
+  test('expires at the chosen time', async () => {
+    const ada = await signIn(dashboard)
+    const value = shownValue((await create(ada, { lifetime: '7' })).response)
     const [key] = await list(ada)
     expect(Math.abs((key?.expiresAt ?? 0) - Date.now() - 7 * 86_400_000)).toBeLessThan(60_000)
-    await served.domain.store.write(({ query }) =>
+    await dashboard.domain.store.write(({ query }) =>
       query
         .updateTable('api_keys')
         .set({ expires_at: Date.now() })
@@ -116,8 +116,8 @@ describe('a key', () => {
     expect(await call(value)).toBe(401)
     expect(pageText(await ada.visitor.get('/api-keys'))).toContain('Expired')
     for (const lifetime of ['8', '-1', 'never', '1e3', '__proto__', 'constructor', 'toString']) {
-      const { answer } = await create(ada, { lifetime })
-      expect([lifetime, answer.status, fieldError(answer, 'lifetime')]).toEqual([
+      const { response } = await create(ada, { lifetime })
+      expect([lifetime, response.status, fieldError(response, 'lifetime')]).toEqual([
         lifetime,
         400,
         'Choose one of the listed lifetimes.',
@@ -126,33 +126,33 @@ describe('a key', () => {
     expect(await list(ada)).toHaveLength(1)
   })
 
-  test('is renamed, and what its name cannot be is said beside it', async () => {
-    const ada = await signIn(served)
+  test('can be renamed, and an invalid name is refused with an error at the field', async () => {
+    const ada = await signIn(dashboard)
     const { id } = await create(ada)
     const rename = (name: string) => ada.visitor.post(`/api-keys/${id}/rename`, { name })
     expect((await rename(' nightly import ')).headers.location).toBe('/api-keys?done=renamed')
     expect(pageText(await ada.visitor.get('/api-keys?done=renamed'))).toContain('API key renamed.')
-    for (const wrong of ['', '   ', 'a'.repeat(101), 'a\u0001b']) {
-      const answer = await rename(wrong)
-      expect([answer.status, inputValue(answer, 'name')]).toEqual([400, wrong])
-      expect(fieldError(answer, 'name')).toMatch(
+    for (const invalid of ['', '   ', 'a'.repeat(101), 'a\u0001b']) {
+      const response = await rename(invalid)
+      expect([response.status, inputValue(response, 'name')]).toEqual([400, invalid])
+      expect(fieldError(response, 'name')).toMatch(
         /^(Enter a name|Use at most 100 characters|Remove the control characters)/,
       )
     }
     expect(await list(ada)).toMatchObject([{ id, name: 'nightly import' }])
   })
 
-  test('is rotated by its form once, at the limit too, and the old value is refused at once', async () => {
-    const ada = await signIn(served)
-    const { id, answer } = await create(ada, { name: 'rotated' })
+  test('is rotated once per form, even at the limit, and the old value is refused immediately', async () => {
+    const ada = await signIn(dashboard)
+    const { id, response } = await create(ada, { name: 'rotated' })
     for (let made = 1; made < 5; made += 1) await create(ada)
     const newId = inputValue(await ada.visitor.get(`/api-keys/${id}/rotate`), 'id') ?? ''
     const rotate = () => ada.visitor.post(`/api-keys/${id}/rotate`, { id: newId })
     const [rotated, ...others] = (await Promise.all([rotate(), rotate(), rotate()])).sort((a, b) => a.status - b.status)
-    if (!rotated) throw new Error('There are three answers.')
+    if (!rotated) throw new Error('There are three responses.')
     expect([rotated.status, rotated.headers['cache-control']]).toEqual([200, 'no-store'])
     for (const other of others) expect(other.headers.location).toBe('/api-keys?done=repeated')
-    expect(await call(shownValue(answer))).toBe(401)
+    expect(await call(shownValue(response))).toBe(401)
     expect(await call(shownValue(rotated))).toBe(200)
     expect(pageText(rotated)).toContain('Save the API key “rotated”')
     expect((await list(ada)).map((key) => key.id)).toContain(newId)
@@ -161,11 +161,11 @@ describe('a key', () => {
   })
 })
 
-describe('the name of a key', () => {
-  test('is only text wherever it is shown', async () => {
+describe('the name of an API key', () => {
+  test('is escaped on every page', async () => {
     const name = `<script>alert(1)</script>"'\`\${7*7}&amp;<!--`
-    const ada = await signIn(served)
-    const { id, answer } = await create(ada, { name })
+    const ada = await signIn(dashboard)
+    const { id, response } = await create(ada, { name })
     const pages = [
       '/api-keys',
       `/api-keys/${id}/rename`,
@@ -173,7 +173,7 @@ describe('the name of a key', () => {
       `/api-keys/${id}/delete`,
       '/settings/audit-log',
     ]
-    const shown = [answer, ...(await Promise.all(pages.map((path) => ada.visitor.get(path))))]
+    const shown = [response, ...(await Promise.all(pages.map((path) => ada.visitor.get(path))))]
     for (const page of shown) {
       expect(page.text).not.toMatch(/<script>|<!--|alert\(1\)<\/script/)
       expect(page.text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;`${7*7}&amp;amp;&lt;!--')
@@ -181,19 +181,24 @@ describe('the name of a key', () => {
     expect(inputValue(await ada.visitor.get(`/api-keys/${id}/rename`), 'name')).toBe(name)
   })
 
-  test('that is too long is refused, with what was typed kept and the reason beside it', async () => {
-    const ada = await signIn(served, { scopesEnabled: true })
+  test('that is too long is refused, and the form keeps its values', async () => {
+    const ada = await signIn(dashboard, { scopesEnabled: true })
     const name = `"${'ä'.repeat(100)}`
-    const { id, form, answer } = await create(ada, { name, lifetime: '90', permissions: 'some', scope: ['runs:read'] })
-    expect([answer.status, shownValue(answer)]).toEqual([400, ''])
-    expect(fieldError(answer, 'name')).toBe('Use at most 100 characters.')
-    expect([inputValue(answer, 'name'), inputValue(answer, 'id')]).toEqual([name, id])
-    expect(answer.text).toMatch(/<option value="90" selected>/)
-    expect(answer.text).toMatch(/name="permissions" value="some" checked/)
-    expect(answer.text).toMatch(/value="runs:read" checked/)
+    const { id, form, response } = await create(ada, {
+      name,
+      lifetime: '90',
+      permissions: 'some',
+      scope: ['runs:read'],
+    })
+    expect([response.status, shownValue(response)]).toEqual([400, ''])
+    expect(fieldError(response, 'name')).toBe('Use at most 100 characters.')
+    expect([inputValue(response, 'name'), inputValue(response, 'id')]).toEqual([name, id])
+    expect(response.text).toMatch(/<option value="90" selected>/)
+    expect(response.text).toMatch(/name="permissions" value="some" checked/)
+    expect(response.text).toMatch(/value="runs:read" checked/)
     expect(await list(ada)).toEqual([])
-    const mended = await ada.visitor.post('/api-keys/new', { ...form, name: 'ä'.repeat(100) })
-    expect(shownValue(mended)).toMatch(uuid)
+    const corrected = await ada.visitor.post('/api-keys/new', { ...form, name: 'ä'.repeat(100) })
+    expect(shownValue(corrected)).toMatch(uuid)
     expect(await list(ada)).toMatchObject([{ name: 'ä'.repeat(100), scopes: ['runs:read'] }])
   })
 })

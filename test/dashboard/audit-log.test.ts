@@ -1,4 +1,4 @@
-/** The audit log as its owners read it: newest first, by whom and what, page by page, and as JSON lines. */
+/** The audit log page: entries, filters, pagination and the JSON Lines download. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Actor, operator, recordAudit } from '../../src/domain/audit-log/audit-log.ts'
@@ -15,18 +15,18 @@ import {
 } from '../support/dashboard.ts'
 import { until } from '../support/service.ts'
 
-let served: DashboardService
+let dashboard: DashboardService
 
 beforeAll(async () => {
-  served = await startDashboardService()
+  dashboard = await startDashboardService()
 })
 
-afterAll(() => served.stop())
+afterAll(() => dashboard.stop())
 
 const path = '/settings/audit-log'
 
-/** The entries of the page's table: who, and what they did. */
-function entriesOf({ text }: { text: string }): string[] {
+/** Returns the table's rows without their times. */
+function readEntries({ text }: { text: string }): string[] {
   const rows = [...text.matchAll(/<tr><td[\s\S]*?<\/tr>/g)].map(([row]) => pageText({ text: row }).trim())
   return rows.map((row) => row.replace(/^[\d-]+ [\d:]+ UTC /, ''))
 }
@@ -41,9 +41,9 @@ async function download({ visitor }: SignedInUser, query = ''): Promise<Record<s
     .map((line) => JSON.parse(line))
 }
 
-/** So many entries by somebody, with texts that are awkward to write down. */
+/** Writes entries whose names contain line breaks and quotes. */
 function fill(accountId: string, count: number, by: Actor = operator): Promise<void> {
-  return served.domain.store.write(async (tx) => {
+  return dashboard.domain.store.write(async (tx) => {
     for (let index = 0; index < count; index += 1) {
       const subject = { id: `${index}`, name: `line\nbreak "${index}" \u2028 é` }
       await recordAudit(tx, accountId, { action: 'apiKey.renamed', by, subject, details: { index } })
@@ -51,10 +51,10 @@ function fill(accountId: string, count: number, by: Actor = operator): Promise<v
   })
 }
 
-test('tells what was done in the dashboard, by whom, the newest first', async () => {
-  const ada = await signIn(served)
+test('lists each change with its actor, newest first', async () => {
+  const ada = await signIn(dashboard)
   const { visitor, accountId } = ada
-  const bo = await signIn(served, { accountId, role: 'member', name: 'Bo' })
+  const bo = await signIn(dashboard, { accountId, role: 'member', name: 'Bo' })
   await visitor.post('/settings', { name: 'Engines', scopesEnabled: 'on' })
   await visitor.post('/settings', { name: 'Engines' })
   const id = inputValue(await visitor.get('/api-keys/new'), 'id') ?? ''
@@ -68,22 +68,21 @@ test('tells what was done in the dashboard, by whom, the newest first', async ()
     'User-Agent',
     'old',
   ]
-  await sendRaw(served.executionUrl, { method: 'GET', path: '/v1/execution/runs', headers })
-  await until('the late use is noted', async () =>
-    entriesOf(await visitor.get(path))[0]?.includes('used a deleted API key'),
+  await sendRaw(dashboard.executionUrl, { method: 'GET', path: '/v1/execution/runs', headers })
+  await until('the use of the deleted key is recorded', async () =>
+    readEntries(await visitor.get(path))[0]?.includes('used a deleted API key'),
   )
   await visitor.post(`/api-keys/${newId}/delete`)
   await visitor.post('/settings/members/invite', { label: 'Cy', role: 'owner' })
-  const [invitation] = await served.domain.links.listInvitations(accountId)
+  const [invitation] = await dashboard.domain.links.listInvitations(accountId)
   await visitor.post(`/settings/members/invitations/${invitation?.id}/withdraw`)
   await visitor.post(`/settings/members/${bo.id}/role`, { role: 'owner' })
   await visitor.post(`/settings/members/${bo.id}/sign-in-link`)
   await bo.visitor.post('/profile/password', { currentPassword: password, password: 'another engine' })
-  await new Visitor(served.url).post('/sign-in', { email: bo.email, password: 'another engine' })
-  await new Visitor(served.url).post('/sign-in', { email: bo.email, password: 'wrong' })
+  await new Visitor(dashboard.url).post('/sign-in', { email: bo.email, password: 'another engine' })
+  await new Visitor(dashboard.url).post('/sign-in', { email: bo.email, password: 'wrong' })
   await visitor.post(`/settings/members/${bo.id}/remove`)
-  // What else an entry says stands behind it, in words of its own.
-  const said = [
+  const expected = [
     'Ada removed a user Bo',
     'Bo signed in',
     'Bo changed a password',
@@ -106,27 +105,27 @@ test('tells what was done in the dashboard, by whom, the newest first', async ()
     'Ada signed in',
     'Ada joined the account',
   ]
-  const entries = entriesOf(await visitor.get(path))
-  expect(entries.map((entry, index) => entry.slice(0, said[index]?.length))).toEqual(said)
+  const entries = readEntries(await visitor.get(path))
+  expect(entries.map((entry, index) => entry.slice(0, expected[index]?.length))).toEqual(expected)
 })
 
-test('shows what callers say of themselves as text', async () => {
-  const { visitor, accountId } = await signIn(served)
+test('escapes texts that callers provide', async () => {
+  const { visitor, accountId } = await signIn(dashboard)
   const by = { kind: 'caller', id: null, name: '<script>alert(1)</script>' } as const
   const details = { from: '"><img src=x>', to: '<b>', expiresAt: 0, scopes: ['a', 'b'] }
-  await served.domain.store.write((tx) => recordAudit(tx, accountId, { action: 'apiKey.renamed', by, details }))
+  await dashboard.domain.store.write((tx) => recordAudit(tx, accountId, { action: 'apiKey.renamed', by, details }))
   const page = await visitor.get(path)
   expect(page.text).not.toMatch(/<script>|<img src=x|<b>/)
-  expect(entriesOf(page)[0]).toContain('from "><img src=x>, to <b>, ')
-  expect(entriesOf(page)[0]).toContain('1970-01-01T00:00:00.000Z, scopes a b')
+  expect(readEntries(page)[0]).toContain('from "><img src=x>, to <b>, ')
+  expect(readEntries(page)[0]).toContain('1970-01-01T00:00:00.000Z, scopes a b')
 })
 
 describe('a filter', () => {
-  test('leaves what was done by one user, or what was done of one kind, on the pages and in the download', async () => {
-    const ada = await signIn(served)
-    const bo = await signIn(served, { accountId: ada.accountId, name: 'Bo' })
+  test('by user and by action applies to the page and the download', async () => {
+    const ada = await signIn(dashboard)
+    const bo = await signIn(dashboard, { accountId: ada.accountId, name: 'Bo' })
     const only = async (query: string) => {
-      const entries = entriesOf(await ada.visitor.get(`${path}?${query}`))
+      const entries = readEntries(await ada.visitor.get(`${path}?${query}`))
       return entries.map((entry) => entry.match(/^\S+ (signed in|joined)/)?.[0] ?? entry)
     }
     expect(await only(`actor=${bo.id}`)).toEqual(['Bo signed in', 'Bo joined'])
@@ -140,31 +139,31 @@ describe('a filter', () => {
       { action: 'user.signedIn', by: { id: bo.id } },
     ])
     expect(pageText(await ada.visitor.get(`${path}?action=user.removed`))).toContain('No entries match these filters.')
-    // What is no kind of entry filters nothing.
+    // Unknown actions are ignored; unknown users match nothing.
     for (const nonsense of ['constructor', '__proto__', 'user.', '%01'])
       expect(await only(`action=${nonsense}`)).toHaveLength(5)
-    for (const nobody of ['nobody', "'%20OR%20''='", '%01', '%ff']) expect(await only(`actor=${nobody}`)).toEqual([])
+    for (const unknown of ['unknown', "'%20OR%20''='", '%01', '%ff']) expect(await only(`actor=${unknown}`)).toEqual([])
   })
 
-  test('of another account’s user finds nothing', async () => {
-    const [ada, eve] = [await signIn(served), await signIn(served)]
-    expect(entriesOf(await ada.visitor.get(`${path}?actor=${eve.id}`))).toEqual([])
+  test('by a user of another account matches nothing', async () => {
+    const [ada, eve] = [await signIn(dashboard), await signIn(dashboard)]
+    expect(readEntries(await ada.visitor.get(`${path}?actor=${eve.id}`))).toEqual([])
     expect(await download(ada, `?actor=${eve.id}`)).toEqual([])
     const newest = (await download(eve))[0]?.id
-    expect(entriesOf(await ada.visitor.get(`${path}?before=${newest}`)).join()).not.toContain(eve.id)
+    expect(readEntries(await ada.visitor.get(`${path}?before=${newest}`)).join()).not.toContain(eve.id)
   })
 })
 
 describe('a long log', () => {
-  test('is turned over page by page, each entry on one of them, with the filter kept', async () => {
-    const ada = await signIn(served)
+  test('is paginated with its filter, each entry on one page', async () => {
+    const ada = await signIn(dashboard)
     await fill(ada.accountId, 120)
     const seen: string[] = []
     const sizes: number[] = []
     let next: string | undefined = `${path}?action=apiKey.renamed`
     while (next) {
       const page = await ada.visitor.get(next)
-      const entries = entriesOf(page)
+      const entries = readEntries(page)
       sizes.push(entries.length)
       seen.push(...entries.map((entry) => entry.match(/index (\d+)$/)?.[1] ?? ''))
       next = page.text.match(/href="([^"]+)">Older entries/)?.[1]?.replaceAll('&amp;', '&')
@@ -175,8 +174,8 @@ describe('a long log', () => {
       expect((await ada.visitor.get(`${path}?before=${before}`)).status).toBe(200)
   })
 
-  test('is downloaded whole, a JSON object on each line, the newest first', async () => {
-    const ada = await signIn(served)
+  test('is downloaded completely, one JSON object per line, newest first', async () => {
+    const ada = await signIn(dashboard)
     await fill(ada.accountId, 1301, { kind: 'user', id: ada.id, name: 'Ada' })
     const { headers } = await ada.visitor.get(`${path}.jsonl`)
     expect(headers).toMatchObject({
@@ -200,10 +199,10 @@ describe('a long log', () => {
     expect(await download(ada, '?action=user.joined')).toHaveLength(1)
   })
 
-  test('is not read on for a reader who has gone', async () => {
-    const ada = await signIn(served)
+  test('stops being read when the client disconnects', async () => {
+    const ada = await signIn(dashboard)
     await fill(ada.accountId, 20_000)
-    const { hostname, port } = new URL(served.url)
+    const { hostname, port } = new URL(dashboard.url)
     const cookie = [...ada.visitor.cookies].map((pair) => pair.join('=')).join('; ')
     const warnings: Error[] = []
     const listen = (warning: Error) => warnings.push(warning)
@@ -211,7 +210,7 @@ describe('a long log', () => {
     const socket = connect(Number(port), hostname)
     socket.write(`GET ${path}.jsonl HTTP/1.1\r\nHost: ${hostname}:${port}\r\nCookie: ${cookie}\r\n\r\n`)
     await new Promise((resolve) => socket.once('data', resolve))
-    // Taken a little at a time, so that the service has to wait often.
+    // Small reads, so that the service often waits for the socket to drain.
     for (let part = 0; part < 40; part += 1) {
       socket.pause()
       await new Promise((resolve) => setImmediate(resolve))
@@ -222,6 +221,6 @@ describe('a long log', () => {
     expect((await ada.visitor.get('/profile')).status).toBe(200)
     process.off('warning', listen)
     expect(warnings).toEqual([])
-    expect(served.log.filter(({ level }) => Number(level) >= 50)).toEqual([])
+    expect(dashboard.log.filter(({ level }) => Number(level) >= 50)).toEqual([])
   })
 })

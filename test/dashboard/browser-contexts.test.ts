@@ -1,54 +1,62 @@
-/** The tab "Browser Contexts": making, filling, naming and deleting them, going back to versions, and who holds them. */
+/** The tab "Browser Contexts": create, upload, rename, restore, delete, and contexts in use by a run. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type DashboardService, fieldError, pageText, type SignedInUser, signIn } from '../support/dashboard.ts'
-import { claim, holdContext, newContext, queueWith, serveBrowsers, stateOf, upload } from './context-pages.ts'
+import {
+  claim,
+  createState,
+  leaseContext,
+  newContext,
+  queueFromForm,
+  startBrowserDashboard,
+  upload,
+} from './browser-context-helpers.ts'
 
-let served: DashboardService
+let dashboard: DashboardService
 
 beforeAll(async () => {
-  served = await serveBrowsers()
+  dashboard = await startBrowserDashboard()
 })
 
-afterAll(() => served.stop())
+afterAll(() => dashboard.stop())
 
 async function page({ visitor }: SignedInUser, path: string): Promise<string> {
-  const answer = await visitor.get(path)
-  expect(answer.status).toBe(200)
-  return pageText(answer)
+  const response = await visitor.get(path)
+  expect(response.status).toBe(200)
+  return pageText(response)
 }
 
-/** The rows of the page's tables, in words. */
+/** Returns the text of each row of the page's tables. */
 async function rows({ visitor }: SignedInUser, path: string): Promise<string[]> {
   const { text } = await visitor.get(path)
   return [...text.matchAll(/<tr>\s*<td[\s\S]*?<\/tr>/g)].map(([row]) => pageText({ text: row }).trim())
 }
 
-async function audited({ visitor }: SignedInUser) {
+async function listContextEntries({ visitor }: SignedInUser) {
   const { text } = await visitor.get('/settings/audit-log.jsonl')
   const entries = text.trim().split('\n')
   return entries.map((line) => JSON.parse(line)).filter(({ action }) => action.startsWith('browserContext.'))
 }
 
-test('an account without browser contexts is told what they are, and how a run gets one', async () => {
-  const text = await page(await signIn(served), '/browser-contexts')
+test('the empty list explains browser contexts', async () => {
+  const text = await page(await signIn(dashboard), '/browser-contexts')
   expect(text).toContain('No browser contexts')
   expect(text).toContain('A browser context stores what a browser remembers')
   expect(text).toContain('Queue a run with a browser context')
 })
 
-test('one is made, filled, filled again, brought back, named and deleted, and the audit log tells who did it', async () => {
-  const ada = await signIn(served)
+test('creating, uploading, restoring, renaming and deleting are recorded in the audit log', async () => {
+  const ada = await signIn(dashboard)
   const { visitor, accountId } = ada
-  const bo = await signIn(served, { accountId, role: 'member', name: 'Bo' })
+  const bo = await signIn(dashboard, { accountId, role: 'member', name: 'Bo' })
   const made = await visitor.post('/browser-contexts/new', { name: ' Shop ' })
   const path = String(made.headers.location).replace('?done=created', '')
   const id = path.split('/')[2] ?? ''
   expect(await page(ada, `${path}?done=created`)).toContain('Browser context created. It is empty until')
 
-  expect((await upload(ada, id, JSON.stringify(stateOf(['.shop.example'])))).headers.location).toBe(
+  expect((await upload(ada, id, JSON.stringify(createState(['.shop.example'])))).headers.location).toBe(
     `${path}?done=uploaded`,
   )
-  expect((await upload(bo, id, JSON.stringify(stateOf(['bank.example'])))).status).toBe(303)
+  expect((await upload(bo, id, JSON.stringify(createState(['bank.example'])))).status).toBe(303)
   expect((await visitor.get(`${path}/versions/2/restore`)).status).toBe(404)
   const question = await page(bo, `${path}/versions/1/restore`)
   expect(question).toContain('Restore version 1?')
@@ -61,8 +69,8 @@ test('one is made, filled, filled again, brought back, named and deleted, and th
     expect.stringMatching(/^2 then Bo bank\.example \d+ B Restore$/),
     expect.stringMatching(/^1 then Ada shop\.example \d+ B Restore$/),
   ])
-  expect(JSON.parse((await served.domain.contextVersions.read(accountId, id)) ?? '')).toEqual(
-    stateOf(['.shop.example']),
+  expect(JSON.parse((await dashboard.domain.contextVersions.read(accountId, id)) ?? '')).toEqual(
+    createState(['.shop.example']),
   )
 
   expect((await visitor.post(`${path}/rename`, { name: 'Shop, signed in' })).headers.location).toBe(
@@ -74,10 +82,10 @@ test('one is made, filled, filled again, brought back, named and deleted, and th
   expect(warning).toContain('Queued runs that use it still start, and fail when they request their browser.')
   expect((await bo.visitor.post(`${path}/delete`)).headers.location).toBe('/browser-contexts?done=deleted')
   expect((await visitor.get(path)).status).toBe(404)
-  expect(await served.domain.contextVersions.read(accountId, id)).toBeUndefined()
+  expect(await dashboard.domain.contextVersions.read(accountId, id)).toBeUndefined()
 
   const subject = (name: string) => ({ id, name })
-  expect(await audited(ada)).toMatchObject([
+  expect(await listContextEntries(ada)).toMatchObject([
     { action: 'browserContext.deleted', by: { kind: 'user', id: bo.id }, subject: subject('Shop, signed in') },
     { action: 'browserContext.renamed', by: { id: ada.id }, details: { from: 'Shop', to: 'Shop, signed in' } },
     { action: 'browserContext.restored', by: { id: bo.id }, details: { version: 3, restoredFrom: 1 } },
@@ -87,22 +95,22 @@ test('one is made, filled, filled again, brought back, named and deleted, and th
   ])
 })
 
-test('the page says how a program runs a workflow with it, and how it is filled', async () => {
-  const ada = await signIn(served)
-  const { id } = await newContext(served, ada, 'Shop')
+test('the page has commands to queue a run with the context and to upload a state', async () => {
+  const ada = await signIn(dashboard)
+  const { id } = await newContext(dashboard, ada, 'Shop')
   const text = await page(ada, `/browser-contexts/${id}`)
   const query = `browserContextId=${id}&persistContext=onSuccess`
-  expect(text).toContain(`curl -X PUT '${served.executionUrl}/v1/execution/queue-remote/browse?${query}' \\`)
-  expect(text).toContain(`curl -X PUT ${served.browserContextUrl}/alpha/browser-contexts/${id}/storage-state \\`)
+  expect(text).toContain(`curl -X PUT '${dashboard.executionUrl}/v1/execution/queue-remote/browse?${query}' \\`)
+  expect(text).toContain(`curl -X PUT ${dashboard.browserContextUrl}/alpha/browser-contexts/${id}/storage-state \\`)
   expect(text).toContain("-H 'x-service-api-key: <API_KEY>'")
   const { text: markup } = await ada.visitor.get(`/browser-contexts/${id}`)
   expect(markup).toContain(`<a href="/workflows/browse?browserContextId=${id}#queue">Browse a site</a>`)
 })
 
-test('a name is refused when it is taken, or is none, and the form keeps it', async () => {
-  const ada = await signIn(served)
-  const { id } = await newContext(served, ada, 'Shop')
-  const other = await newContext(served, ada, 'Bank')
+test('a taken or invalid name is refused, and the form keeps it', async () => {
+  const ada = await signIn(dashboard)
+  const { id } = await newContext(dashboard, ada, 'Shop')
+  const other = await newContext(dashboard, ada, 'Bank')
   const paths = ['/browser-contexts/new', `/browser-contexts/${other.id}/rename`]
   for (const path of paths) {
     const taken = await ada.visitor.post(path, { name: 'Shop' })
@@ -121,40 +129,44 @@ test('a name is refused when it is taken, or is none, and the form keeps it', as
     'Bank',
     'Shop',
   ])
-  // What changes nothing is not told.
-  expect((await audited(ada)).map(({ action }) => action)).toEqual(['browserContext.created'])
+  // A rename to the same name is not recorded.
+  expect((await listContextEntries(ada)).map(({ action }) => action)).toEqual(['browserContext.created'])
 })
 
 describe('the list', () => {
-  test('tells of each how much it holds, for which sites, and whether it was used', async () => {
-    const ada = await signIn(served)
-    const { id } = await newContext(served, ada, 'Shop')
-    await newContext(served, ada, 'Bank')
-    await upload(ada, id, JSON.stringify(stateOf(['e.example', '.a.example', 'a.example', 'b.example', 'c.example'])))
+  test('shows size, sites and last use', async () => {
+    const ada = await signIn(dashboard)
+    const { id } = await newContext(dashboard, ada, 'Shop')
+    await newContext(dashboard, ada, 'Bank')
+    await upload(
+      ada,
+      id,
+      JSON.stringify(createState(['e.example', '.a.example', 'a.example', 'b.example', 'c.example'])),
+    )
     const [bank, shop] = await rows(ada, '/browser-contexts')
     expect(bank).toMatch(/^Bank Empty none none – .* never$/)
     expect(shop).toMatch(/^Shop Ready 1 a\.example, b\.example, c\.example \+1 [\d.]+ (B|KiB) /)
   })
 
-  test('leads on to older ones, fifty on a page', async () => {
-    const ada = await signIn(served)
-    for (let index = 0; index < 51; index++) await newContext(served, ada, `Context ${index}`)
+  test('has pages of fifty', async () => {
+    const ada = await signIn(dashboard)
+    for (let index = 0; index < 51; index++) await newContext(dashboard, ada, `Context ${index}`)
     const first = await ada.visitor.get('/browser-contexts')
     expect(await rows(ada, '/browser-contexts')).toHaveLength(50)
     const older = first.text.match(/href="(\/browser-contexts\?cursor=[^"]+)"/)?.[1] ?? ''
     expect(await rows(ada, older)).toEqual([expect.stringMatching(/^Context 0 /)])
-    const other = await signIn(served)
+    const other = await signIn(dashboard)
     expect((await other.visitor.get(older)).headers.location).toBe('/browser-contexts')
   })
 })
 
-describe('a browser context that a run holds', () => {
-  test('says so, takes nothing else meanwhile, and is deleted all the same', async () => {
-    const ada = await signIn(served)
-    const { id } = await newContext(served, ada, 'Shop')
+describe('a browser context in use by a run', () => {
+  test('refuses changes, but can be deleted', async () => {
+    const ada = await signIn(dashboard)
+    const { id } = await newContext(dashboard, ada, 'Shop')
     const path = `/browser-contexts/${id}`
-    for (const site of ['a.example', 'b.example']) await upload(ada, id, JSON.stringify(stateOf([site])))
-    const { runId } = await holdContext(served, ada, id)
+    for (const site of ['a.example', 'b.example']) await upload(ada, id, JSON.stringify(createState([site])))
+    const { runId } = await leaseContext(dashboard, ada, id)
     const short = `…${runId.slice(-8)}`
     expect((await rows(ada, '/browser-contexts'))[0]).toMatch(`Shop In use run ${short} 2`)
     expect((await ada.visitor.get(path)).text).toContain(`href="/runs/${runId}"`)
@@ -162,28 +174,30 @@ describe('a browser context that a run holds', () => {
 
     const sentence = `Run ${short} is using this browser context and may change it. Nothing was saved.`
     const refused = [
-      await upload(ada, id, JSON.stringify(stateOf([]))),
+      await upload(ada, id, JSON.stringify(createState([]))),
       await ada.visitor.post(`${path}/versions/1/restore`),
     ]
-    for (const answer of refused) {
-      expect(answer.status).toBe(409)
-      expect(pageText(answer)).toContain(sentence)
-      expect(answer.text).toContain(`href="/runs/${runId}"`)
+    for (const response of refused) {
+      expect(response.status).toBe(409)
+      expect(pageText(response)).toContain(sentence)
+      expect(response.text).toContain(`href="/runs/${runId}"`)
     }
-    expect((await served.domain.contextVersions.list(ada.accountId, id))?.map(({ number }) => number)).toEqual([2, 1])
-    expect((await audited(ada)).map(({ details }) => details)).toEqual([{ version: 2 }, { version: 1 }])
+    expect((await dashboard.domain.contextVersions.list(ada.accountId, id))?.map(({ number }) => number)).toEqual([
+      2, 1,
+    ])
+    expect((await listContextEntries(ada)).map(({ details }) => details)).toEqual([{ version: 2 }, { version: 1 }])
 
     expect(await page(ada, `${path}/delete`)).toContain(`Run ${short} is using it. The run continues, but`)
     expect((await ada.visitor.post(`${path}/delete`)).status).toBe(303)
     expect((await ada.visitor.get(path)).status).toBe(404)
   })
 
-  test('is waited for by the next run, whose page says for whom', async () => {
-    const ada = await signIn(served)
-    const { id } = await newContext(served, ada, 'Shop')
-    const holder = await holdContext(served, ada, id)
-    const next = await queueWith(ada, { browserContextId: id, persistContext: 'always' })
-    expect(await claim(served)).toEqual([])
+  test('makes the next run wait, whose page says why', async () => {
+    const ada = await signIn(dashboard)
+    const { id } = await newContext(dashboard, ada, 'Shop')
+    const holder = await leaseContext(dashboard, ada, id)
+    const next = await queueFromForm(ada, { browserContextId: id, persistContext: 'always' })
+    expect(await claim(dashboard)).toEqual([])
     const text = await page(ada, `/runs/${next}`)
     expect(text).toContain(`Waiting for its browser context, Shop , which run …${holder.runId.slice(-8)} is using.`)
     expect(text).toContain('Browser context Shop Save browser state Always, even if the run fails')

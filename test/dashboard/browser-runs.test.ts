@@ -1,4 +1,4 @@
-/** Runs that use a browser: choosing their browser context, and what they have made. */
+/** Runs that use a browser: choosing a browser context, and their artifacts. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { NewArtifact } from '../../src/domain/runs/artifacts.ts'
 import {
@@ -9,37 +9,40 @@ import {
   type SignedInUser,
   signIn,
 } from '../support/dashboard.ts'
-import { claim, holdContext, newContext, queueWith, serveBrowsers } from './context-pages.ts'
+import { claim, leaseContext, newContext, queueFromForm, startBrowserDashboard } from './browser-context-helpers.ts'
 
-let served: DashboardService
+let dashboard: DashboardService
 
 beforeAll(async () => {
-  served = await serveBrowsers()
+  dashboard = await startBrowserDashboard()
 })
 
-afterAll(() => served.stop())
+afterAll(() => dashboard.stop())
 
-/** The option of the page's select that is chosen, or its first one. */
-function chosenOf({ text }: { text: string }, name: string): string | undefined {
+/** Returns the value of the selected option, or of the first one. */
+function selectedOption({ text }: { text: string }, name: string): string | undefined {
   const select = text.match(new RegExp(`<select[^>]*name="${name}"[^]*?</select>`))?.[0]
   return (select?.match(/value="([^"]*)" selected/) ?? select?.match(/value="([^"]*)"/))?.[1]
 }
 
 function storedRuns({ accountId }: SignedInUser) {
-  const runs = served.domain.store.read.query.selectFrom('runs').where('account_id', '=', accountId)
+  const runs = dashboard.domain.store.read.query.selectFrom('runs').where('account_id', '=', accountId)
   return runs.select(['browser_context_id', 'persist_context']).execute()
 }
 
 describe('the form of a workflow that uses a browser', () => {
-  test('lets a browser context be chosen, none first, and says when it is kept', async () => {
-    const ada = await signIn(served)
-    const { id } = await newContext(served, ada, 'Shop')
+  test('offers the browser contexts, with none selected', async () => {
+    const ada = await signIn(dashboard)
+    const { id } = await newContext(dashboard, ada, 'Shop')
     const shown = await ada.visitor.get('/workflows/browse')
-    expect([chosenOf(shown, 'browserContextId'), chosenOf(shown, 'persistContext')]).toEqual(['', 'onSuccess'])
+    expect([selectedOption(shown, 'browserContextId'), selectedOption(shown, 'persistContext')]).toEqual([
+      '',
+      'onSuccess',
+    ])
     expect(pageText(shown)).toContain('Browser one per run')
     expect(pageText(shown)).toContain('Shop (empty)')
-    await queueWith(ada, { browserContextId: '', persistContext: 'always' })
-    await queueWith(ada, { browserContextId: id.toUpperCase(), persistContext: 'never' })
+    await queueFromForm(ada, { browserContextId: '', persistContext: 'always' })
+    await queueFromForm(ada, { browserContextId: id.toUpperCase(), persistContext: 'never' })
     expect(await storedRuns(ada)).toEqual([
       { browser_context_id: null, persist_context: null },
       { browser_context_id: id, persist_context: 'never' },
@@ -49,41 +52,48 @@ describe('the form of a workflow that uses a browser', () => {
     expect(pageText(plain)).not.toContain('Browser one per run')
   })
 
-  test('has the choice of the run that is run again, also in the command for programs', async () => {
-    const ada = await signIn(served)
-    const { id } = await newContext(served, ada, 'Shop')
-    // Not among the newest hundred any more.
-    for (let index = 0; index < 101; index++) await newContext(served, ada)
-    const run = await queueWith(ada, { browserContextId: id, persistContext: 'never' })
+  test('preselects the context of the run that is run again, also in the curl command', async () => {
+    const ada = await signIn(dashboard)
+    const { id } = await newContext(dashboard, ada, 'Shop')
+    // Makes the context older than the newest hundred, which the form lists.
+    for (let index = 0; index < 101; index++) await newContext(dashboard, ada)
+    const run = await queueFromForm(ada, { browserContextId: id, persistContext: 'never' })
     const again = await ada.visitor.get(`/workflows/browse?from=${run}`)
-    expect([chosenOf(again, 'browserContextId'), chosenOf(again, 'persistContext')]).toEqual([id, 'never'])
+    expect([selectedOption(again, 'browserContextId'), selectedOption(again, 'persistContext')]).toEqual([id, 'never'])
     expect(pageText(again)).toContain(`queue-remote/browse?browserContextId=${id}&persistContext=never'`)
     const chosen = await ada.visitor.get(`/workflows/browse?browserContextId=${id}`)
-    expect([chosenOf(chosen, 'browserContextId'), chosenOf(chosen, 'persistContext')]).toEqual([id, 'onSuccess'])
+    expect([selectedOption(chosen, 'browserContextId'), selectedOption(chosen, 'persistContext')]).toEqual([
+      id,
+      'onSuccess',
+    ])
     await ada.visitor.post(`/browser-contexts/${id}/delete`)
     const gone = await ada.visitor.get(`/workflows/browse?from=${run}`)
-    expect(chosenOf(gone, 'browserContextId')).toBe('')
+    expect(selectedOption(gone, 'browserContextId')).toBe('')
     expect(fieldError(gone, 'browserContextId')).toContain('was deleted. Choose another one, or none.')
     expect(pageText(gone)).not.toContain('?browserContextId')
   })
 
-  test('queues nothing with a browser context that is gone, or where none is taken', async () => {
-    const ada = await signIn(served)
-    const others = await newContext(served, await signIn(served))
+  test('refuses a deleted or foreign context, and any context for a workflow without a browser', async () => {
+    const ada = await signIn(dashboard)
+    const others = await newContext(dashboard, await signIn(dashboard))
     const key = inputValue(await ada.visitor.get('/workflows/browse'), 'key') ?? ''
     for (const id of [others.id, crypto.randomUUID(), 'none']) {
-      const answer = await ada.visitor.post('/workflows/browse', { key, browserContextId: id, 'variable-url': 'kept' })
-      expect(answer.status).toBe(400)
-      expect(pageText(answer)).toContain('The run was not queued.')
-      expect(fieldError(answer, 'browserContextId')).toContain('was deleted. Choose another one, or none.')
-      expect(inputValue(answer, 'variable-url')).toBe('kept')
+      const response = await ada.visitor.post('/workflows/browse', {
+        key,
+        browserContextId: id,
+        'variable-url': 'kept',
+      })
+      expect(response.status).toBe(400)
+      expect(pageText(response)).toContain('The run was not queued.')
+      expect(fieldError(response, 'browserContextId')).toContain('was deleted. Choose another one, or none.')
+      expect(inputValue(response, 'variable-url')).toBe('kept')
     }
-    const wrong = await ada.visitor.post('/workflows/browse', { key, persistContext: 'toString' })
-    expect([wrong.status, fieldError(wrong, 'browserContextId')]).toEqual([
+    const invalid = await ada.visitor.post('/workflows/browse', { key, persistContext: 'toString' })
+    expect([invalid.status, fieldError(invalid, 'browserContextId')]).toEqual([
       400,
       'Choose when to save the browser state.',
     ])
-    const { id } = await newContext(served, ada)
+    const { id } = await newContext(dashboard, ada)
     const plain = await ada.visitor.post('/workflows/plain', { key, browserContextId: id })
     expect(plain.status).toBe(400)
     expect(pageText(plain)).toContain('this workflow uses no browser, so it takes no browser context.')
@@ -100,8 +110,8 @@ describe('the page of a run', () => {
   ]
 
   async function runWith(ada: SignedInUser, artifacts: NewArtifact[]): Promise<string> {
-    const runId = await queueWith(ada, {})
-    const lease = (await claim(served)).find((each) => each.runId === runId)
+    const runId = await queueFromForm(ada, {})
+    const lease = (await claim(dashboard)).find((each) => each.runId === runId)
     for (const artifact of artifacts) {
       const data = {
         attempt: 1,
@@ -110,17 +120,18 @@ describe('the page of a run', () => {
         sizeBytes: artifact.content.length,
       }
       const report = { at: Date.now(), type: 'artifact', data } as const
-      if (!lease || !(await served.domain.queue.keepArtifact(lease, artifact, [report]))) throw new Error('Not kept.')
+      if (!lease || !(await dashboard.domain.queue.keepArtifact(lease, artifact, [report])))
+        throw new Error('The artifact was not stored.')
     }
     return runId
   }
 
-  test('lists what it has made, with images drawn, and says so in the log', async () => {
-    const ada = await signIn(served)
+  test('lists artifacts, previews images, and logs each artifact', async () => {
+    const ada = await signIn(dashboard)
     const id = await runWith(ada, made)
     const { text } = await ada.visitor.get(`/runs/${id}`)
     const rows = [...text.matchAll(/<tr>\s*<td[\s\S]*?<\/tr>/g)].map(([row]) => pageText({ text: row }).trim())
-    // In the order of their making, which the clock may not tell apart.
+    // Sorted, because artifacts created in the same millisecond have no order.
     expect(rows.map((row) => row.split(/ \d{4}-/)[0]).sort()).toEqual([
       'invoice.pdf application/pdf 2 KiB',
       'page.html.txt text/plain 25 B',
@@ -133,8 +144,8 @@ describe('the page of a run', () => {
     expect(pageText(await ada.visitor.get(`/runs/${await runWith(ada, [])}`))).not.toContain('Artifacts')
   })
 
-  test('gives each as a download that no browser takes for a page', async () => {
-    const ada = await signIn(served)
+  test('serves artifacts as downloads that browsers do not render', async () => {
+    const ada = await signIn(dashboard)
     const id = await runWith(ada, made)
     for (const { name, mediaType, content } of made.slice(1)) {
       const { status, headers, text } = await ada.visitor.get(`/runs/${id}/artifacts/${name}`)
@@ -147,20 +158,20 @@ describe('the page of a run', () => {
         'cache-control': 'no-store',
       })
     }
-    const stranger = await signIn(served)
-    expect((await stranger.visitor.get(`/runs/${id}/artifacts/page.png`)).status).toBe(404)
+    const newBrowser = await signIn(dashboard)
+    expect((await newBrowser.visitor.get(`/runs/${id}/artifacts/page.png`)).status).toBe(404)
     for (const name of ['none.png', '..%2f..', '%00', 'page.png%20']) {
       expect([name, (await ada.visitor.get(`/runs/${id}/artifacts/${name}`)).status]).toEqual([name, 404])
     }
   })
 
-  test('says that its browser context could not be saved', async () => {
-    const ada = await signIn(served)
-    const { id } = await newContext(served, ada, 'Shop')
-    const lease = await holdContext(served, ada, id)
+  test('says when the browser state could not be saved', async () => {
+    const ada = await signIn(dashboard)
+    const { id } = await newContext(dashboard, ada, 'Shop')
+    const lease = await leaseContext(dashboard, ada, id)
     const error = { name: 'ContextNotSaved', message: 'It is too large.' }
     const outcome = { kind: 'failed', reason: 'contextNotSaved', error } as const
-    await served.domain.queue.complete(lease, outcome, { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 })
+    await dashboard.domain.queue.complete(lease, outcome, { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 })
     const text = pageText(await ada.visitor.get(`/runs/${lease.runId}`))
     expect(text).toContain('The browser state could not be saved. The browser context is unchanged.')
     expect(text).toContain('ContextNotSaved It is too large.')

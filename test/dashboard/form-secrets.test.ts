@@ -1,4 +1,4 @@
-/** Secrets that are not shown again in a form, and examples of the variables that a workflow takes. */
+/** Hiding submitted secrets in a form that is shown again, and example variables. */
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { mask } from '../../src/domain/workflows/secrets.ts'
@@ -19,7 +19,7 @@ function object(properties: Json, more: Json = {}): Json {
   return { type: 'object', properties, ...more }
 }
 
-describe('a secret that was put in is not shown again', () => {
+describe('a submitted secret is hidden', () => {
   const schema = object({
     token: { type: 'string', writeOnly: true },
     tokens: { type: 'array', items: { type: 'string', writeOnly: true } },
@@ -28,7 +28,7 @@ describe('a secret that was put in is not shown again', () => {
   })
   const places = findSecretPlaces(schema)
 
-  test('neither in its own field nor in JSON', () => {
+  test('in its field and in JSON', () => {
     const fields = variableFields(schema)
     const login = '{"user": "ada", "password": "hunter2"}'
     const texts = { token: 'hunter2', tokens: 'hunter2\r\nhunter3', login, note: 'kept' }
@@ -41,7 +41,7 @@ describe('a secret that was put in is not shown again', () => {
     expect(JSON.parse(shown.get('login')?.text ?? '')).toEqual({ user: 'ada', password: hiddenSecret })
   })
 
-  test('nor in text that is no JSON', () => {
+  test('in invalid JSON', () => {
     const texts = [
       '{"token": "hunter2", "note": "kept"',
       '{"note": "kept", "token" : "hunter2\\"hunter3',
@@ -59,12 +59,12 @@ describe('a secret that was put in is not shown again', () => {
     }
   })
 
-  test('the mask of an earlier secret stays, for it is none', () => {
+  test('but not the mask of an earlier secret', () => {
     const text = JSON.stringify({ token: mask, tokens: [mask, mask] })
     expect(JSON.parse(hideSecrets(text, places) ?? '')).toEqual({ token: mask, tokens: [mask, mask] })
   })
 
-  test('nothing of the text is shown where a schema does not tell the names of its secrets', () => {
+  test('with the whole text, when the schema does not name its secrets', () => {
     const unnamed = [
       { type: 'object', additionalProperties: { type: 'string', writeOnly: true } },
       object({ it: { $ref: '#/$defs/secret' } }, { $defs: { secret: { writeOnly: true } } }),
@@ -72,12 +72,12 @@ describe('a secret that was put in is not shown again', () => {
     for (const schema of unnamed) expect(hideSecrets('{"it": "hunter2"}', findSecretPlaces(schema))).toBeUndefined()
   })
 
-  test('all of the text is shown where there is no secret', () => {
+  test('but nothing, when the schema has no secrets', () => {
     expect(hideSecrets('{"token": ', findSecretPlaces(object({ token: {} })))).toBe('{"token": ')
   })
 })
 
-describe('an example of the variables', () => {
+describe('example variables', () => {
   const schema = object(
     {
       path: { type: 'string' },
@@ -93,7 +93,7 @@ describe('an example of the variables', () => {
     { required: ['path', 'url', 'token', 'address', 'kind', 'other'] },
   )
 
-  test('has what is required, and defaults and examples, but no secret', () => {
+  test('contain required members, defaults and examples, but no secrets', () => {
     expect(exampleVariables(schema)).toEqual({
       path: '<path>',
       url: 'https://example.com/',
@@ -107,12 +107,12 @@ describe('an example of the variables', () => {
     expect(draftVariables(schema)).toMatchObject({ path: '', token: '', top: 5 })
   })
 
-  test('ends for a schema that contains itself', () => {
+  test('end for a recursive schema', () => {
     const endless = object({ next: { $ref: '#' } }, { required: ['next'] })
     expect(JSON.stringify(exampleVariables(endless))).toMatch(/^\{"next":\{"next":/)
   })
 
-  test('is in the command as a shell hands it on, whatever it holds', () => {
+  test('are quoted for a shell in the curl command', () => {
     const variables = { text: `it's "quoted" $HOME \`id\` \\ and\nnew <line>` }
     const command = queueCommand('http://127.0.0.1:1', 'count-words', variables)
     const asList = command.replace('curl ', 'printf "%s\\0" ')

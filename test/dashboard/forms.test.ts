@@ -1,30 +1,35 @@
-/** Forms that no browser sends: forged, cut off, huge, or not forms at all. None of them fails the service or holds it up. */
+/** Malformed, truncated and oversized forms never cause an internal error or block the service. */
 import { gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { sendText } from '../operations/raw-http.ts'
 import { type DashboardService, pageText, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
-import { nameOf, newThings, pathTo, type Route, routes } from './routes.ts'
+import { createItems, type Route, routeName, routePath, routes } from './route-list.ts'
 
-let served: DashboardService
-let ours: Awaited<ReturnType<typeof newThings>>
+let dashboard: DashboardService
+let own: Awaited<ReturnType<typeof createItems>>
 
 beforeAll(async () => {
-  served = await startDashboardService({ PROXY_HOPS: '1' })
-  ours = await newThings(served)
+  dashboard = await startDashboardService({ PROXY_HOPS: '1' })
+  own = await createItems(dashboard)
 })
 
-afterAll(() => served.stop())
+afterAll(() => dashboard.stop())
 
 afterEach(() => {
-  expect(served.log.filter(({ level }) => Number(level) >= 50)).toEqual([])
+  expect(dashboard.log.filter(({ level }) => Number(level) >= 50)).toEqual([])
 })
 
-const posts: [string, Route][] = routes.filter(({ method }) => method === 'POST').map((route) => [nameOf(route), route])
+const posts: [string, Route][] = routes
+  .filter(({ method }) => method === 'POST')
+  .map((route) => [routeName(route), route])
 
 const form = { 'Content-Type': 'application/x-www-form-urlencoded' }
 const mebibyte = 1024 * 1024
 
-/** From an address that nobody else has, so that nothing is refused for having been tried too often. */
+/** Expands to 50 times its limit. */
+const zipBomb = gzipSync(Buffer.alloc(50 * mebibyte, 'name=x&'))
+
+/** Sends from a new address each time, so that no rate limit applies. */
 let address = 0
 function send(visitor: Visitor, path: string, body: string | Buffer, headers: Record<string, string> = form) {
   address += 1
@@ -46,19 +51,19 @@ const names = [
   'next',
 ]
 
-/** The same text for every field that a form of the dashboard has. */
+/** Sets every field of the dashboard's forms to the text. */
 const everywhere = (text: string) => names.map((name) => `${name}=${text}`).join('&')
 
 const forged: [what: string, body: string][] = [
-  ['nothing', ''],
+  ['an empty body', ''],
   ['a field without a name', '=x&&&=&x'],
-  ['fields twice', `${everywhere('a')}&${everywhere('b')}`],
+  ['repeated fields', `${everywhere('a')}&${everywhere('b')}`],
   ['fields as arrays and objects', names.map((name) => `${name}[]=x&${name}[a][b]=y&${name}[__proto__]=z`).join('&')],
-  ['names that objects have', '__proto__=x&constructor=y&toString=z&hasOwnProperty=1&__proto__[name]=x'],
+  ['names of inherited members', '__proto__=x&constructor=y&toString=z&hasOwnProperty=1&__proto__[name]=x'],
   ['invalid percent-encoding', everywhere('%zz%')],
-  ['bytes that are no UTF-8', everywhere('%ff%fe%c0%80')],
+  ['invalid UTF-8', everywhere('%ff%fe%c0%80')],
   ['NUL bytes', everywhere('a%00b')],
-  ['surrogates without their other half', everywhere('%ED%A0%80\ud800')],
+  ['lone surrogates', everywhere('%ED%A0%80\ud800')],
   ['line breaks', everywhere('a%0D%0ASet-Cookie%3A%20x%3Dy')],
   ['SQL', everywhere("'%3B%20DROP%20TABLE%20users%3B%20--")],
   [
@@ -71,21 +76,21 @@ const forged: [what: string, body: string][] = [
 ]
 
 describe.each(posts)('%s', (_, route) => {
-  test('takes what is forged as what it is', async () => {
-    const { owner, things } = ours
+  test('handles forged fields without an internal error', async () => {
+    const { owner, items } = own
     for (const [what, body] of forged) {
-      // Not the thing itself, which a form that happens to be right would end.
-      const answer = await send(owner.visitor, pathTo(route, { ...things, user: owner.id }), body)
-      expect([what, answer.status < 500]).toEqual([what, true])
-      expect(answer.headers['content-type'] ?? 'text/html; charset=utf-8').toBe('text/html; charset=utf-8')
+      // With the owner's own id, because a form that happens to be valid would change the item.
+      const response = await send(owner.visitor, routePath(route, { ...items, user: owner.id }), body)
+      expect([what, response.status < 500]).toEqual([what, true])
+      expect(response.headers['content-type'] ?? 'text/html; charset=utf-8').toBe('text/html; charset=utf-8')
       if (route.path === '/sign-out') await signInAgain()
     }
-    expect(await served.domain.users.get(owner.id)).toMatchObject({ role: 'owner' })
+    expect(await dashboard.domain.users.get(owner.id)).toMatchObject({ role: 'owner' })
   })
 
-  test('refuses what is no form, or too large, with a page', async () => {
-    const path = pathTo(route, ours.things)
-    const { visitor } = ours.owner
+  test('refuses other media types and oversized bodies with an error page', async () => {
+    const path = routePath(route, own.items)
+    const { visitor } = own.owner
     const refused: [status: number, body: string | Buffer, headers: Record<string, string>][] = [
       [415, '{"name":"x"}', { 'Content-Type': 'application/json' }],
       [415, 'name=x', { 'Content-Type': 'text/plain' }],
@@ -95,50 +100,50 @@ describe.each(posts)('%s', (_, route) => {
       [415, 'name=x', { 'Content-Type': 'application/x-www-form-urlencoded; charset=nonsense' }],
       [400, 'name=x', { ...form, 'Content-Encoding': 'gzip' }],
       [413, `name=${'x'.repeat(5 * mebibyte)}`, form],
-      [413, gzipSync(Buffer.alloc(50 * mebibyte, 'name=x&')), { ...form, 'Content-Encoding': 'gzip' }],
+      [413, zipBomb, { ...form, 'Content-Encoding': 'gzip' }],
     ]
     for (const [status, body, headers] of refused) {
-      const answer = await send(visitor, path, body, headers)
-      expect([headers, answer.status]).toEqual([headers, status])
-      expect(pageText(answer)).toContain('No changes were made.')
+      const response = await send(visitor, path, body, headers)
+      expect([headers, response.status]).toEqual([headers, status])
+      expect(pageText(response)).toContain('No changes were made.')
     }
   })
 })
 
-/** The one session of the tests, after it has been signed out of. */
+/** Restores the session that all tests share. */
 async function signInAgain(): Promise<void> {
-  const { visitor, email, password } = ours.owner
+  const { visitor, email, password } = own.owner
   expect((await visitor.post('/sign-in', { email, password })).status).toBe(303)
 }
 
 describe('a form', () => {
-  test('of somebody who is not signed in is small', async () => {
-    const visitor = new Visitor(served.url)
+  test('without a session is limited to 64 KiB', async () => {
+    const visitor = new Visitor(dashboard.url)
     const body = `email=a@b&password=${'x'.repeat(64 * 1024)}`
-    for (const path of ['/sign-in', '/sign-out', `/links/${ours.things.token}`]) {
+    for (const path of ['/sign-in', '/sign-out', `/links/${own.items.token}`]) {
       expect((await send(visitor, path, body)).status).toBe(413)
     }
   })
 
-  test('with a password of any length is refused about as fast as another', async () => {
-    const { email } = await signIn(served)
+  test('with a long password takes no long hashing', async () => {
+    const { email } = await signIn(dashboard)
     const started = process.cpuUsage()
     const body = `email=${email}&password=${'%EF%B7%BA'.repeat(7000)}`
-    expect((await send(new Visitor(served.url), '/sign-in', body)).status).toBe(401)
-    // Of this process, which has the service in it: what else runs on the machine takes time of the clock alone.
+    expect((await send(new Visitor(dashboard.url), '/sign-in', body)).status).toBe(401)
+    // CPU time of this process, which other load on the machine does not affect.
     const { user, system } = process.cpuUsage(started)
     expect(user + system).toBeLessThan(5_000_000)
   })
 
-  test('that is cut off, or says that it is longer than it is, is refused and holds nothing up', async () => {
-    const { host } = new URL(served.url)
-    const ada = await signIn(served)
+  test('that is truncated is refused and does not block other requests', async () => {
+    const { host } = new URL(dashboard.url)
+    const ada = await signIn(dashboard)
     const cookie = [...ada.visitor.cookies].map((pair) => pair.join('=')).join('; ')
     const head = `POST /settings HTTP/1.1\r\nHost: ${host}\r\nSec-Fetch-Site: same-origin\r\nCookie: ${cookie}\r\nConnection: close`
     const type = 'Content-Type: application/x-www-form-urlencoded'
-    await sendText(served.url, `${head}\r\n${type}\r\nContent-Length: 100\r\n\r\nname=x`, 'end')
-    await sendText(served.url, `${head}\r\n${type}\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nname=x\r\n`, 'end')
+    await sendText(dashboard.url, `${head}\r\n${type}\r\nContent-Length: 100\r\n\r\nname=x`, 'end')
+    await sendText(dashboard.url, `${head}\r\n${type}\r\nTransfer-Encoding: chunked\r\n\r\n6\r\nname=x\r\n`, 'end')
     expect((await ada.visitor.get('/settings')).status).toBe(200)
-    expect(await served.domain.accounts.get(ada.accountId)).toMatchObject({ name: 'Test' })
+    expect(await dashboard.domain.accounts.get(ada.accountId)).toMatchObject({ name: 'Test' })
   })
 })

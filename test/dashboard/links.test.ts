@@ -1,4 +1,4 @@
-/** Links into the dashboard: looking at one changes nothing, using it works once, and nobody comes in without one. */
+/** Single-use links: the welcome link, invitations and sign-in links. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import {
@@ -15,26 +15,26 @@ import { type Environment, newStorage } from '../support/service-storage.ts'
 
 const ada = { name: 'Ada', email: 'ada@example.com', password }
 
-/** A service on a store that nobody has signed in to. */
-async function serveNew(settings?: Environment): Promise<DashboardService> {
-  const served = await startDashboardService(settings)
-  onTestFinished(served.stop)
-  return served
+/** Starts a service on a new store. */
+async function startOnNewStore(settings?: Environment): Promise<DashboardService> {
+  const dashboard = await startDashboardService(settings)
+  onTestFinished(dashboard.stop)
+  return dashboard
 }
 
-function pathOf(url: string | undefined): string {
+function urlPath(url: string | undefined): string {
   return new URL(url ?? '').pathname
 }
 
-describe('the first link', () => {
-  test('lets its reader choose who owns the account, after any number of looks at it, and is dead then', async () => {
-    const served = await serveNew()
-    const path = pathOf(served.welcomeUrl)
-    expect(served.welcomeUrl).toBe(`${served.dashboardUrl}${path}`)
-    const visitor = new Visitor(served.url)
+describe('the welcome link', () => {
+  test('creates the owner once, however often it was opened before', async () => {
+    const dashboard = await startOnNewStore()
+    const path = urlPath(dashboard.welcomeUrl)
+    expect(dashboard.welcomeUrl).toBe(`${dashboard.dashboardUrl}${path}`)
+    const visitor = new Visitor(dashboard.url)
     for (const method of ['GET', 'HEAD', 'GET']) {
-      const answer = await visitor.send(method, path)
-      expect([answer.status, answer.headers['set-cookie']]).toEqual([200, undefined])
+      const response = await visitor.send(method, path)
+      expect([response.status, response.headers['set-cookie']]).toEqual([200, undefined])
     }
     expect(pageText(await visitor.get(path))).toContain('You will be the owner of the account Default')
     const used = await visitor.post(path, ada)
@@ -44,16 +44,16 @@ describe('the first link', () => {
       expect(again.status).toBe(410)
       expect(pageText(again)).toContain('This link is no longer valid')
     }
-    const [account] = await served.domain.accounts.list()
-    expect(await served.domain.users.list(account?.id ?? '')).toMatchObject([
+    const [account] = await dashboard.domain.accounts.list()
+    expect(await dashboard.domain.users.list(account?.id ?? '')).toMatchObject([
       { name: 'Ada', email: ada.email, role: 'owner' },
     ])
   })
 
-  test('keeps what was typed into a form that was refused, but for the password, and works still', async () => {
-    const served = await serveNew()
-    const path = pathOf(served.welcomeUrl)
-    const visitor = new Visitor(served.url)
+  test('stays valid after invalid input, and the form keeps all values but the password', async () => {
+    const dashboard = await startOnNewStore()
+    const path = urlPath(dashboard.welcomeUrl)
+    const visitor = new Visitor(dashboard.url)
     const refused = await visitor.post(path, { name: 'Ada "<b>"', email: 'nobody', password: 'not long' })
     expect(refused.status).toBe(400)
     expect(inputValue(refused, 'name')).toBe('Ada "<b>"')
@@ -66,21 +66,21 @@ describe('the first link', () => {
     expect((await visitor.post(path, ada)).status).toBe(303)
   })
 
-  test('makes one owner when two come by it at the same moment to two processes', async () => {
-    const one = await serveNew()
-    const two = await serveNew(one.settings)
-    // The second start has made another link in place of the first one's.
-    const path = pathOf(two.welcomeUrl)
-    expect((await new Visitor(one.url).get(pathOf(one.welcomeUrl))).status).toBe(410)
-    const come = (served: DashboardService, name: string) =>
-      new Visitor(served.url).post(path, { name, email: `${name}@example.com`, password })
-    const answers = await Promise.all([come(one, 'a'), come(two, 'b'), come(one, 'c'), come(two, 'd')])
-    expect(answers.map(({ status }) => status).sort()).toEqual([303, 410, 410, 410])
+  test('creates one owner when it is used at the same time in two processes', async () => {
+    const one = await startOnNewStore()
+    const two = await startOnNewStore(one.settings)
+    // The second start replaced the first start's link.
+    const path = urlPath(two.welcomeUrl)
+    expect((await new Visitor(one.url).get(urlPath(one.welcomeUrl))).status).toBe(410)
+    const come = (dashboard: DashboardService, name: string) =>
+      new Visitor(dashboard.url).post(path, { name, email: `${name}@example.com`, password })
+    const responses = await Promise.all([come(one, 'a'), come(two, 'b'), come(one, 'c'), come(two, 'd')])
+    expect(responses.map(({ status }) => status).sort()).toEqual([303, 410, 410, 410])
     const [account] = await one.domain.accounts.list()
     expect(await one.domain.users.list(account?.id ?? '')).toHaveLength(1)
   })
 
-  test('is another after each start until somebody has used it, and there is none then', async () => {
+  test('changes with each start until it is used', async () => {
     const { settings, remove } = await newStorage()
     onTestFinished(remove)
     const first = await startDashboardService(settings)
@@ -89,45 +89,45 @@ describe('the first link', () => {
     expect(second.welcomeUrl).toBeDefined()
     expect([first.firstAccount?.name, second.firstAccount]).toEqual(['Default', undefined])
     const visitor = new Visitor(second.url)
-    expect((await visitor.post(pathOf(first.welcomeUrl), ada)).status).toBe(410)
-    expect((await visitor.post(pathOf(second.welcomeUrl), ada)).status).toBe(303)
+    expect((await visitor.post(urlPath(first.welcomeUrl), ada)).status).toBe(410)
+    expect((await visitor.post(urlPath(second.welcomeUrl), ada)).status).toBe(303)
     await second.stop()
     const third = await startDashboardService(settings)
     expect(third.welcomeUrl).toBeUndefined()
     await third.stop()
   })
 
-  test('is dead when its user has become somebody by another way', async () => {
-    const served = await serveNew()
-    const [account] = await served.domain.accounts.list()
-    const [owner] = await served.domain.users.list(account?.id ?? '')
-    if (!owner) throw new Error('An account comes with a user.')
-    const visitor = new Visitor(served.url)
-    await visitor.post(`/links/${await served.domain.links.createSignInLink(owner, operator)}`)
+  test('is invalid after its user has set an email address in another way', async () => {
+    const dashboard = await startOnNewStore()
+    const [account] = await dashboard.domain.accounts.list()
+    const [owner] = await dashboard.domain.users.list(account?.id ?? '')
+    if (!owner) throw new Error('The account has no user.')
+    const visitor = new Visitor(dashboard.url)
+    await visitor.post(`/links/${await dashboard.domain.links.createSignInLink(owner, operator)}`)
     expect((await visitor.post('/profile', { name: 'Ada', email: ada.email })).status).toBe(303)
-    const path = pathOf(served.welcomeUrl)
+    const path = urlPath(dashboard.welcomeUrl)
     expect((await visitor.get(path)).status).toBe(410)
     expect((await visitor.post(path, { ...ada, email: 'eve@example.com' })).status).toBe(410)
   })
 
-  test('is the only way in: no user of a new store has an e-mail address or a password', async () => {
-    const { domain } = await serveNew()
+  test('is the only way to sign in to a new store', async () => {
+    const { domain } = await startOnNewStore()
     const rows = await domain.store.read.query.selectFrom('users').select(['email', 'password_hash']).execute()
     expect(rows).toEqual([{ email: null, password_hash: null }])
   })
 })
 
 describe('a link', () => {
-  let served: DashboardService
+  let dashboard: DashboardService
 
   beforeAll(async () => {
-    served = await startDashboardService({ PROXY_HOPS: '1' })
+    dashboard = await startDashboardService({ PROXY_HOPS: '1' })
   })
 
-  afterAll(() => served.stop())
+  afterAll(() => dashboard.stop())
 
-  test('that invites is shown to its owner once, and makes a user of the role that was chosen', async () => {
-    const owner = await signIn(served)
+  test('that invites is shown once, and creates a user with the chosen role', async () => {
+    const owner = await signIn(dashboard)
     const { status, headers, text } = await owner.visitor.post('/settings/members/invite', {
       label: 'Bo & Co',
       role: 'member',
@@ -136,33 +136,33 @@ describe('a link', () => {
     const link = text.match(/<code id="link" data-once>([^<]+)</)?.[1]
     const list = await owner.visitor.get('/settings/members')
     expect(list.text).toContain('Bo &amp; Co')
-    expect(list.text).not.toContain(pathOf(link))
-    const visitor = new Visitor(served.url)
-    expect(pageText(await visitor.get(pathOf(link)))).toContain('to join Test as a member')
+    expect(list.text).not.toContain(urlPath(link))
+    const visitor = new Visitor(dashboard.url)
+    expect(pageText(await visitor.get(urlPath(link)))).toContain('to join Test as a member')
     const forged = { name: 'Bo', email: 'bo@example.com', password, role: 'owner', accountId: 'x', kind: 'welcome' }
-    expect((await visitor.post(pathOf(link), forged)).status).toBe(303)
+    expect((await visitor.post(urlPath(link), forged)).status).toBe(303)
     expect(pageText(await visitor.get('/profile'))).toContain('Member of Test')
-    expect((await new Visitor(served.url).get(pathOf(link))).status).toBe(410)
+    expect((await new Visitor(dashboard.url).get(urlPath(link))).status).toBe(410)
     expect((await owner.visitor.get('/settings/members')).text).not.toContain('Bo &amp; Co')
   })
 
-  test('that was withdrawn is dead', async () => {
-    const owner = await signIn(served)
+  test('that was revoked is invalid', async () => {
+    const owner = await signIn(dashboard)
     const invitation = { label: 'Bo', role: 'member' } as const
-    const token = await served.domain.links.invite(owner.accountId, invitation, operator)
-    const [{ id = '' } = {}] = await served.domain.links.listInvitations(owner.accountId)
+    const token = await dashboard.domain.links.invite(owner.accountId, invitation, operator)
+    const [{ id = '' } = {}] = await dashboard.domain.links.listInvitations(owner.accountId)
     const withdrawn = await owner.visitor.post(`/settings/members/invitations/${id}/withdraw`)
     expect(withdrawn.headers.location).toBe('/settings/members?done=revoked')
-    expect((await new Visitor(served.url).get(`/links/${token}`)).status).toBe(410)
+    expect((await new Visitor(dashboard.url).get(`/links/${token}`)).status).toBe(410)
     expect((await owner.visitor.post(`/settings/members/invitations/${id}/withdraw`)).status).toBe(404)
   })
 
-  test('that signs in does so by a form alone, and then lets a password be chosen once without the present one', async () => {
-    const owner = await signIn(served)
-    const bo = await signIn(served, { accountId: owner.accountId, role: 'member', name: 'Bo' })
+  test('that signs in needs a form submission, and allows one password change without the current password', async () => {
+    const owner = await signIn(dashboard)
+    const bo = await signIn(dashboard, { accountId: owner.accountId, role: 'member', name: 'Bo' })
     const { text } = await owner.visitor.post(`/settings/members/${bo.id}/sign-in-link`)
-    const path = pathOf(text.match(/<code id="link" data-once>([^<]+)</)?.[1])
-    const visitor = new Visitor(served.url)
+    const path = urlPath(text.match(/<code id="link" data-once>([^<]+)</)?.[1])
+    const visitor = new Visitor(dashboard.url)
     const shown = await visitor.get(path)
     expect(pageText(shown)).toContain('This link signs you in to Test as Bo')
     expect(visitor.cookies.size).toBe(0)
@@ -179,8 +179,8 @@ describe('a link', () => {
     expect((await bo.visitor.get('/profile')).headers.location).toBe('/sign-in?next=%2Fprofile')
   })
 
-  test('that never was one has ended too, and nobody tries many', async () => {
-    const visitor = new Visitor(served.url, { 'X-Forwarded-For': '192.0.2.77' })
+  test('that never existed is invalid, and attempts are limited', async () => {
+    const visitor = new Visitor(dashboard.url, { 'X-Forwarded-For': '192.0.2.77' })
     for (const token of ['none', '%01', 'a'.repeat(5000), '%F0%9F%94%91', '..%2F..%2Fetc', "'%20OR%201=1"]) {
       expect((await visitor.get(`/links/${token}`)).status).toBe(410)
     }
@@ -188,7 +188,7 @@ describe('a link', () => {
     for (let tries = 0; tries < 30; tries += 1) expect((await visitor.post(`/links/guess${tries}`)).status).toBe(410)
     const refused = await visitor.post('/links/guess')
     expect([refused.status, Number(refused.headers['retry-after']) > 0]).toEqual([429, true])
-    const another = new Visitor(served.url, { 'X-Forwarded-For': '192.0.2.78' })
+    const another = new Visitor(dashboard.url, { 'X-Forwarded-For': '192.0.2.78' })
     expect((await another.post('/links/guess')).status).toBe(410)
   })
 })

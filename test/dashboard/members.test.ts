@@ -1,4 +1,4 @@
-/** Members: what their owners decide of them, and that nothing of a removed one is accepted anywhere any more. */
+/** Members: roles, invitations and removal, after which nothing of a member is accepted. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { sendRaw } from '../operations/raw-http.ts'
@@ -13,18 +13,18 @@ import {
   Visitor,
 } from '../support/dashboard.ts'
 
-let served: DashboardService
+let dashboard: DashboardService
 
 beforeAll(async () => {
-  served = await startDashboardService()
+  dashboard = await startDashboardService()
 })
 
-afterAll(() => served.stop())
+afterAll(() => dashboard.stop())
 
 const members = '/settings/members'
 
 async function newKey({ accountId, id: userId }: SignedInUser, name = 'Key') {
-  return served.domain.apiKeys.create({ accountId, userId, name, scopes: null, expiresAt: null }, operator)
+  return dashboard.domain.apiKeys.create({ accountId, userId, name, scopes: null, expiresAt: null }, operator)
 }
 
 async function call(url: string, value: string): Promise<number> {
@@ -32,16 +32,16 @@ async function call(url: string, value: string): Promise<number> {
   return (await sendRaw(url, { method: 'GET', path: '/v1/execution/runs', headers })).status
 }
 
-/** A stream of the events of a run that stays queued, as its first event has come. */
+/** Opens the event stream of a queued run and reads its first event. */
 async function openStream(value: string): Promise<{ ended: Promise<void> }> {
   const headers = { Authorization: `Bearer ${value}`, 'Content-Type': 'application/json' }
-  const url = `${served.executionUrl}/v1/execution`
+  const url = `${dashboard.executionUrl}/v1/execution`
   const body = '{"variableData":{"name":"Ada"}}'
   const queued = (await (await fetch(`${url}/queue-remote/greet`, { method: 'PUT', headers, body })).json()) as {
     id: string
   }
   const stream = (await fetch(`${url}/runs/${queued.id}/events`, { headers })).body?.getReader()
-  if (!stream) throw new Error('The stream has no body.')
+  if (!stream) throw new Error('The response has no body.')
   await stream.read()
   const toEnd = async () => {
     while (!(await stream.read()).done);
@@ -50,12 +50,12 @@ async function openStream(value: string): Promise<{ ended: Promise<void> }> {
 }
 
 function roles({ accountId }: SignedInUser) {
-  return served.domain.users.list(accountId).then((users) => users.map(({ name, role }) => `${name}: ${role}`))
+  return dashboard.domain.users.list(accountId).then((users) => users.map(({ name, role }) => `${name}: ${role}`))
 }
 
-test('are listed for everyone of the account, with what may be done for its owners alone', async () => {
-  const ada = await signIn(served)
-  const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo <i>' })
+test('members are listed for all users, with actions only for owners', async () => {
+  const ada = await signIn(dashboard)
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo <i>' })
   const [hers, his] = [await ada.visitor.get(members), await bo.visitor.get(members)]
   for (const page of [hers, his]) {
     for (const fact of ['Ada', ada.email, 'Bo <i>', bo.email, 'Owner', 'Member']) expect(pageText(page)).toContain(fact)
@@ -67,9 +67,9 @@ test('are listed for everyone of the account, with what may be done for its owne
   expect(his.text.match(/<main[\s\S]*<\/main>/)?.[0]).not.toMatch(/<form|href="\/settings\/members\/./)
 })
 
-test('get the role that an owner gives them, from their next request on', async () => {
-  const ada = await signIn(served)
-  const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+test('a changed role applies from the next request', async () => {
+  const ada = await signIn(dashboard)
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
   const give = (person: SignedInUser, to: SignedInUser, role: string) =>
     person.visitor.post(`${members}/${to.id}/role`, { role })
   expect((await bo.visitor.get('/settings/audit-log')).status).toBe(403)
@@ -84,51 +84,51 @@ test('get the role that an owner gives them, from their next request on', async 
 })
 
 describe('the only owner', () => {
-  const words = 'This user is the only owner. Make another user an owner first.'
+  const message = 'This user is the only owner. Make another user an owner first.'
 
-  test('is neither removed nor made a member', async () => {
-    const ada = await signIn(served)
-    await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+  test('can be neither removed nor made a member', async () => {
+    const ada = await signIn(dashboard)
+    await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
     const refused = [
       await ada.visitor.post(`${members}/${ada.id}/role`, { role: 'member' }),
       await ada.visitor.post(`${members}/${ada.id}/remove`),
     ]
-    for (const answer of refused) {
-      expect(answer.status).toBe(409)
-      expect(pageText(answer)).toContain(words)
+    for (const response of refused) {
+      expect(response.status).toBe(409)
+      expect(pageText(response)).toContain(message)
     }
     expect(await roles(ada)).toEqual(['Ada: owner', 'Bo: member'])
   })
 
   test.for(['remove', 'role', 'both'])(
-    'remains when two turn on each other at the same moment (%s)',
+    'remains when two owners demote each other at the same time (%s)',
     async (how, { expect }) => {
-      const other = await startDashboardService(served.settings)
+      const other = await startDashboardService(dashboard.settings)
       onTestFinished(other.stop)
-      for (let round = 0; round < 3; round += 1) {
-        const ada = await signIn(served)
+      for (let round = 0; round < 2; round += 1) {
+        const ada = await signIn(dashboard)
         const bo = await signIn(other, { accountId: ada.accountId, name: 'Bo' })
         const hers = how === 'role' ? 'role' : 'remove'
         const his = how === 'remove' ? 'remove' : 'role'
-        const answers = await Promise.all([
+        const responses = await Promise.all([
           ada.visitor.post(`${members}/${bo.id}/${hers}`, { role: 'member' }),
           bo.visitor.post(`${members}/${ada.id}/${his}`, { role: 'member' }),
         ])
-        // Who comes later is refused as what they are by then, or for leaving nobody.
-        expect(answers.filter(({ status, headers }) => status === 303 && headers.location !== '/sign-in')).toHaveLength(
-          1,
-        )
+        // The later request is refused: its user has lost the role, or the account would have no owner.
+        expect(
+          responses.filter(({ status, headers }) => status === 303 && headers.location !== '/sign-in'),
+        ).toHaveLength(1)
         expect((await roles(ada)).filter((user) => user.endsWith(': owner'))).toHaveLength(1)
       }
     },
   )
 })
 
-describe('who are removed', () => {
-  test('have their keys named before, and are refused everywhere from that moment on', async () => {
-    const ada = await signIn(served)
-    const bo = await signIn(served, { accountId: ada.accountId, name: 'Bo' })
-    const other = await startDashboardService(served.settings)
+describe('a removed member', () => {
+  test('is refused everywhere immediately, and the confirmation lists their API keys', async () => {
+    const ada = await signIn(dashboard)
+    const bo = await signIn(dashboard, { accountId: ada.accountId, name: 'Bo' })
+    const other = await startDashboardService(dashboard.settings)
     onTestFinished(other.stop)
     const [first, second, hers] = [
       await newKey(bo, 'nightly <b>'),
@@ -142,11 +142,11 @@ describe('who are removed', () => {
     expect(pageText(asked)).toContain('These 2 API keys are deleted too.')
     for (const { name, prefix } of [first, second]) expect(pageText(asked)).toContain(`${name} ${prefix}…`)
     expect(pageText(asked)).not.toContain('kept')
-    const urls = [served.executionUrl, other.executionUrl]
+    const urls = [dashboard.executionUrl, other.executionUrl]
     for (const url of urls) expect(await call(url, first.value)).toBe(200)
     const stream = await openStream(first.value)
-    const his = await served.domain.users.get(bo.id)
-    const link = his && (await served.domain.links.createSignInLink(his, operator))
+    const his = await dashboard.domain.users.get(bo.id)
+    const link = his && (await dashboard.domain.links.createSignInLink(his, operator))
 
     expect((await ada.visitor.post(path)).headers.location).toBe(`${members}?done=removed`)
     for (const url of urls) {
@@ -157,7 +157,7 @@ describe('who are removed', () => {
     expect((await bo.visitor.get('/')).headers.location).toBe('/sign-in')
     expect((await there.get('/')).headers.location).toBe('/sign-in')
     expect((await bo.visitor.post('/api-keys/new', { name: 'mine', lifetime: '' })).headers.location).toBe('/sign-in')
-    for (const url of [served.url, other.url]) {
+    for (const url of [dashboard.url, other.url]) {
       expect((await new Visitor(url).post('/sign-in', { email: bo.email, password })).status).toBe(401)
       expect((await new Visitor(url).get(`/links/${link}`)).status).toBe(410)
     }
@@ -167,51 +167,51 @@ describe('who are removed', () => {
     expect(pageText(await ada.visitor.get('/settings/audit-log'))).toContain('removed a user Bo')
   })
 
-  test('may be invited again with the same e-mail address, as somebody new', async () => {
-    const ada = await signIn(served)
-    const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+  test('can be invited again with the same email address as a new user', async () => {
+    const ada = await signIn(dashboard)
+    const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
     const key = await newKey(bo)
     await ada.visitor.post(`${members}/${bo.id}/remove`)
-    const token = await served.domain.links.invite(ada.accountId, { label: 'Bo', role: 'member' }, operator)
-    const again = new Visitor(served.url)
+    const token = await dashboard.domain.links.invite(ada.accountId, { label: 'Bo', role: 'member' }, operator)
+    const again = new Visitor(dashboard.url)
     const form = { name: 'Bo', email: bo.email, password }
     expect((await again.post(`/links/${token}`, form)).status).toBe(303)
     expect((await again.get('/profile')).status).toBe(200)
     expect(pageText(await again.get('/api-keys'))).toContain('You have created 0 of 5')
-    expect(await call(served.executionUrl, key.value)).toBe(401)
+    expect(await call(dashboard.executionUrl, key.value)).toBe(401)
     expect((await bo.visitor.get('/')).status).toBe(303)
   })
 
-  test('without keys are said to have none', async () => {
-    const ada = await signIn(served)
-    const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+  test('without API keys is described as such', async () => {
+    const ada = await signIn(dashboard)
+    const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
     expect(pageText(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('Bo has no API keys.')
     await newKey(bo)
     expect(pageText(await ada.visitor.get(`${members}/${bo.id}/remove`))).toContain('This API key is deleted too.')
   })
 })
 
-test('a form that is sent again makes no second invitation', async () => {
-  const ada = await signIn(served)
+test('submitting the form twice creates one invitation', async () => {
+  const ada = await signIn(dashboard)
   const form = { id: inputValue(await ada.visitor.get(`${members}/invite`), 'id') ?? '', label: 'Bo', role: 'member' }
   expect(pageText(await ada.visitor.post(`${members}/invite`, form))).toContain('Invitation for Bo')
   const again = await ada.visitor.post(`${members}/invite`, form)
   expect([again.status, again.headers.location]).toEqual([303, `${members}?done=invited`])
-  expect(await served.domain.links.listInvitations(ada.accountId)).toHaveLength(1)
+  expect(await dashboard.domain.links.listInvitations(ada.accountId)).toHaveLength(1)
 })
 
-test('an invitation asks for a name and a role, and keeps what was typed', async () => {
-  const { visitor, accountId } = await signIn(served)
-  const wrong = [
+test('an invitation requires a name and a role, and the form keeps its values', async () => {
+  const { visitor, accountId } = await signIn(dashboard)
+  const invalid = [
     [{ label: '', role: 'member' }, 'Enter a name.'],
     [{ label: '"'.repeat(101), role: 'member' }, 'Use at most 100 characters.'],
     [{ label: 'Bo', role: 'admin' }, 'Choose a role.'],
     [{ label: 'Bo' }, 'Choose a role.'],
   ] as const
-  for (const [form, words] of wrong) {
-    const answer = await visitor.post(`${members}/invite`, form)
-    expect([answer.status, inputValue(answer, 'label')]).toEqual([400, form.label])
-    expect(pageText(answer)).toContain(words)
+  for (const [form, message] of invalid) {
+    const response = await visitor.post(`${members}/invite`, form)
+    expect([response.status, inputValue(response, 'label')]).toEqual([400, form.label])
+    expect(pageText(response)).toContain(message)
   }
-  expect(await served.domain.links.listInvitations(accountId)).toEqual([])
+  expect(await dashboard.domain.links.listInvitations(accountId)).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** What users say of themselves: name, e-mail address and password. */
+/** The profile: name, email address and password. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import {
@@ -12,16 +12,16 @@ import {
   Visitor,
 } from '../support/dashboard.ts'
 
-let served: DashboardService
+let dashboard: DashboardService
 
 beforeAll(async () => {
-  served = await startDashboardService()
+  dashboard = await startDashboardService()
 })
 
-afterAll(() => served.stop())
+afterAll(() => dashboard.stop())
 
-test('a user takes another name and e-mail address, and signs in with that one from then on', async () => {
-  const ada = await signIn(served)
+test('a user can change their name and email address', async () => {
+  const ada = await signIn(dashboard)
   const email = `New-${ada.email}`
   const form = { name: ' Ada <b>Lovelace</b> ', email: ` ${email.toUpperCase()} ` }
   for (const passwordNow of ['', 'not the present one']) {
@@ -33,35 +33,35 @@ test('a user takes another name and e-mail address, and signs in with that one f
   const page = await ada.visitor.get('/profile?done=saved')
   expect([inputValue(page, 'name'), inputValue(page, 'email')]).toEqual(['Ada <b>Lovelace</b>', email.toLowerCase()])
   expect(page.text).not.toContain('<b>')
-  const enter = async (given: string) =>
-    (await new Visitor(served.url).post('/sign-in', { email: given, password })).status
-  expect([await enter(email), await enter(ada.email)]).toEqual([303, 401])
-  const [entry] = await served.domain.auditLog.list(ada.accountId, { action: 'user.described', limit: 9 })
+  const submitSignIn = async (given: string) =>
+    (await new Visitor(dashboard.url).post('/sign-in', { email: given, password })).status
+  expect([await submitSignIn(email), await submitSignIn(ada.email)]).toEqual([303, 401])
+  const [entry] = await dashboard.domain.auditLog.list(ada.accountId, { action: 'user.described', limit: 9 })
   expect(entry).toMatchObject({ by: { id: ada.id }, details: { from: 'Ada', email: ada.email.toLowerCase() } })
 })
 
-test('what cannot be is refused with what was typed kept, and nothing is changed', async () => {
-  const [ada, eve] = [await signIn(served), await signIn(served)]
-  const wrong: [form: Record<string, string>, member: string, words: string][] = [
+test('invalid values are refused, and the form keeps them', async () => {
+  const [ada, eve] = [await signIn(dashboard), await signIn(dashboard)]
+  const invalid: [form: Record<string, string>, member: string, words: string][] = [
     [{ name: 'Ada', email: eve.email.toUpperCase() }, 'email', 'Another user has this email address.'],
     [{ name: 'Ada', email: 'ada' }, 'email', 'Enter an email address, such as name@example.com.'],
     [{ name: 'Ada', email: 'a\u0001@b' }, 'email', 'Enter an email address, such as name@example.com.'],
     [{ name: '', email: ada.email }, 'name', 'Enter a name.'],
     [{ name: '"'.repeat(101), email: ada.email }, 'name', 'Use at most 100 characters.'],
   ]
-  for (const [form, member, words] of wrong) {
+  for (const [form, member, words] of invalid) {
     const refused = await ada.visitor.post('/profile', { ...form, passwordNow: password })
     expect([refused.status, fieldError(refused, member)]).toEqual([400, words])
     expect([inputValue(refused, 'name'), inputValue(refused, 'email')]).toEqual([form.name, form.email])
   }
   for (const form of [{}, { name: 'Ada' }, { email: ada.email }])
     expect((await ada.visitor.post('/profile', form)).status).toBe(400)
-  expect(await served.domain.users.get(ada.id)).toMatchObject({ name: 'Ada', email: ada.email, role: 'owner' })
+  expect(await dashboard.domain.users.get(ada.id)).toMatchObject({ name: 'Ada', email: ada.email, role: 'owner' })
 })
 
-test('a form says nothing of who else somebody is', async () => {
-  const ada = await signIn(served)
-  const bo = await signIn(served, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+test('a forged form changes neither role, account nor another user', async () => {
+  const ada = await signIn(dashboard)
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
   const forged = {
     name: 'Bo',
     email: bo.email,
@@ -72,14 +72,14 @@ test('a form says nothing of who else somebody is', async () => {
     account_id: 'x',
   }
   expect((await bo.visitor.post('/profile', forged)).status).toBe(303)
-  expect(await served.domain.users.get(bo.id)).toMatchObject({ role: 'member', accountId: ada.accountId })
-  expect(await served.domain.users.get(ada.id)).toMatchObject({ name: 'Ada', email: ada.email })
+  expect(await dashboard.domain.users.get(bo.id)).toMatchObject({ role: 'member', accountId: ada.accountId })
+  expect(await dashboard.domain.users.get(ada.id)).toMatchObject({ name: 'Ada', email: ada.email })
 })
 
-test('the password is changed by whoever knows the present one, and is on no page', async () => {
-  const ada = await signIn(served)
+test('changing the password requires the current one, and no page contains either', async () => {
+  const ada = await signIn(dashboard)
   const change = (form: Record<string, string>) => ada.visitor.post('/profile/password', form)
-  const wrong: [form: Record<string, string>, member: string][] = [
+  const invalid: [form: Record<string, string>, member: string][] = [
     [{ password: 'canary password' }, 'currentPassword'],
     [{ currentPassword: 'not the present one', password: 'canary password' }, 'currentPassword'],
     [{ currentPassword: '', password: 'canary password' }, 'currentPassword'],
@@ -87,7 +87,7 @@ test('the password is changed by whoever knows the present one, and is on no pag
     [{ currentPassword: password }, 'password'],
     [{}, 'password'],
   ]
-  for (const [form, member] of wrong) {
+  for (const [form, member] of invalid) {
     const refused = await change(form)
     expect([form, refused.status]).toEqual([form, 400])
     expect(fieldError(refused, member)).toBeDefined()
@@ -96,13 +96,13 @@ test('the password is changed by whoever knows the present one, and is on no pag
   }
   expect((await change({ currentPassword: password, password: 'canary password' })).status).toBe(303)
   expect(pageText(await ada.visitor.get('/profile?done=password'))).toContain('Password changed.')
-  const enter = async (given: string) =>
-    (await new Visitor(served.url).post('/sign-in', { email: ada.email, password: given })).status
-  expect([await enter('canary password'), await enter(password)]).toEqual([303, 401])
+  const submitSignIn = async (given: string) =>
+    (await new Visitor(dashboard.url).post('/sign-in', { email: ada.email, password: given })).status
+  expect([await submitSignIn('canary password'), await submitSignIn(password)]).toEqual([303, 401])
 })
 
-test('whoever guesses at the present password is stopped, also when the guesses come by both forms', async () => {
-  const [ada, bo] = [await signIn(served), await signIn(served)]
+test('guesses at the current password are limited across both forms', async () => {
+  const [ada, bo] = [await signIn(dashboard), await signIn(dashboard)]
   const email = `other-${ada.email}`
   const statuses: number[] = []
   for (let guess = 0; guess < 6; guess += 1) {
@@ -118,12 +118,12 @@ test('whoever guesses at the present password is stopped, also when the guesses 
   expect((await bo.visitor.post('/profile', { name: 'Bo', email: bo.email })).status).toBe(303)
 })
 
-test('a user who came by a link with neither is asked for an e-mail address and a password', async () => {
-  const { domain } = served
+test('a user without email address and password is asked for both', async () => {
+  const { domain } = dashboard
   const { id } = await domain.accounts.create({ name: 'Test', scopesEnabled: false })
   const [owner] = await domain.users.list(id)
-  if (!owner) throw new Error('An account comes with a user.')
-  const visitor = new Visitor(served.url)
+  if (!owner) throw new Error('The account has no user.')
+  const visitor = new Visitor(dashboard.url)
   await visitor.post(`/links/${await domain.links.createSignInLink(owner, operator)}`)
   const page = await visitor.get('/profile')
   expect(pageText(page)).toContain('Set an email address and a password so that you can sign in without a link.')
@@ -131,5 +131,5 @@ test('a user who came by a link with neither is asked for an e-mail address and 
   const email = `${crypto.randomUUID()}@example.com`
   expect((await visitor.post('/profile', { name: 'Ada', email })).status).toBe(303)
   expect((await visitor.post('/profile/password', { password })).status).toBe(303)
-  expect((await new Visitor(served.url).post('/sign-in', { email, password })).status).toBe(303)
+  expect((await new Visitor(dashboard.url).post('/sign-in', { email, password })).status).toBe(303)
 })

@@ -1,26 +1,28 @@
-/** What keeps other sites and their scripts away from the dashboard: on every route, and on every answer. */
+/** Protection against cross-site requests on every route, and security headers on every response. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { assetPath } from '../../src/surfaces/dashboard/assets.ts'
 import { sendText } from '../operations/raw-http.ts'
 import { type DashboardService, pageText, signIn, startDashboardService, Visitor } from '../support/dashboard.ts'
 import { startTestService } from '../support/service.ts'
-import { nameOf, newThings, pathTo, type Route, routes } from './routes.ts'
+import { createItems, type Route, routeName, routePath, routes } from './route-list.ts'
 
-let served: DashboardService
+let dashboard: DashboardService
 let host: string
-let ours: Awaited<ReturnType<typeof newThings>>
+let own: Awaited<ReturnType<typeof createItems>>
 
 beforeAll(async () => {
-  served = await startDashboardService()
-  host = new URL(served.url).host
-  ours = await newThings(served)
+  dashboard = await startDashboardService()
+  host = new URL(dashboard.url).host
+  own = await createItems(dashboard)
 })
 
-afterAll(() => served.stop())
+afterAll(() => dashboard.stop())
 
-const posts: [string, Route][] = routes.filter(({ method }) => method === 'POST').map((route) => [nameOf(route), route])
+const posts: [string, Route][] = routes
+  .filter(({ method }) => method === 'POST')
+  .map((route) => [routeName(route), route])
 
-/** A form that would do something everywhere. */
+/** Valid for every form. */
 const body = new URLSearchParams({
   name: 'Forged',
   email: 'eve@example.com',
@@ -48,68 +50,68 @@ async function contents({ domain }: DashboardService): Promise<string> {
 const refused: [string, Record<string, string>][] = [
   ['from another site', { 'Sec-Fetch-Site': 'cross-site' }],
   ['from another host of the same site', { 'Sec-Fetch-Site': 'same-site' }],
-  ['that contradicts itself', { 'Sec-Fetch-Site': 'cross-site, same-origin' }],
-  ['of another site on a host that it has led here', { 'Sec-Fetch-Site': 'cross-site', Origin: 'http://HOST' }],
+  ['with contradictory values', { 'Sec-Fetch-Site': 'cross-site, same-origin' }],
+  [
+    'from another site that resolves to this host (DNS rebinding)',
+    { 'Sec-Fetch-Site': 'cross-site', Origin: 'http://HOST' },
+  ],
   ['from a foreign origin', { Origin: 'http://evil.example' }],
   ['from another port', { Origin: 'http://127.0.0.1:1' }],
-  ['from a host that begins alike', { Origin: 'http://HOST.evil.example' }],
+  ['from a host with the same prefix', { Origin: 'http://HOST.evil.example' }],
   ['from the host as a user name', { Origin: 'http://HOST@evil.example' }],
-  ['from an origin that is not told', { Origin: 'null' }],
+  ['from an opaque origin', { Origin: 'null' }],
   ['from a file', { Origin: 'file://' }],
-  ['from no origin at all', {}],
+  ['without an origin', {}],
   ['from an empty origin', { Origin: '' }],
-  ['with a mere referrer', { Referer: 'http://HOST/settings' }],
+  ['with only a referrer', { Referer: 'http://HOST/settings' }],
 ]
 
 describe('a form', () => {
-  test.for(posts)(
-    'to %s is refused unless it is the dashboard’s own, and changes nothing',
-    async ([, route], { expect }) => {
-      const before = await contents(served)
-      const path = pathTo(route, ours.things)
-      for (const [what, headers] of refused) {
-        const all = Object.fromEntries(
-          Object.entries(headers).map(([name, value]) => [name, value.replace('HOST', host)]),
-        )
-        const answer = await send(ours.owner.visitor, path, all)
-        expect([what, answer.status]).toEqual([what, 403])
-        expect(pageText(answer)).toContain('This form was submitted from another site. No changes were made.')
-        expect(answer.headers['set-cookie']).toBeUndefined()
-      }
-      expect(await contents(served)).toBe(before)
-    },
-  )
+  test.for(posts)('to %s is refused from another site, and changes nothing', async ([, route], { expect }) => {
+    const before = await contents(dashboard)
+    const path = routePath(route, own.items)
+    for (const [what, headers] of refused) {
+      const all = Object.fromEntries(
+        Object.entries(headers).map(([name, value]) => [name, value.replace('HOST', host)]),
+      )
+      const response = await send(own.owner.visitor, path, all)
+      expect([what, response.status]).toEqual([what, 403])
+      expect(pageText(response)).toContain('This form was submitted from another site. No changes were made.')
+      expect(response.headers['set-cookie']).toBeUndefined()
+    }
+    expect(await contents(dashboard)).toBe(before)
+  })
 
-  test('of the dashboard is taken as browsers send it, with Fetch Metadata or with the origin alone', async () => {
-    const { visitor } = await signIn(served)
+  test('of the dashboard is accepted with Fetch Metadata or with the origin alone', async () => {
+    const { visitor } = await signIn(dashboard)
     const own = [
-      { 'Sec-Fetch-Site': 'same-origin', Origin: served.url },
+      { 'Sec-Fetch-Site': 'same-origin', Origin: dashboard.url },
       { 'Sec-Fetch-Site': 'same-origin' },
-      { Origin: served.url },
+      { Origin: dashboard.url },
     ]
     for (const [index, headers] of own.entries()) {
-      const answer = await send(visitor, '/settings', headers)
-      expect([index, answer.status]).toEqual([index, 303])
+      const response = await send(visitor, '/settings', headers)
+      expect([index, response.status]).toEqual([index, 303])
     }
     const byName = host.replace('127.0.0.1', 'localhost')
     const head = `Host: ${byName}\r\nOrigin: http://${byName}\r\nContent-Length: 0\r\nConnection: close`
-    expect((await sendText(served.url, `POST /sign-out HTTP/1.1\r\n${head}\r\n\r\n`)).status).toBe(303)
+    expect((await sendText(dashboard.url, `POST /sign-out HTTP/1.1\r\n${head}\r\n\r\n`)).status).toBe(303)
   })
 
-  test('of a client that names no host is refused', async () => {
+  test('without a Host header is refused', async () => {
     const text = 'POST /sign-out HTTP/1.0\r\nOrigin: null\r\nContent-Length: 0\r\n\r\n'
-    expect((await sendText(served.url, text)).status).toBe(403)
+    expect((await sendText(dashboard.url, text)).status).toBe(403)
   })
 
-  test('by another method than POST does nothing', async () => {
-    const before = await contents(served)
+  test('sent with another method is refused', async () => {
+    const before = await contents(dashboard)
     for (const [, route] of posts) {
       for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
         const crossSite = { headers: { 'Sec-Fetch-Site': 'cross-site', 'X-HTTP-Method-Override': 'POST' } }
-        expect((await ours.owner.visitor.send(method, pathTo(route, ours.things), crossSite)).status).toBe(403)
+        expect((await own.owner.visitor.send(method, routePath(route, own.items), crossSite)).status).toBe(403)
       }
     }
-    expect(await contents(served)).toBe(before)
+    expect(await contents(dashboard)).toBe(before)
   })
 })
 
@@ -124,7 +126,7 @@ const policy = {
   'frame-ancestors': "'none'",
 }
 
-function policyOf(text: unknown) {
+function parsePolicy(text: unknown) {
   return Object.fromEntries(
     String(text)
       .split(';')
@@ -132,30 +134,30 @@ function policyOf(text: unknown) {
   )
 }
 
-describe('every answer', () => {
+describe('every response', () => {
   type Asked = [what: string, status: number, ask: () => ReturnType<Visitor['get']>]
-  const visitor = () => new Visitor(served.url)
-  const answers: Asked[] = [
-    ['a page for whoever comes', 200, () => visitor().get('/sign-in')],
+  const visitor = () => new Visitor(dashboard.url)
+  const responses: Asked[] = [
+    ['a public page', 200, () => visitor().get('/sign-in')],
     ['a redirect', 303, () => visitor().get('/settings')],
-    ['a page for who is signed in', 200, () => ours.owner.visitor.get('/settings')],
-    ['a page that has an API key', 200, () => ours.owner.visitor.post('/api-keys/new', { name: 'x', lifetime: '' })],
-    ['a download', 200, () => ours.owner.visitor.get('/settings/audit-log.jsonl')],
-    ['a form that was refused', 400, () => ours.owner.visitor.post('/settings', { name: '' })],
-    ['a wrong password', 401, () => visitor().post('/sign-in', { email: 'a@b', password: 'x' })],
-    ['another site', 403, () => visitor().post('/sign-out', {}, { 'Sec-Fetch-Site': 'cross-site' })],
-    ['what is for owners', 403, () => ours.member.visitor.get('/settings/audit-log')],
-    ['nothing', 404, () => visitor().get('/nothing')],
-    ['a thing that is gone', 404, () => ours.owner.visitor.get('/api-keys/none/delete')],
+    ['a page for a signed-in user', 200, () => own.owner.visitor.get('/settings')],
+    ['a page with a new API key', 200, () => own.owner.visitor.post('/api-keys/new', { name: 'x', lifetime: '' })],
+    ['a download', 200, () => own.owner.visitor.get('/settings/audit-log.jsonl')],
+    ['an invalid form', 400, () => own.owner.visitor.post('/settings', { name: '' })],
+    ['a invalid password', 401, () => visitor().post('/sign-in', { email: 'a@b', password: 'x' })],
+    ['a cross-site request', 403, () => visitor().post('/sign-out', {}, { 'Sec-Fetch-Site': 'cross-site' })],
+    ['a page for owners', 403, () => own.member.visitor.get('/settings/audit-log')],
+    ['an unknown path', 404, () => visitor().get('/nothing')],
+    ['a deleted item', 404, () => own.owner.visitor.get('/api-keys/none/delete')],
     ['a path that cannot be decoded', 400, () => visitor().get('/links/%ff')],
-    ['a link that has ended', 410, () => visitor().get('/links/none')],
-    ['a body that is no form', 415, () => visitor().post('/sign-in', {}, { 'Content-Type': 'text/plain' })],
+    ['an invalid link', 410, () => visitor().get('/links/none')],
+    ['an unsupported body', 415, () => visitor().post('/sign-in', {}, { 'Content-Type': 'text/plain' })],
   ]
 
-  test.for(answers)('to %s has the headers that protect it', async ([, status, ask], { expect }) => {
-    const { headers, ...answer } = await ask()
-    expect(answer.status).toBe(status)
-    expect(policyOf(headers['content-security-policy'])).toEqual(policy)
+  test.for(responses)('has security headers: %s', async ([, status, ask], { expect }) => {
+    const { headers, ...response } = await ask()
+    expect(response.status).toBe(status)
+    expect(parsePolicy(headers['content-security-policy'])).toEqual(policy)
     expect(headers).toMatchObject({
       'x-content-type-options': 'nosniff',
       'x-frame-options': 'DENY',
@@ -166,12 +168,12 @@ describe('every answer', () => {
     })
     for (const name of ['strict-transport-security', 'x-powered-by', 'server', 'etag'])
       expect(headers[name]).toBeUndefined()
-    expect(JSON.stringify(headers) + answer.text).not.toMatch(/express(?!-session-)|node_modules|at .*\.[jt]s:\d/i)
-    // Whatever a page has of its own, the policy lets a browser run or show nothing that stands within it.
-    expect(answer.text).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\sstyle=|\son[a-z]+=/i)
+    expect(JSON.stringify(headers) + response.text).not.toMatch(/express(?!-session-)|node_modules|at .*\.[jt]s:\d/i)
+    // The Content-Security-Policy allows nothing inline.
+    expect(response.text).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\sstyle=|\son[a-z]+=/i)
   })
 
-  test('while the store is down says so, and nothing of its inside', async () => {
+  test('while the store is down says so without internal details', async () => {
     const service = await startTestService({ worker: false })
     onTestFinished(service.stop)
     const { visitor, ...ada } = await signIn(service)
@@ -180,17 +182,17 @@ describe('every answer', () => {
       await visitor.get('/settings'),
       await fresh.post('/sign-in', ada),
     ])
-    for (const answer of [page, form]) {
-      expect(answer.status).toBe(503)
-      expect(policyOf(answer.headers['content-security-policy'])).toEqual(policy)
-      expect(pageText(answer)).toContain('The service is temporarily unavailable. No changes were made.')
-      expect(answer.text).not.toMatch(/sqlite|database|\.ts\b/i)
-      expect(service.log).toContainEqual(expect.objectContaining({ requestId: answer.headers['x-request-id'] }))
+    for (const response of [page, form]) {
+      expect(response.status).toBe(503)
+      expect(parsePolicy(response.headers['content-security-policy'])).toEqual(policy)
+      expect(pageText(response)).toContain('The service is temporarily unavailable. No changes were made.')
+      expect(response.text).not.toMatch(/sqlite|database|\.ts\b/i)
+      expect(service.log).toContainEqual(expect.objectContaining({ requestId: response.headers['x-request-id'] }))
     }
     expect((await visitor.get('/settings')).status).toBe(200)
   })
 
-  test('that is an asset may be kept for ever, under an address of its content', async () => {
+  test('with an asset is immutable, at a path that contains the hash of its content', async () => {
     for (const name of ['pico.css', 'dashboard.js', 'icon.svg'] as const) {
       const { status, headers } = await visitor().get(assetPath(name))
       expect([status, headers['cache-control']]).toEqual([200, 'public, max-age=31536000, immutable'])

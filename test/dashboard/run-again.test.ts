@@ -1,11 +1,19 @@
-/** The variables of a run as JSON, running a run again with its secrets, and all of it in a browser. */
+/** Variables as JSON, running a run again with its secrets, and both in a browser. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Browser, browserErrors, startBrowser } from '../support/browser.ts'
 import { fieldError, inputValue, pageText } from '../support/dashboard.ts'
 import { startTestService, type TestService, until } from '../support/service.ts'
-import { areaOf, newSender, runsOf, type Sender, type StoredRun, secretsOf, sendJson } from './queueing.ts'
+import {
+  readRuns,
+  readSecrets,
+  type Sender,
+  type StoredRun,
+  sendJson,
+  signInSender,
+  textAreaValue,
+} from './queue-form-helpers.ts'
 
 let service: TestService
 let browser: Browser
@@ -21,14 +29,14 @@ afterAll(async () => {
 
 const secret = 'hunter2hunter2'
 
-describe('all variables as JSON', () => {
-  test('stand in one field, from a draft of what the workflow takes', async () => {
-    const person = await newSender(service)
+describe('variables as JSON', () => {
+  test('are edited in one field, prefilled with a draft', async () => {
+    const person = await signInSender(service)
     const shown = await person.visitor.get('/workflows/count-words?as=json')
-    expect(JSON.parse(areaOf(shown, 'variables') ?? '')).toEqual({ path: 'README.md', top: 5 })
-    const answer = await sendJson(person, 'count-words', '{"path": "README.md"}')
-    expect(answer.headers.location).toBe(`/runs/${(await runsOf(person))[0]?.id}`)
-    expect((await runsOf(person))[0]?.variables).toEqual({ path: 'README.md', top: 5 })
+    expect(JSON.parse(textAreaValue(shown, 'variables') ?? '')).toEqual({ path: 'README.md', top: 5 })
+    const response = await sendJson(person, 'count-words', '{"path": "README.md"}')
+    expect(response.headers.location).toBe(`/runs/${(await readRuns(person))[0]?.id}`)
+    expect((await readRuns(person))[0]?.variables).toEqual({ path: 'README.md', top: 5 })
   })
 
   test.each([
@@ -38,41 +46,41 @@ describe('all variables as JSON', () => {
     ['{"name": "Ada", "name": "Eve"}', /^This must not have two members of the same name/],
     ['{"name": "Ada", "__proto__": {}}', /^\/__proto__ is not allowed/],
     ['{"style": "rude", "times": 9}', /\/name is required\..*\/times must be <= 3\./],
-  ])('are refused with what is wrong, and kept: %s', async (variables, error) => {
-    const person = await newSender(service)
-    const answer = await sendJson(person, 'greet', variables)
-    expect(answer.status).toBe(400)
-    expect(fieldError(answer, 'variables')).toMatch(error)
-    expect(areaOf(answer, 'variables')?.replaceAll(/\s/g, '')).toBe(variables.replaceAll(/\s/g, ''))
-    expect(await runsOf(person)).toEqual([])
+  ])('are refused with an error and kept in the field: %s', async (variables, error) => {
+    const person = await signInSender(service)
+    const response = await sendJson(person, 'greet', variables)
+    expect(response.status).toBe(400)
+    expect(fieldError(response, 'variables')).toMatch(error)
+    expect(textAreaValue(response, 'variables')?.replaceAll(/\s/g, '')).toBe(variables.replaceAll(/\s/g, ''))
+    expect(await readRuns(person)).toEqual([])
   })
 
-  test('come back without a secret, which has to be put in again', async () => {
-    const person = await newSender(service)
-    const answer = await sendJson(person, 'greet', JSON.stringify({ token: secret, times: 9 }))
-    expect(answer.text).not.toContain(secret)
-    const again = areaOf(answer, 'variables') ?? ''
+  test('are shown again without secrets, which must be entered again', async () => {
+    const person = await signInSender(service)
+    const response = await sendJson(person, 'greet', JSON.stringify({ token: secret, times: 9 }))
+    expect(response.text).not.toContain(secret)
+    const again = textAreaValue(response, 'variables') ?? ''
     expect(JSON.parse(again)).toEqual({ token: '<enter again>', times: 9 })
     const corrected = again.replace('"times": 9', '"name": "Ada"')
     expect(fieldError(await sendJson(person, 'greet', corrected), 'variables')).toContain('in place of a secret')
-    expect(await runsOf(person)).toEqual([])
+    expect(await readRuns(person)).toEqual([])
   })
 })
 
 describe('running again', () => {
   async function queued(person: Sender, workflowId: string, variables: object): Promise<StoredRun> {
-    const answer = await sendJson(person, workflowId, JSON.stringify(variables))
-    expect(answer.status).toBe(303)
-    return (await runsOf(person)).at(-1) as StoredRun
+    const response = await sendJson(person, workflowId, JSON.stringify(variables))
+    expect(response.status).toBe(303)
+    return (await readRuns(person)).at(-1) as StoredRun
   }
 
-  test("starts from the run's variables, and keeps its secret, which no page shows", async () => {
-    const person = await newSender(service)
+  test("prefills the run's variables and reuses its secret, which no page shows", async () => {
+    const person = await signInSender(service)
     const first = await queued(person, 'greet', { name: 'Ada', tags: ['a', 'b'], token: secret })
     const path = `/workflows/greet?from=${first.id}`
     const shown = await person.visitor.get(path)
     expect(inputValue(shown, 'variable-name')).toBe('Ada')
-    expect(areaOf(shown, 'variable-tags')).toBe('a b')
+    expect(textAreaValue(shown, 'variable-tags')).toBe('a b')
     expect(inputValue(shown, 'variable-token')).toBe('')
     expect(pageText(shown)).toContain('Leave empty to use the value of the earlier run.')
     const form = {
@@ -80,79 +88,81 @@ describe('running again', () => {
       from: inputValue(shown, 'from') ?? '',
       'variable-name': 'Grace',
     }
-    const answer = await person.visitor.post('/workflows/greet', form)
-    const second = (await runsOf(person)).at(-1) as StoredRun
-    expect(answer.headers.location).toBe(`/runs/${second.id}`)
+    const response = await person.visitor.post('/workflows/greet', form)
+    const second = (await readRuns(person)).at(-1) as StoredRun
+    expect(response.headers.location).toBe(`/runs/${second.id}`)
     expect(second.variables).toEqual({ name: 'Grace', token: '********' })
-    expect(await secretsOf(person, second)).toEqual({ '/token': secret })
-    for (const { text } of [shown, answer, await person.visitor.get(`/runs/${second.id}`)]) {
+    expect(await readSecrets(person, second)).toEqual({ '/token': secret })
+    for (const { text } of [shown, response, await person.visitor.get(`/runs/${second.id}`)]) {
       expect(text).not.toContain(secret)
     }
     const changed = { ...form, key: crypto.randomUUID(), 'variable-token': 'another secret' }
     await person.visitor.post('/workflows/greet', changed)
-    expect(await secretsOf(person, (await runsOf(person)).at(-1) as StoredRun)).toEqual({ '/token': 'another secret' })
+    expect(await readSecrets(person, (await readRuns(person)).at(-1) as StoredRun)).toEqual({
+      '/token': 'another secret',
+    })
   })
 
-  test('keeps secrets deeper in, whose masks stand in the JSON', async () => {
-    const person = await newSender(service)
+  test('reuses nested secrets by their masks', async () => {
+    const person = await signInSender(service)
     const first = await queued(person, 'betray', {
       token: secret,
       nested: { token: 'also secret', more: 1 },
       fails: false,
     })
     const shown = await person.visitor.get(`/workflows/betray?from=${first.id}`)
-    const nested = areaOf(shown, 'variable-nested') ?? ''
+    const nested = textAreaValue(shown, 'variable-nested') ?? ''
     expect(JSON.parse(nested)).toEqual({ token: '********', more: 1 })
     const form = { key: inputValue(shown, 'key') ?? '', from: first.id, 'variable-nested': nested.replace('1', '2') }
     expect((await person.visitor.post('/workflows/betray', form)).status).toBe(303)
-    const second = (await runsOf(person)).at(-1) as StoredRun
+    const second = (await readRuns(person)).at(-1) as StoredRun
     expect(second.variables).toMatchObject({ nested: { more: 2 }, fails: false })
-    expect(await secretsOf(person, second)).toEqual({ '/token': secret, '/nested/token': 'also secret' })
+    expect(await readSecrets(person, second)).toEqual({ '/token': secret, '/nested/token': 'also secret' })
   })
 
-  test('does not take an old secret for one that was put in and not sent back', async () => {
-    const person = await newSender(service)
+  test('does not reuse the old secret when a new one was submitted', async () => {
+    const person = await signInSender(service)
     const first = await queued(person, 'greet', { name: 'Ada', token: secret })
-    const wrong = {
+    const invalid = {
       key: crypto.randomUUID(),
       from: first.id,
       'variable-name': 'Ada',
       'variable-times': '9',
       'variable-token': 'a new secret',
     }
-    const answer = await person.visitor.post('/workflows/greet', wrong)
-    expect(answer.status).toBe(400)
-    expect(answer.text).not.toContain('a new secret')
-    expect(fieldError(answer, 'variable-token')).toMatch(/^Enter secrets again/)
-    expect(answer.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
+    const response = await person.visitor.post('/workflows/greet', invalid)
+    expect(response.status).toBe(400)
+    expect(response.text).not.toContain('a new secret')
+    expect(fieldError(response, 'variable-token')).toMatch(/^Enter secrets again/)
+    expect(response.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
     const json = JSON.stringify({ token: 'a new secret', times: 9 })
     const again = await sendJson(person, 'greet', json, { from: first.id })
-    expect(areaOf(again, 'variables')).toContain('"token": "<enter again>"')
+    expect(textAreaValue(again, 'variables')).toContain('"token": "<enter again>"')
   })
 
-  test('of a run with variables that have no field is JSON', async () => {
-    const person = await newSender(service)
+  test('uses JSON for variables without a field', async () => {
+    const person = await signInSender(service)
     const first = await queued(person, 'greet', { name: 'two\r\nlines' })
     const shown = await person.visitor.get(`/workflows/greet?from=${first.id}`)
     expect(shown.text).toContain('action="/workflows/greet?as=json"')
     expect(pageText(shown)).toContain('Shown as JSON because the form has no fields for some of the variables.')
-    expect(areaOf(shown, 'variables')).toContain('"name": "two\\r\\nlines"')
+    expect(textAreaValue(shown, 'variables')).toContain('"name": "two\\r\\nlines"')
   })
 
-  test("takes no other workflow's run, and no mask for a secret where the run had none", async () => {
-    const person = await newSender(service)
+  test("refuses another workflow's run, and a mask where the run had no secret", async () => {
+    const person = await signInSender(service)
     const first = await queued(person, 'greet', { name: 'Ada' })
     expect((await person.visitor.get(`/workflows/betray?from=${first.id}`)).status).toBe(404)
     expect((await person.visitor.get('/workflows/greet?from=none')).status).toBe(404)
     const form = { key: crypto.randomUUID(), from: first.id, 'variable-name': 'Ada', 'variable-token': '********' }
-    const answer = await person.visitor.post('/workflows/greet', form)
-    expect(answer.status).toBe(400)
-    expect(fieldError(answer, 'variable-token')).toMatch(/^Is a secret that must be entered again/)
+    const response = await person.visitor.post('/workflows/greet', form)
+    expect(response.status).toBe(400)
+    expect(fieldError(response, 'variable-token')).toMatch(/^Is a secret that must be entered again/)
   })
 })
 
-test('in a browser: the form queues a run, whose page shows live how it ends, and which runs again', async (context) => {
-  const person = await newSender(service)
+test('in a browser, the form queues a run, its page updates live, and the run runs again', async (context) => {
+  const person = await signInSender(service)
   const page = await browser.newPage(context, { baseUrl: service.dashboardUrl })
   const cookies = [...person.visitor.cookies].map(([name, value]) => ({ name, value, url: service.dashboardUrl }))
   await page.context().addCookies(cookies)
@@ -168,12 +178,12 @@ test('in a browser: the form queues a run, whose page shows live how it ends, an
   writeFileSync(file, '')
   await page.getByText('Released', { exact: true }).waitFor()
   await page.locator('#run > .badge', { hasText: 'Succeeded' }).waitFor()
-  // What the reader has opened stays open.
+  // Live updates keep what the user has opened.
   expect(await page.getByText('curl -N').isVisible()).toBe(true)
   await page.getByRole('link', { name: 'Run again' }).click()
   expect(await page.getByLabel('file').inputValue()).toBe(file)
   await page.getByRole('button', { name: 'Queue run' }).click()
   await page.locator('#run > .badge', { hasText: 'Succeeded' }).waitFor()
-  await until('two runs are there', async () => (await runsOf(person)).length === 2)
+  await until('two runs are stored', async () => (await readRuns(person)).length === 2)
   expect(await browserErrors(page)).toEqual([])
 })

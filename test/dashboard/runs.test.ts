@@ -1,8 +1,8 @@
-/** The tab "Runs": what it shows of an account's runs and to whom, and cancelling them. */
+/** The tab "Runs": the list, the page of a run, and cancelling. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { pageText, signIn, startDashboardService } from '../support/dashboard.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { hold, newUser, page, pageSaying, queue } from './run-pages.ts'
+import { hold, newUser, page, queue, waitForPage } from './run-helpers.ts'
 
 let service: TestService
 
@@ -12,8 +12,8 @@ beforeAll(async () => {
 
 afterAll(() => service.stop())
 
-describe('the list', () => {
-  test('says what to do when there is no run yet, and when none fits', async () => {
+describe('the list of runs', () => {
+  test('explains an empty list and an empty result', async () => {
     const user = await newUser(service)
     const empty = await page(user, '/runs')
     expect(empty).toContain('No runs yet')
@@ -22,7 +22,7 @@ describe('the list', () => {
     expect(await page(user, '/runs?status=failed')).toContain('No runs match these filters')
   })
 
-  test("shows the account's own runs alone, who queued them, and why they wait", async () => {
+  test("shows only the account's runs, with who queued them and why they wait", async () => {
     const [ada, eve] = [await newUser(service), await newUser(service)]
     const mine = await queue(ada, 'greet', { name: 'Ada' }, '?delaySeconds=3600')
     const others = await queue(eve, 'greet', { name: 'Eve' }, '?delaySeconds=3600')
@@ -33,7 +33,7 @@ describe('the list', () => {
     expect(text).toContain('id="runs" data-live="/runs/changes"')
   })
 
-  test('says who queued a run also when the key is gone, or when it was a user', async () => {
+  test('names the user, or says that the key was deleted', async () => {
     const { id: accountId, createKey, deleteKey } = await service.createAccount()
     const user = await signIn(service, { accountId, name: 'Ada <b>Lovelace</b>' })
     const key = await createKey()
@@ -54,7 +54,7 @@ describe('the list', () => {
       const { text } = await user.visitor.get(`/runs?${search}`)
       return [greeting, held].map((id) => text.includes(`"/runs/${id}"`))
     }
-    // Of the runs, between which midnight may be, and not of now.
+    // Days of the runs: midnight may be between them.
     const day = async (id: string, days: number) => {
       const [row] = await service.rows<{ created_at: number }>('SELECT created_at FROM runs WHERE id = ?', id)
       return new Date(Number(row?.created_at) + days * 86_400_000).toISOString().slice(0, 10)
@@ -69,7 +69,7 @@ describe('the list', () => {
     expect(await shown(`until=${await day(greeting, -1)}`)).toEqual([false, false])
   })
 
-  test('goes on over pages, which keep the filter; a cursor of another list leads to the first one', async () => {
+  test('is paginated with its filter, and an invalid cursor redirects to the first page', async () => {
     const user = await newUser(service)
     const ids = await Promise.all(
       Array.from({ length: 53 }, () => queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60')),
@@ -88,10 +88,10 @@ describe('the list', () => {
 })
 
 describe('the page of a run', () => {
-  test('says how it went: attempts with their steps, log, variables and output, with secrets masked', async () => {
+  test('shows attempts, steps, log, variables and output, with secrets masked', async () => {
     const user = await newUser(service)
     const id = await queue(user, 'betray', { token: 'hunter2hunter2', fails: false })
-    const text = await pageSaying(user, id, 'Succeeded Say a secret')
+    const text = await waitForPage(user, id, 'Succeeded Say a secret')
     expect(text).toMatch(/Attempt 1 Failed .* The workflow failed\. The run is retried\./)
     expect(text).toMatch(/Attempt 2 Succeeded .* remember .* reused/)
     expect(text).toContain('"token": "********"')
@@ -103,18 +103,18 @@ describe('the page of a run', () => {
     expect(source).not.toContain('data-live')
   })
 
-  test('says why a run has failed', async () => {
+  test('shows why a run failed', async () => {
     const user = await newUser(service)
     const id = await queue(user, 'count-words', { path: 'missing.md' })
-    const text = await pageSaying(user, id, 'Failed Count the words')
+    const text = await waitForPage(user, id, 'Failed Count the words')
     expect(text).toContain('The workflow threw an error. Error ENOENT: no such file or directory')
   })
 
-  test('shows markup as the text that it is, wherever it stands', async () => {
+  test('escapes markup everywhere', async () => {
     const user = await newUser(service)
     const name = '<img src=x onerror=alert(1)>"&\''
     const id = await queue(user, 'greet', { name })
-    const text = await pageSaying(user, id, 'Succeeded Greet somebody')
+    const text = await waitForPage(user, id, 'Succeeded Greet somebody')
     expect(text).toContain(`Greeting ${name}`)
     expect(text).toContain(JSON.stringify(`Hello, ${name}!`))
     for (const path of ['/runs', `/runs/${id}`, `/workflows/greet?from=${id}`, `/workflows/greet?from=${id}&as=json`]) {
@@ -122,29 +122,29 @@ describe('the page of a run', () => {
     }
   })
 
-  test('says what a run waits for', async () => {
+  test('shows what a run waits for', async () => {
     const user = await newUser(service)
     const delayed = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=600&expiresInSeconds=900&priority=3')
     const text = await page(user, `/runs/${delayed}`)
     expect(text).toMatch(/Starts \d{4}-.* UTC ?\. Expires .* if it has not started\./)
     expect(text).toContain('Priority 3')
     const first = await hold(user, 'single')
-    await pageSaying(user, first.id, 'Running Hold alone')
+    await waitForPage(user, first.id, 'Running Hold alone')
     const second = await hold(user, 'single')
     expect(await page(user, `/runs/${second.id}`)).toContain(
       'Waiting for another run to finish: this workflow runs one at a time.',
     )
   })
 
-  test('says so when there is no worker', async () => {
-    const served = await startDashboardService()
-    onTestFinished(served.stop)
-    const user = await signIn(served)
+  test('says when no worker is running', async () => {
+    const dashboard = await startDashboardService()
+    onTestFinished(dashboard.stop)
+    const user = await signIn(dashboard)
     const queued = await user.visitor.post('/workflows/greet', { 'variable-name': 'Ada' })
     expect(pageText(await user.visitor.get(String(queued.headers.location)))).toContain('No workers are running.')
   })
 
-  test('has the last lines of the log, and says how many are left out', async () => {
+  test('shows the last log lines and the number of omitted ones', async () => {
     const user = await newUser(service)
     const id = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=600')
     const insert = "INSERT INTO run_events (run_id, sequence, at, type, data) VALUES (?, ?, ?, 'log', ?)"
@@ -160,7 +160,7 @@ describe('the page of a run', () => {
     expect(text).toContain(`curl -N ${service.executionUrl}/v1/execution/runs/${id}/events`)
   })
 
-  test('and everything else of a run is there for its own account alone', async () => {
+  test('is accessible only to the run’s account', async () => {
     const [ada, eve] = [await newUser(service), await newUser(service)]
     const id = await queue(ada, 'greet', { name: 'Ada' }, '?delaySeconds=60')
     for (const path of [`/runs/${id}`, `/runs/${id}/changes`, `/runs/${id}/cancel`, `/workflows/greet?from=${id}`]) {
@@ -177,33 +177,33 @@ describe('the page of a run', () => {
 })
 
 describe('cancelling', () => {
-  test('asks first, and ends a run that waits', async () => {
+  test('asks for confirmation and cancels a queued run', async () => {
     const user = await newUser(service)
     const id = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60')
     expect(await page(user, `/runs/${id}/cancel`)).toContain('Cancel this run?')
     expect(await page(user, `/runs/${id}`)).toContain('Queued Greet somebody')
-    const answer = await user.visitor.post(`/runs/${id}/cancel`)
-    expect([answer.status, answer.headers.location]).toEqual([303, `/runs/${id}`])
+    const response = await user.visitor.post(`/runs/${id}/cancel`)
+    expect([response.status, response.headers.location]).toEqual([303, `/runs/${id}`])
     expect(await page(user, `/runs/${id}`)).toMatch(/Cancelled Greet somebody .* Cancelled by a user or an API key\./)
   })
 
-  test('makes a running one end', async () => {
+  test('stops a running run', async () => {
     const user = await newUser(service)
     const { id } = await hold(user)
-    await pageSaying(user, id, 'Running Hold until a file exists')
+    await waitForPage(user, id, 'Running Hold until a file exists')
     await user.visitor.post(`/runs/${id}/cancel`)
-    expect(await pageSaying(user, id, 'Cancelled Hold until')).toContain('Attempt 1 Cancelled')
+    expect(await waitForPage(user, id, 'Cancelled Hold until')).toContain('Attempt 1 Cancelled')
   })
 
-  test('of one that has finished changes nothing, and says so', async () => {
+  test('a finished run changes nothing', async () => {
     const user = await newUser(service)
     const id = await queue(user, 'greet', { name: 'Ada' })
-    await pageSaying(user, id, 'Succeeded Greet somebody')
-    for (const answer of [
+    await waitForPage(user, id, 'Succeeded Greet somebody')
+    for (const response of [
       await user.visitor.get(`/runs/${id}/cancel`),
       await user.visitor.post(`/runs/${id}/cancel`),
     ]) {
-      expect([answer.status, answer.headers.location]).toEqual([303, `/runs/${id}?done=finished`])
+      expect([response.status, response.headers.location]).toEqual([303, `/runs/${id}?done=finished`])
     }
     const text = await page(user, `/runs/${id}?done=finished`)
     expect(text).toContain('This run had already finished')

@@ -1,4 +1,4 @@
-/** What is secret of the dashboard, API keys, passwords, links and sessions, stands in no file, line of a log or metric. */
+/** API keys, passwords, link tokens and session ids appear in no file, log line or metric. */
 import { expect, onTestFinished, test } from 'vitest'
 import { sendRaw } from '../operations/raw-http.ts'
 import { findCanaries } from '../support/canaries.ts'
@@ -16,11 +16,11 @@ async function everywhere({ contents, log, managementUrl }: DashboardService): P
   return [...(await contents()), ['the log', JSON.stringify(log)], ['the metrics', metrics.text]]
 }
 
-test('whatever is done with them, they are with those alone whom they were told', async () => {
-  const served = await startDashboardService()
-  onTestFinished(served.stop)
-  const secrets: Record<string, string> = { password, next: 'canary next password', wrong: 'canary wrong password' }
-  const ada = await signIn(served)
+test('secrets appear only in the responses that hand them out', async () => {
+  const dashboard = await startDashboardService()
+  onTestFinished(dashboard.stop)
+  const secrets: Record<string, string> = { password, next: 'canary next password', invalid: 'canary invalid password' }
+  const ada = await signIn(dashboard)
   const { visitor } = ada
   const take = (name: string, text: string, pattern: RegExp) => {
     secrets[name] = text.match(pattern)?.[1] ?? ''
@@ -39,21 +39,25 @@ test('whatever is done with them, they are with those alone whom they were told'
   take('session', decodeURIComponent([...visitor.cookies.values()][0] ?? ''), /^s:([^.]+)\./)
   for (const key of [secrets['first key'], secrets['second key'], crypto.randomUUID()]) {
     const headers = ['Authorization', `Bearer ${key}`]
-    await sendRaw(served.executionUrl, { method: 'GET', path: '/v1/execution/runs', headers })
+    await sendRaw(dashboard.executionUrl, { method: 'GET', path: '/v1/execution/runs', headers })
     await visitor.get(`/api-keys?done=${key}`)
     await visitor.get(`/${key}`)
   }
-  await new Visitor(served.url).post('/sign-in', { email: ada.email, password: secrets.wrong ?? '' })
-  await new Visitor(served.url).post('/sign-in', { email: ada.email, password }, { 'Sec-Fetch-Site': 'cross-site' })
+  await new Visitor(dashboard.url).post('/sign-in', { email: ada.email, password: secrets.wrong ?? '' })
+  await new Visitor(dashboard.url).post('/sign-in', { email: ada.email, password }, { 'Sec-Fetch-Site': 'cross-site' })
   await visitor.post('/profile/password', { currentPassword: secrets.wrong ?? '', password: secrets.next ?? '' })
   await visitor.post('/profile/password', { currentPassword: password, password: secrets.next ?? '' })
-  await new Visitor(served.url).get(`/links/${secrets.invitation}`)
-  await new Visitor(served.url).post(`/links/${secrets.invitation}`, { name: 'Bo', email: 'bo@example.com', password })
+  await new Visitor(dashboard.url).get(`/links/${secrets.invitation}`)
+  await new Visitor(dashboard.url).post(`/links/${secrets.invitation}`, {
+    name: 'Bo',
+    email: 'bo@example.com',
+    password,
+  })
 
-  const places = await everywhere(served)
+  const places = await everywhere(dashboard)
   for (const [name, secret] of Object.entries(secrets))
     expect([name, findCanaries(places, [secret])]).toEqual([name, []])
-  // The search does find what is there.
+  // Proves that the search works.
   expect(findCanaries(places, ['canary'])).not.toEqual([])
   const again = [
     await visitor.get('/api-keys'),
@@ -67,5 +71,5 @@ test('whatever is done with them, they are with those alone whom they were told'
     ),
   ).toEqual([])
   await visitor.post('/sign-out')
-  expect(findCanaries(await everywhere(served), Object.values(secrets))).toEqual([])
+  expect(findCanaries(await everywhere(dashboard), Object.values(secrets))).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** Sessions: a cookie that scripts and other sites do not get, worth nothing before signing in and after it has ended. */
+/** Sessions: cookie attributes, session fixation, sign-out and expiry. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import {
   type DashboardService,
@@ -9,58 +9,57 @@ import {
   Visitor,
 } from '../support/dashboard.ts'
 
-let served: DashboardService
+let dashboard: DashboardService
 
 beforeAll(async () => {
-  served = await startDashboardService()
+  dashboard = await startDashboardService()
 })
 
-afterAll(() => served.stop())
+afterAll(() => dashboard.stop())
 
-async function enter(visitor: Visitor, { email, password }: Pick<SignedInUser, 'email' | 'password'>) {
-  const answer = await visitor.post('/sign-in', { email, password })
-  expect(answer.status).toBe(303)
-  return answer
+async function submitSignIn(visitor: Visitor, { email, password }: Pick<SignedInUser, 'email' | 'password'>) {
+  const response = await visitor.post('/sign-in', { email, password })
+  expect(response.status).toBe(303)
+  return response
 }
 
-/** Whether whoever has the cookies is signed in. */
 async function isSignedIn(visitor: Visitor): Promise<boolean> {
   const { status, headers } = await visitor.get('/profile')
   if (status !== 200) expect([status, headers.location]).toEqual([303, '/sign-in?next=%2Fprofile'])
   return status === 200
 }
 
-/** Another browser with the same cookies. */
-function copyOf(visitor: Visitor): Visitor {
-  const copy = new Visitor(served.url)
+/** Creates another browser with the same cookies. */
+function copyBrowser(visitor: Visitor): Visitor {
+  const copy = new Visitor(dashboard.url)
   for (const [name, value] of visitor.cookies) copy.cookies.set(name, value)
   return copy
 }
 
-const attributesOf = (cookie = '') =>
+const cookieAttributes = (cookie = '') =>
   cookie
     .split('; ')
     .slice(1)
     .map((attribute) => attribute.replace(/=.*GMT$/, ''))
     .sort()
 
-describe('the cookie', () => {
-  test('is for this host and for HTTP alone, and comes with signing in, not before', async () => {
-    const ada = await signIn(served)
-    const visitor = new Visitor(served.url)
+describe('the session cookie', () => {
+  test('is HttpOnly, SameSite and bound to the host, and set only at sign-in', async () => {
+    const ada = await signIn(dashboard)
+    const visitor = new Visitor(dashboard.url)
     for (const path of ['/sign-in', '/', '/nothing', '/links/none'])
       expect(setCookieHeaders(await visitor.get(path))).toEqual([])
     expect(setCookieHeaders(await visitor.post('/sign-in', { email: ada.email, password: 'wrong' }))).toEqual([])
-    const [cookie, ...others] = setCookieHeaders(await enter(visitor, ada))
+    const [cookie, ...others] = setCookieHeaders(await submitSignIn(visitor, ada))
     expect(others).toEqual([])
     expect(cookie).toMatch(/^execution-service-\d+=/)
-    expect(attributesOf(cookie)).toEqual(['Expires', 'HttpOnly', 'Path=/', 'SameSite=Lax'])
+    expect(cookieAttributes(cookie)).toEqual(['Expires', 'HttpOnly', 'Path=/', 'SameSite=Lax'])
     const expires = Date.parse(cookie?.match(/Expires=([^;]+)/)?.[1] ?? '')
     expect(Math.abs(expires - Date.now() - 7 * 24 * 3_600_000)).toBeLessThan(60_000)
     expect(setCookieHeaders(await visitor.get('/profile'))).toEqual([])
   })
 
-  test('is bound to its host and to https where readers come by that, whatever the proxy says', async () => {
+  test('is secure behind an https address, whatever the proxy says', async () => {
     const secure = await startDashboardService({ DASHBOARD_URL: 'https://runs.example.com/', PROXY_HOPS: '1' })
     onTestFinished(secure.stop)
     expect(secure.welcomeUrl).toMatch(/^https:\/\/runs\.example\.com\/links\//)
@@ -70,7 +69,7 @@ describe('the cookie', () => {
     const form = { email: ada.email, password: ada.password }
     const [cookie] = setCookieHeaders(await visitor.post('/sign-in', form, own))
     expect(cookie).toMatch(/^__Host-session=/)
-    expect(attributesOf(cookie)).toEqual(['Expires', 'HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure'])
+    expect(cookieAttributes(cookie)).toEqual(['Expires', 'HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure'])
     const page = await visitor.get('/profile')
     expect([page.status, page.headers['strict-transport-security']]).toEqual([
       200,
@@ -94,42 +93,42 @@ describe('the cookie', () => {
 })
 
 describe('a session', () => {
-  test('is a new one at each sign-in, so that one which was planted is worth nothing', async () => {
-    const [ada, eve] = [await signIn(served), await signIn(served)]
-    const victim = copyOf(eve.visitor)
-    await enter(victim, ada)
+  test('is new at each sign-in, which defeats session fixation', async () => {
+    const [ada, eve] = [await signIn(dashboard), await signIn(dashboard)]
+    const victim = copyBrowser(eve.visitor)
+    await submitSignIn(victim, ada)
     expect([...victim.cookies.values()]).not.toEqual([...eve.visitor.cookies.values()])
     expect((await victim.get('/profile')).text).toContain(ada.email)
     expect(await isSignedIn(eve.visitor)).toBe(false)
     const [name = ''] = victim.cookies.keys()
     for (const planted of ['planted', 's%3Aplanted.signature', 's%3A.', 'j%3A%7B%7D', '%ff', '__proto__']) {
-      const visitor = new Visitor(served.url)
+      const visitor = new Visitor(dashboard.url)
       visitor.cookies.set(name, planted)
       expect(await isSignedIn(visitor)).toBe(false)
-      await enter(visitor, ada)
+      await submitSignIn(visitor, ada)
       expect(visitor.cookies.get(name)).not.toBe(planted)
       expect(await isSignedIn(visitor)).toBe(true)
     }
   })
 
-  test('is not that of a cookie whose signature is another one’s', async () => {
-    const [ada, eve] = [await signIn(served), await signIn(served)]
+  test('is not opened by a forged signature', async () => {
+    const [ada, eve] = [await signIn(dashboard), await signIn(dashboard)]
     const [[name = '', value = ''] = []] = ada.visitor.cookies
     const stolen = [value.replace(/\..*$/, ''), value.slice(0, -1), value.replace(/^s%3A/, ''), value.toLowerCase()]
     const mixed = `${value.split('.')[0]}.${[...eve.visitor.cookies.values()][0]?.split('.')[1]}`
     for (const forged of [...stolen, mixed]) {
-      const visitor = new Visitor(served.url)
+      const visitor = new Visitor(dashboard.url)
       visitor.cookies.set(name, forged)
       expect(await isSignedIn(visitor)).toBe(false)
     }
-    expect(await isSignedIn(copyOf(ada.visitor))).toBe(true)
+    expect(await isSignedIn(copyBrowser(ada.visitor))).toBe(true)
   })
 
-  test('ends on the server when its user signs out, and no other does', async () => {
-    const ada = await signIn(served)
-    const elsewhere = new Visitor(served.url)
-    await enter(elsewhere, ada)
-    const stolen = copyOf(ada.visitor)
+  test('ends on the server at sign-out, and other sessions continue', async () => {
+    const ada = await signIn(dashboard)
+    const otherBrowser = new Visitor(dashboard.url)
+    await submitSignIn(otherBrowser, ada)
+    const stolen = copyBrowser(ada.visitor)
     expect(await isSignedIn(stolen)).toBe(true)
     const out = await ada.visitor.post('/sign-out')
     expect([out.status, out.headers.location]).toEqual([303, '/sign-in?done=signedOut'])
@@ -137,34 +136,34 @@ describe('a session', () => {
     expect((await ada.visitor.get('/sign-in?done=signedOut')).text).toContain('You are signed out.')
     expect(await isSignedIn(stolen)).toBe(false)
     expect(await isSignedIn(ada.visitor)).toBe(false)
-    expect(await isSignedIn(elsewhere)).toBe(true)
+    expect(await isSignedIn(otherBrowser)).toBe(true)
     expect((await ada.visitor.post('/sign-out')).status).toBe(303)
   })
 
-  test('that has ended is not begun again by a request that was under way', async () => {
+  test('that has ended is not restored by a concurrent request', async () => {
     for (let round = 0; round < 5; round += 1) {
-      const ada = await signIn(served)
+      const ada = await signIn(dashboard)
       const change = { currentPassword: ada.password, password: 'another engine' }
-      const [old, other] = [copyOf(ada.visitor), copyOf(ada.visitor)]
+      const [old, other] = [copyBrowser(ada.visitor), copyBrowser(ada.visitor)]
       await Promise.all([ada.visitor.post('/profile/password', change), other.post('/sign-out')])
       expect(await isSignedIn(old)).toBe(false)
     }
   })
 
-  test('ends when its user changes the password elsewhere, and the one that did so goes on', async () => {
-    const ada = await signIn(served)
-    const elsewhere = new Visitor(served.url)
-    await enter(elsewhere, ada)
+  test('ends when another session changes the password', async () => {
+    const ada = await signIn(dashboard)
+    const otherBrowser = new Visitor(dashboard.url)
+    await submitSignIn(otherBrowser, ada)
     const change = { currentPassword: ada.password, password: 'another engine' }
-    expect((await elsewhere.post('/profile/password', change)).headers.location).toBe('/profile?done=password')
-    expect(await isSignedIn(elsewhere)).toBe(true)
+    expect((await otherBrowser.post('/profile/password', change)).headers.location).toBe('/profile?done=password')
+    expect(await isSignedIn(otherBrowser)).toBe(true)
     expect(await isSignedIn(ada.visitor)).toBe(false)
     expect((await ada.visitor.post('/sign-in', { email: ada.email, password: ada.password })).status).toBe(401)
   })
 
-  test('is of one process as of another on the same store, and ends in both', async () => {
-    const ada = await signIn(served)
-    const other = await startDashboardService(served.settings)
+  test('is shared by all processes, and ends in all of them', async () => {
+    const ada = await signIn(dashboard)
+    const other = await startDashboardService(dashboard.settings)
     onTestFinished(other.stop)
     const there = new Visitor(other.url)
     for (const [name, value] of ada.visitor.cookies) there.cookies.set(name, value)
@@ -173,9 +172,9 @@ describe('a session', () => {
     expect(await isSignedIn(ada.visitor)).toBe(false)
   })
 
-  test('ends after a week, however much it is used', async () => {
-    const ada = await signIn(served)
-    const { store } = served.domain
+  test('expires after one week, even when used', async () => {
+    const ada = await signIn(dashboard)
+    const { store } = dashboard.domain
     const sessions = await store.read.query.selectFrom('sessions').selectAll().where('user_id', '=', ada.id).execute()
     const left = (sessions[0]?.expires_at ?? 0) - Date.now()
     expect(Math.abs(left - 7 * 24 * 3_600_000)).toBeLessThan(60_000)
@@ -188,11 +187,11 @@ describe('a session', () => {
     expect(await isSignedIn(ada.visitor)).toBe(false)
   })
 
-  test('that is left to a removed user leads to the sign-in page and not round and round', async () => {
-    const owner = await signIn(served)
-    const bo = await signIn(served, { accountId: owner.accountId, role: 'member' })
-    const { store } = served.domain
-    // As when the user is removed between the look at the password and the writing of the session.
+  test('of a removed user redirects to the sign-in page without a loop', async () => {
+    const owner = await signIn(dashboard)
+    const bo = await signIn(dashboard, { accountId: owner.accountId, role: 'member' })
+    const { store } = dashboard.domain
+    // As if the user were removed between checking the password and saving the session.
     await store.write(({ query }) =>
       query.updateTable('users').set({ removed_at: 1 }).where('id', '=', bo.id).execute(),
     )

@@ -1,4 +1,4 @@
-/** Settings of the account: what its owners change, and what everyone sees of it. */
+/** Account settings: changed by owners, visible to all users. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   type DashboardService,
@@ -9,21 +9,21 @@ import {
   startDashboardService,
 } from '../support/dashboard.ts'
 
-let served: DashboardService
+let dashboard: DashboardService
 
 beforeAll(async () => {
-  served = await startDashboardService()
+  dashboard = await startDashboardService()
 })
 
-afterAll(() => served.stop())
+afterAll(() => dashboard.stop())
 
-function accountOf(id: string) {
-  return served.domain.accounts.get(id)
+function readAccount(id: string) {
+  return dashboard.domain.accounts.get(id)
 }
 
-test('an owner renames the account, and every page says so', async () => {
-  const ada = await signIn(served)
-  const bo = await signIn(served, { accountId: ada.accountId, role: 'member' })
+test('an owner can rename the account', async () => {
+  const ada = await signIn(dashboard)
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member' })
   const name = `Engines & "Co" <b>`
   const saved = await ada.visitor.post('/settings', { name: ` ${name} ` })
   expect(saved.headers.location).toBe('/settings?done=saved')
@@ -35,12 +35,12 @@ test('an owner renames the account, and every page says so', async () => {
     expect(pageText(shown)).toContain(name)
     expect(shown.text).not.toContain('<b>')
   }
-  expect(await accountOf(ada.accountId)).toMatchObject({ name, scopesEnabled: false })
+  expect(await readAccount(ada.accountId)).toMatchObject({ name, scopesEnabled: false })
 })
 
-test('a name that cannot be is refused with what was typed kept, and nothing is changed', async () => {
-  const ada = await signIn(served)
-  const before = await accountOf(ada.accountId)
+test('an invalid name is refused, and the form keeps its values', async () => {
+  const ada = await signIn(dashboard)
+  const before = await readAccount(ada.accountId)
   for (const name of ['', ' ', '<'.repeat(101), 'a\nb', 'a\u0001b']) {
     const refused = await ada.visitor.post('/settings', { name, scopesEnabled: 'on' })
     expect([refused.status, inputValue(refused, 'name')]).toEqual([400, name])
@@ -49,12 +49,12 @@ test('a name that cannot be is refused with what was typed kept, and nothing is 
     )
     expect(refused.text).toMatch(/name="scopesEnabled"[^>]* checked/)
   }
-  expect(await accountOf(ada.accountId)).toEqual(before)
+  expect(await readAccount(ada.accountId)).toEqual(before)
 })
 
-test('an owner turns scopes on and off', async () => {
-  const ada = await signIn(served)
-  const bo = await signIn(served, { accountId: ada.accountId, role: 'member' })
+test('an owner can turn scopes on and off', async () => {
+  const ada = await signIn(dashboard)
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member' })
   const turn = (scopesEnabled?: string) =>
     ada.visitor.post('/settings', { name: 'Test', ...(scopesEnabled && { scopesEnabled }) })
   expect(pageText(await bo.visitor.get('/settings'))).toContain('Scopes off')
@@ -62,20 +62,20 @@ test('an owner turns scopes on and off', async () => {
   expect((await ada.visitor.get('/settings')).text).toMatch(/name="scopesEnabled"[^>]* checked/)
   expect(pageText(await bo.visitor.get('/settings'))).toContain('Scopes API keys can be limited to scopes')
   await turn()
-  expect(await accountOf(ada.accountId)).toMatchObject({ scopesEnabled: false })
+  expect(await readAccount(ada.accountId)).toMatchObject({ scopesEnabled: false })
 })
 
-test('a member sees what the account is, and no form that changes it', async () => {
-  const ada = await signIn(served)
-  const bo = await signIn(served, { accountId: ada.accountId, role: 'member' })
+test('a member sees the settings without a form', async () => {
+  const ada = await signIn(dashboard)
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member' })
   const page = await bo.visitor.get('/settings')
   expect(pageText(page)).toContain(ada.accountId)
   expect(page.text).not.toContain('action="/settings"')
   expect(page.text).not.toContain('href="/settings/audit-log"')
 })
 
-test('what an address says was done is one of the pages’ own words or nothing', async () => {
-  const { visitor } = await signIn(served)
+test('only known values of the `done` parameter show a message', async () => {
+  const { visitor } = await signIn(dashboard)
   for (const path of ['/api-keys', '/settings', '/settings/members', '/profile', '/sign-in']) {
     for (const done of ['constructor', '__proto__', 'toString', '<script>', 'hasOwnProperty', '']) {
       const page = await visitor.get(`${path}?done=${encodeURIComponent(done)}`)
@@ -85,9 +85,9 @@ test('what an address says was done is one of the pages’ own words or nothing'
   }
 })
 
-test('everyone sees for how long runs and the audit log are kept', async () => {
-  const ada = await signIn(served)
-  const bo = await signIn(served, { accountId: ada.accountId, role: 'member' })
+test('all users see the retention periods', async () => {
+  const ada = await signIn(dashboard)
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member' })
   for (const { visitor } of [ada, bo]) {
     const shown = pageText(await visitor.get('/settings'))
     expect(shown).toContain('Finished runs kept for 90 days, artifacts for 30 days')

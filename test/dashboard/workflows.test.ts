@@ -1,10 +1,10 @@
-/** The tab "Workflows": what is installed, and the form that queues a run of it by hand. */
+/** The tab "Workflows": the list, the page of a workflow, and the form that queues a run. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import bundled from '../../generated/execution.v1/document.json' with { type: 'json' }
 import { optionBounds } from '../../src/surfaces/dashboard/workflows/queue-options.ts'
 import { fieldError, inputValue, pageText } from '../support/dashboard.ts'
 import { startTestService, type TestService } from '../support/service.ts'
-import { newSender, runsOf, type StoredRun, secretsOf, send, sendJson } from './queueing.ts'
+import { readRuns, readSecrets, type StoredRun, send, sendJson, signInSender } from './queue-form-helpers.ts'
 
 let service: TestService
 
@@ -20,8 +20,8 @@ const greeting = { name: 'Ada', style: '"formal"' }
 const secret = 'hunter2hunter2'
 
 describe('a workflow', () => {
-  test('is listed, and its page says what it is limited to, what it returns and how a program runs it', async () => {
-    const person = await newSender(service)
+  test('is listed, and its page shows limits, output schema and a curl command', async () => {
+    const person = await signInSender(service)
     const list = await person.visitor.get('/workflows')
     expect(list.text).toContain('href="/workflows/single"')
     const text = pageText(await person.visitor.get('/workflows/single'))
@@ -37,8 +37,8 @@ describe('a workflow', () => {
     expect((await person.visitor.post('/workflows/none', {})).status).toBe(404)
   })
 
-  test('has a form with a field for each variable', async () => {
-    const person = await newSender(service)
+  test('has a field for each variable', async () => {
+    const person = await signInSender(service)
     const { text } = await person.visitor.get('/workflows/greet')
     const control = (name: string) =>
       text.match(new RegExp(`<(?:input|select|textarea)[^>]*name="variable-${name}"[^>]*>`))?.[0]
@@ -53,9 +53,9 @@ describe('a workflow', () => {
   })
 })
 
-describe('the form', () => {
-  test('says so when the account has as many queued runs as it may, and keeps what was put in', async () => {
-    const person = await newSender(service)
+describe('the queue form', () => {
+  test('is refused at the limit of queued runs, and keeps its values', async () => {
+    const person = await signInSender(service)
     const later = { delaySeconds: '3600' }
     const queued = Array.from({ length: queuedRunsMax }, () =>
       sendJson(person, 'greet', JSON.stringify({ name: 'Ada' }), later),
@@ -65,11 +65,11 @@ describe('the form', () => {
     expect(refused.status).toBe(429)
     expect(pageText(refused)).toContain('The run was not queued: this account has reached its limit of 20 queued runs.')
     expect(inputValue(refused, 'variable-name')).toBe('Ada')
-    expect(await runsOf(person)).toHaveLength(queuedRunsMax)
+    expect(await readRuns(person)).toHaveLength(queuedRunsMax)
   })
 
-  test('queues a run for its user with what was put in, and leads to it', async () => {
-    const person = await newSender(service)
+  test('queues a run for its user and redirects to it', async () => {
+    const person = await signInSender(service)
     const given = {
       ...greeting,
       times: '2',
@@ -78,9 +78,9 @@ describe('the form', () => {
       address: '{"city": "London"}',
       token: secret,
     }
-    const answer = await send(person, 'greet', given)
-    const [run] = await runsOf(person)
-    expect([answer.status, answer.headers.location]).toEqual([303, `/runs/${run?.id}`])
+    const response = await send(person, 'greet', given)
+    const [run] = await readRuns(person)
+    expect([response.status, response.headers.location]).toEqual([303, `/runs/${run?.id}`])
     expect(run?.variables).toEqual({
       name: 'Ada',
       times: 2,
@@ -91,54 +91,56 @@ describe('the form', () => {
       token: '********',
     })
     expect(run).toMatchObject({ user_id: person.id, api_key_id: null, priority: 0, delayed: 0 })
-    expect(await secretsOf(person, run as StoredRun)).toEqual({ '/token': secret })
+    expect(await readSecrets(person, run as StoredRun)).toEqual({ '/token': secret })
   })
 
-  test('leaves out what is left empty', async () => {
-    const person = await newSender(service)
+  test('omits empty fields', async () => {
+    const person = await signInSender(service)
     await send(person, 'greet', { name: 'Ada', times: '', warmth: '', style: '', tags: '', address: '', token: '' })
-    expect((await runsOf(person)).map(({ variables }) => variables)).toEqual([{ name: 'Ada' }])
+    expect((await readRuns(person)).map(({ variables }) => variables)).toEqual([{ name: 'Ada' }])
   })
 
-  test('says beside each field what is wrong, keeps what was put in but for secrets, and queues nothing', async () => {
-    const person = await newSender(service)
+  test('reports errors at their fields, keeps all values but secrets, and queues nothing', async () => {
+    const person = await signInSender(service)
     const name = 'Ada "<b>" & more than forty characters of it'
     const given = { name, times: '4', warmth: 'much', style: '', address: '{"city": 1', token: 'hunter2' }
     const unread = await send(person, 'greet', given)
     expect(unread.status).toBe(400)
     expect(fieldError(unread, 'variable-warmth')).toBe('Enter a number.')
     expect(fieldError(unread, 'variable-address')).toMatch(/^This is not JSON/)
-    const misfit = await send(person, 'greet', { ...given, warmth: '0', address: '{"city": 1, "zip": 2}' })
-    expect(misfit.status).toBe(400)
-    expect(fieldError(misfit, 'variable-name')).toBe('Must NOT have more than 40 characters.')
-    expect(fieldError(misfit, 'variable-times')).toBe('Must be <= 3.')
-    expect(fieldError(misfit, 'variable-warmth')).toBe('Must be > 0.')
-    expect(fieldError(misfit, 'variable-style')).toBeUndefined()
-    expect(fieldError(misfit, 'variable-address')).toBe(
+    const invalid = await send(person, 'greet', { ...given, warmth: '0', address: '{"city": 1, "zip": 2}' })
+    expect(invalid.status).toBe(400)
+    expect(fieldError(invalid, 'variable-name')).toBe('Must NOT have more than 40 characters.')
+    expect(fieldError(invalid, 'variable-times')).toBe('Must be <= 3.')
+    expect(fieldError(invalid, 'variable-warmth')).toBe('Must be > 0.')
+    expect(fieldError(invalid, 'variable-style')).toBeUndefined()
+    expect(fieldError(invalid, 'variable-address')).toBe(
       '/address/zip is not in the schema. /address/city must be string.',
     )
-    expect(fieldError(misfit, 'variable-token')).toMatch(/^Must NOT have fewer than 8 characters\. Enter secrets again/)
-    for (const answer of [unread, misfit]) {
-      expect(inputValue(answer, 'variable-name')).toBe(name)
-      expect(inputValue(answer, 'variable-times')).toBe('4')
-      expect(answer.text).not.toContain('hunter2')
-      expect(answer.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
-      expect(pageText(answer)).toContain('The run was not queued.')
+    expect(fieldError(invalid, 'variable-token')).toMatch(
+      /^Must NOT have fewer than 8 characters\. Enter secrets again/,
+    )
+    for (const response of [unread, invalid]) {
+      expect(inputValue(response, 'variable-name')).toBe(name)
+      expect(inputValue(response, 'variable-times')).toBe('4')
+      expect(response.text).not.toContain('hunter2')
+      expect(response.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
+      expect(pageText(response)).toContain('The run was not queued.')
     }
-    expect(await runsOf(person)).toEqual([])
+    expect(await readRuns(person)).toEqual([])
   })
 
-  test('that is sent twice queues one run, also at the same moment', async () => {
-    const person = await newSender(service)
+  test('queues one run when submitted twice, even at the same time', async () => {
+    const person = await signInSender(service)
     const form = { key: inputValue(await person.visitor.get('/workflows/greet'), 'key') ?? '', 'variable-name': 'Ada' }
-    const answers = await Promise.all([1, 2, 3].map(() => person.visitor.post('/workflows/greet', form)))
-    const [run, ...others] = await runsOf(person)
+    const responses = await Promise.all([1, 2, 3].map(() => person.visitor.post('/workflows/greet', form)))
+    const [run, ...others] = await readRuns(person)
     expect(others).toEqual([])
-    expect(answers.map(({ headers }) => headers.location)).toEqual([1, 2, 3].map(() => `/runs/${run?.id}`))
+    expect(responses.map(({ headers }) => headers.location)).toEqual([1, 2, 3].map(() => `/runs/${run?.id}`))
   })
 
-  test('that is changed after it was sent has to be sent again to queue another run', async () => {
-    const person = await newSender(service)
+  test('asks for confirmation when changed and submitted again', async () => {
+    const person = await signInSender(service)
     const key = inputValue(await person.visitor.get('/workflows/greet'), 'key') ?? ''
     await person.visitor.post('/workflows/greet', { key, 'variable-name': 'Ada' })
     const changed = await person.visitor.post('/workflows/greet', {
@@ -150,39 +152,39 @@ describe('the form', () => {
     expect(pageText(changed)).toContain('This form already queued a run')
     expect(inputValue(changed, 'variable-name')).toBe('Grace')
     expect(changed.text).not.toContain(secret)
-    expect(await runsOf(person)).toHaveLength(1)
+    expect(await readRuns(person)).toHaveLength(1)
     const newKey = inputValue(changed, 'key') ?? ''
     expect(newKey).not.toBe(key)
     expect((await person.visitor.post('/workflows/greet', { key: newKey, 'variable-name': 'Grace' })).status).toBe(303)
-    expect((await runsOf(person)).map(({ variables }) => variables.name)).toEqual(['Ada', 'Grace'])
+    expect((await readRuns(person)).map(({ variables }) => variables.name)).toEqual(['Ada', 'Grace'])
   })
 
-  test('takes no key for its own that it has not made', async () => {
-    const person = await newSender(service)
+  test('ignores invalid idempotency keys', async () => {
+    const person = await signInSender(service)
     for (const key of ['', 'x', 'x'.repeat(500), 'ä\r\n']) await send(person, 'greet', { name: 'Ada' }, { key })
-    expect(await runsOf(person)).toHaveLength(4)
+    expect(await readRuns(person)).toHaveLength(4)
   })
 
-  test('says when the run starts, within the bounds of the Execution API', async () => {
+  test('accepts scheduling options within the limits of the Execution API', async () => {
     const parameters = Object.values<{ name: string; schema: object }>(bundled.components.parameters)
     for (const [name, { min, max }] of Object.entries(optionBounds)) {
       expect(parameters.find((each) => each.name === name)?.schema).toMatchObject({ minimum: min, maximum: max })
     }
-    const person = await newSender(service)
+    const person = await signInSender(service)
     const options = { delaySeconds: '60', expiresInSeconds: '120', priority: '-3' }
     expect((await send(person, 'greet', greeting, options)).status).toBe(303)
-    expect(await runsOf(person)).toMatchObject([{ delayed: 1, priority: -3 }])
-    const wrong = await send(person, 'greet', greeting, {
+    expect(await readRuns(person)).toMatchObject([{ delayed: 1, priority: -3 }])
+    const invalid = await send(person, 'greet', greeting, {
       delaySeconds: '-1',
       expiresInSeconds: 'soon',
       priority: '11',
     })
-    expect(wrong.status).toBe(400)
-    expect(fieldError(wrong, 'delaySeconds')).toBe('Enter a whole number from 0 to 31536000.')
-    expect(fieldError(wrong, 'expiresInSeconds')).toBe('Enter a whole number from 1 to 31536000.')
-    expect(fieldError(wrong, 'priority')).toBe('Enter a whole number from -10 to 10.')
+    expect(invalid.status).toBe(400)
+    expect(fieldError(invalid, 'delaySeconds')).toBe('Enter a whole number from 0 to 31536000.')
+    expect(fieldError(invalid, 'expiresInSeconds')).toBe('Enter a whole number from 1 to 31536000.')
+    expect(fieldError(invalid, 'priority')).toBe('Enter a whole number from -10 to 10.')
     const late = await send(person, 'greet', greeting, { delaySeconds: '60', expiresInSeconds: '60' })
     expect(fieldError(late, 'expiresInSeconds')).toBe('Enter a time longer than the start delay.')
-    expect(await runsOf(person)).toHaveLength(1)
+    expect(await readRuns(person)).toHaveLength(1)
   })
 })

@@ -1,4 +1,4 @@
-/** What the tests of the form that queues a run have in common: sending it, and what has come of it. */
+/** Helpers for tests of the queue form: submitting it, and reading the stored runs. */
 import { readConfig } from '../../src/config.ts'
 import { openKeyRing } from '../../src/domain/installation.ts'
 import { secretsAad } from '../../src/domain/runs/run.ts'
@@ -10,7 +10,7 @@ export interface Sender extends SignedInUser {
   service: TestService
 }
 
-export async function newSender(service: TestService): Promise<Sender> {
+export async function signInSender(service: TestService): Promise<Sender> {
   return { ...(await signIn(service)), service }
 }
 
@@ -24,19 +24,19 @@ export interface StoredRun {
   secrets: Uint8Array | null
 }
 
-/** The account's runs, as they are stored. */
-export async function runsOf({ accountId, service }: Sender): Promise<StoredRun[]> {
+/** Reads the account's rows of runs. */
+export async function readRuns({ accountId, service }: Sender): Promise<StoredRun[]> {
   const all = 'SELECT * FROM runs WHERE account_id = ? ORDER BY id'
   const rows = await service.rows<StoredRun & { variables: string }>(all, accountId)
   return rows.map((row) => ({ ...row, variables: JSON.parse(row.variables) }))
 }
 
-export async function secretsOf({ accountId }: Sender, { id, secrets }: StoredRun): Promise<unknown> {
+export async function readSecrets({ accountId }: Sender, { id, secrets }: StoredRun): Promise<unknown> {
   const encryption = new Encryption(await openKeyRing(readConfig(process.env)))
   return secrets && JSON.parse(encryption.decrypt(secrets, secretsAad(accountId, id)))
 }
 
-/** Sends the workflow's form, as it is after these have been put into its fields. */
+/** Opens the workflow's form, fills in the fields and submits it. */
 export async function send(
   person: Sender,
   workflowId: string,
@@ -53,8 +53,8 @@ export function sendJson(person: Sender, workflowId: string, variables: string, 
   return person.visitor.post(`/workflows/${workflowId}?as=json`, { key: crypto.randomUUID(), variables, ...others })
 }
 
-/** What stands in the page's text area of this name. */
-export function areaOf({ text }: { text: string }, name: string): string | undefined {
+/** Returns the content of the text area. */
+export function textAreaValue({ text }: { text: string }, name: string): string | undefined {
   const content = text.match(new RegExp(`<textarea[^>]*\\sname="${name}"[^>]*>\\n([^]*?)</textarea>`))?.[1]
   return content === undefined ? undefined : pageText({ text: content })
 }

@@ -1,4 +1,4 @@
-/** What a page makes of a run's events: its attempts and steps, durations in words, bursts of news. */
+/** Parsing a run's events, formatting durations, grouping events, and the filter of the list of runs. */
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { RunEvent } from '../../src/domain/runs/run.ts'
 import { formatDuration } from '../../src/surfaces/dashboard/format.ts'
@@ -6,8 +6,8 @@ import { lastOfBursts } from '../../src/surfaces/dashboard/runs/change-streams.t
 import { parseAttempts } from '../../src/surfaces/dashboard/runs/run-attempts.ts'
 import { parseRunFilter, toListRequest, toRunQuery } from '../../src/surfaces/dashboard/runs/run-filter.ts'
 
-function eventsOf(...told: [type: RunEvent['type'], data: Record<string, unknown>][]): RunEvent[] {
-  return told.map(([type, data], index) => ({ sequence: index + 1, at: (index + 1) * 100, type, data }))
+function createEvents(...entries: [type: RunEvent['type'], data: Record<string, unknown>][]): RunEvent[] {
+  return entries.map(([type, data], index) => ({ sequence: index + 1, at: (index + 1) * 100, type, data }))
 }
 
 const status = (status: string, attempt: number, reason: string | null = null): [RunEvent['type'], object] => [
@@ -19,12 +19,12 @@ const step = (name: string, state: string, attempt = 1): [RunEvent['type'], obje
   { attempt, name, state },
 ]
 
-function attempts(...told: [RunEvent['type'], object][]) {
-  return parseAttempts(eventsOf(...(told as [RunEvent['type'], Record<string, unknown>][])))
+function attempts(...entries: [RunEvent['type'], object][]) {
+  return parseAttempts(createEvents(...(entries as [RunEvent['type'], Record<string, unknown>][])))
 }
 
-describe('attempts', () => {
-  test('begin and end with the statuses that tell of them, with their steps between', () => {
+describe('parsing attempts', () => {
+  test('assigns steps to the attempt between its statuses', () => {
     const [first, second, ...others] = attempts(
       status('queued', 0),
       status('running', 1),
@@ -57,12 +57,12 @@ describe('attempts', () => {
     ])
   })
 
-  test('of a run that never started there are none', () => {
+  test('returns none for a run that never started', () => {
     expect(attempts(status('queued', 0), status('cancelled', 0, 'cancelRequested'))).toEqual([])
     expect(attempts(status('queued', 0), status('expired', 0, 'notStartedInTime'))).toEqual([])
   })
 
-  test('go on when somebody asks to cancel them, and interrupt their steps when they end', () => {
+  test('keeps an attempt running after a cancellation request, and interrupts its steps at the end', () => {
     const asked = [status('running', 1), step('read', 'started'), status('running', 1, 'cancelRequested')] as const
     expect(attempts(...asked)).toMatchObject([{ endedAt: null, next: 'running', steps: [{ state: 'running' }] }])
     expect(attempts(...asked, status('cancelled', 1, 'cancelRequested'))).toMatchObject([
@@ -70,12 +70,16 @@ describe('attempts', () => {
     ])
   })
 
-  test('that have ended are not changed by what becomes of the run while it waits', () => {
-    const told = [status('running', 1), status('queued', 1, 'attemptFailed'), status('cancelled', 1, 'cancelRequested')]
-    expect(attempts(...(told as [RunEvent['type'], object][]))).toMatchObject([{ endedAt: 200, next: 'queued' }])
+  test('does not change a finished attempt when the waiting run is cancelled', () => {
+    const entries = [
+      status('running', 1),
+      status('queued', 1, 'attemptFailed'),
+      status('cancelled', 1, 'cancelRequested'),
+    ]
+    expect(attempts(...(entries as [RunEvent['type'], object][]))).toMatchObject([{ endedAt: 200, next: 'queued' }])
   })
 
-  test('are told as far as their events are there', () => {
+  test('accepts a history whose first events are missing', () => {
     expect(attempts(step('old', 'finished', 3), status('succeeded', 3))).toMatchObject([
       { number: 3, startedAt: 100, endedAt: 200, steps: [{ name: 'old', state: 'finished', startedAt: 100 }] },
     ])
@@ -94,45 +98,45 @@ test.each([
   [3_600_000, '1h'],
   [7_261_000, '2h 1m'],
   [86_400_000 * 2 + 3_600_000 * 4, '2d 4h'],
-])('%d milliseconds are %s', (milliseconds, words) => {
+])('formats %d ms as %s', (milliseconds, words) => {
   expect(formatDuration(milliseconds)).toBe(words)
 })
 
-describe('in bursts', () => {
-  /** Yields what it is given, each after the other has been asked for, and then what `late` resolves to. */
-  async function* source(things: (string | null)[], late?: Promise<string | null>) {
-    yield* things
+describe('grouping events into bursts', () => {
+  /** Yields the values, and then the one that `late` resolves to. */
+  async function* source(items: (string | null)[], late?: Promise<string | null>) {
+    yield* items
     if (late) yield await late
   }
 
   async function all(generator: AsyncGenerator<string | null>) {
-    const things = []
-    for await (const thing of generator) things.push(thing)
-    return things
+    const items = []
+    for await (const thing of generator) items.push(thing)
+    return items
   }
 
-  test('what comes together is told once, by its last', async () => {
+  test('yields the last of several values that arrive together', async () => {
     expect(await all(lastOfBursts(source(['a', 'b', 'c']), 1000))).toEqual(['c'])
   })
 
-  test('what comes later is told later', async () => {
+  test('yields a later value separately', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     onTestFinished(() => void vi.useRealTimers())
     const { promise, resolve } = Promise.withResolvers<string>()
-    const told = lastOfBursts(source(['a', 'b'], promise), 1000)
-    const first = told.next()
+    const bursts = lastOfBursts(source(['a', 'b'], promise), 1000)
+    const first = bursts.next()
     await vi.advanceTimersByTimeAsync(1000)
     expect((await first).value).toBe('b')
     resolve('c')
-    expect((await told.next()).value).toBe('c')
-    expect((await told.next()).done).toBe(true)
+    expect((await bursts.next()).value).toBe('c')
+    expect((await bursts.next()).done).toBe(true)
   })
 
-  test('silence is told where it is alone', async () => {
+  test('yields null only when it arrives alone', async () => {
     expect(await all(lastOfBursts(source([null, 'a', null]), 1000))).toEqual([null, 'a'])
   })
 
-  test('its source ends with it, and what its source throws is thrown', async () => {
+  test('closes its source, and passes on its error', async () => {
     let ended = false
     async function* endless() {
       try {
@@ -141,11 +145,11 @@ describe('in bursts', () => {
         ended = true
       }
     }
-    const told = lastOfBursts(endless(), 1)
-    await told.next()
-    await told.return(undefined)
+    const bursts = lastOfBursts(endless(), 1)
+    await bursts.next()
+    await bursts.return(undefined)
     expect(ended).toBe(true)
-    // biome-ignore lint/correctness/useYield: it fails before it could
+    // biome-ignore lint/correctness/useYield: it throws before it yields
     const broken = (async function* (): AsyncGenerator<string> {
       throw new Error('the store is gone')
     })()
@@ -153,17 +157,17 @@ describe('in bursts', () => {
   })
 })
 
-describe('the filter of the list', () => {
+describe('the filter of the list of runs', () => {
   const filterIn = (search: string) => parseRunFilter(new URLSearchParams(search))
 
-  test('takes whole days in UTC, the last one included', () => {
+  test('includes the whole last day in UTC', () => {
     expect(toListRequest(filterIn('from=2026-01-31&until=2026-01-31'))).toMatchObject({
       createdAfter: Date.UTC(2026, 0, 31),
       createdBefore: Date.UTC(2026, 1, 1),
     })
   })
 
-  test('leaves out what is no choice and no day', () => {
+  test('ignores unknown statuses and invalid days', () => {
     const none = { workflow: '', status: '', from: '', until: '' }
     for (const search of ['status=toString', 'from=2026-13-01', 'until=2026-02-30&from=x', 'status=&from=']) {
       expect(filterIn(search)).toEqual(none)
@@ -171,7 +175,7 @@ describe('the filter of the list', () => {
     expect(toRunQuery(none)).toBe('')
   })
 
-  test('comes back from the address that it makes', () => {
+  test('is restored from its own query', () => {
     const filter = { workflow: 'a&b', status: 'unfinished', from: '2026-01-01', until: '2026-01-02' }
     expect(filterIn(toRunQuery(filter, 'x'))).toEqual(filter)
     expect(toListRequest(filter)).toMatchObject({ workflowId: 'a&b', status: ['queued', 'running'] })

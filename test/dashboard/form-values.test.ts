@@ -1,4 +1,4 @@
-/** From what a form says to the variables of a run, and back. */
+/** Converting between form fields and variables. */
 import { describe, expect, test } from 'vitest'
 import { mask } from '../../src/domain/workflows/secrets.ts'
 import {
@@ -16,7 +16,7 @@ function object(properties: Json, more: Json = {}): Json {
   return { type: 'object', properties, ...more }
 }
 
-/** The form that a browser sends when these stand in the fields. */
+/** The form that a browser submits for these texts. */
 function formOf(texts: Record<string, string>): URLSearchParams {
   return new URLSearchParams(Object.entries(texts).map(([name, text]) => [inputName(name), text]))
 }
@@ -28,18 +28,18 @@ function read(schema: Json, texts: Record<string, string>) {
   return { variables: toVariables(fields, entries, {}), errors: Object.fromEntries(errors) }
 }
 
-/** What the variables come to when they stand in the form and it is sent as it is. */
+/** Returns the variables after filling the form with them and submitting it unchanged. */
 function sentUnchanged(schema: Json, variables: Json): Json | undefined {
   const fields = variableFields(schema)
   const entries = toFormValues(fields, variables)
   if (!entries) return undefined
-  // Browsers send a ticked checkbox as `on`, others not at all, and every line break as CR LF.
+  // Browsers submit a ticked checkbox as `on`, an unticked one not at all, and line breaks as CR LF.
   const sent = [...entries].filter(([, { text }]) => text !== '').map(([name, { text }]) => [name, text])
   const texts = Object.fromEntries(sent.map(([name, text]) => [name, text?.replaceAll('\n', '\r\n') ?? '']))
   return toVariables(fields, readFormValues(fields, formOf(texts)), {})
 }
 
-describe('variables that stand in the form come back as they were', () => {
+describe('a form submitted unchanged keeps the variables', () => {
   const schema = object(
     {
       text: { type: 'string' },
@@ -71,7 +71,7 @@ describe('variables that stand in the form come back as they were', () => {
     expect(sentUnchanged(schema, variables)).toEqual(variables)
   })
 
-  test('a moment in another zone stays the same moment', () => {
+  test('a time in another zone is converted to UTC', () => {
     const variables = { ...full, at: '2026-01-31T12:30:01.250+02:00' }
     expect(sentUnchanged(schema, variables)).toEqual({ ...full, at: '2026-01-31T10:30:01.250Z' })
   })
@@ -86,13 +86,13 @@ describe('variables that stand in the form come back as they were', () => {
     ['a line break in a list', { ...full, tags: ['a\nb'] }],
     ['a carriage return, which browsers change', { ...full, text: 'a\r\nb' }],
     ['none of the values', { ...full, pick: 'b' }],
-    ['a moment more exact than a form can say', { ...full, at: '2026-01-31T12:00:00.1234Z' }],
-    ['a moment that is none', { ...full, at: 'tomorrow' }],
-  ])('unless the form cannot say it: %s', (_, variables) => {
+    ['a time with microseconds', { ...full, at: '2026-01-31T12:00:00.1234Z' }],
+    ['an invalid time', { ...full, at: 'tomorrow' }],
+  ])('unless the fields cannot represent them: %s', (_, variables) => {
     expect(toFormValues(variableFields(schema), variables)).toBeUndefined()
   })
 
-  test('names may be anything, and none of them reaches a prototype', () => {
+  test('any name is allowed, and none reaches a prototype', () => {
     const names = [
       'a.b',
       'a/b~c',
@@ -118,13 +118,13 @@ describe('variables that stand in the form come back as they were', () => {
 })
 
 describe('a form', () => {
-  test('always sends a checkbox, which browsers do for those alone that are ticked', () => {
+  test('submits false for an unticked checkbox', () => {
     const schema = object({ it: { type: 'boolean' } }, { required: ['it'] })
     expect(read(schema, {}).variables).toEqual({ it: false })
     expect(read(schema, { it: 'on' }).variables).toEqual({ it: true })
   })
 
-  test('leaves out members in which nothing is put in, so that the workflow says which it misses', () => {
+  test('omits empty fields, so that validation reports missing variables', () => {
     const schema = object(
       {
         a: { type: 'string' },
@@ -139,7 +139,7 @@ describe('a form', () => {
     expect(read(schema, {})).toEqual({ variables: {}, errors: {} })
   })
 
-  test('says beside the field what cannot be understood, without quoting it', () => {
+  test('reports what cannot be parsed at its field, without quoting it', () => {
     const schema = object({ number: { type: 'number' }, whole: { type: 'integer' }, pick: { enum: ['a'] }, json: {} })
     const { errors } = read(schema, { number: 'many', whole: '1.5', pick: 'a', json: '{"secret": hunter2}' })
     expect(errors).toEqual({
@@ -154,10 +154,10 @@ describe('a form', () => {
     }
   })
 
-  test('starts with the defaults that its fields can hold', () => {
+  test('starts with the defaults that its fields can represent', () => {
     const schema = object({
       text: { type: 'string', default: 'a\nb' },
-      wrong: { type: 'string', default: { a: 1 } },
+      invalid: { type: 'string', default: { a: 1 } },
       deep: { type: 'object', default: { a: { b: [1] } } },
       no: { type: 'boolean', default: false },
       yes: { type: 'boolean', default: true },
@@ -167,7 +167,7 @@ describe('a form', () => {
     const texts = [...defaultFormValues(variableFields(schema))].map(([name, { text }]) => [name, text])
     expect(Object.fromEntries(texts)).toEqual({
       text: 'a\nb',
-      wrong: '',
+      invalid: '',
       deep: '{\n  "a": {\n    "b": [\n      1\n    ]\n  }\n}',
       no: '',
       yes: 'on',
@@ -176,17 +176,17 @@ describe('a form', () => {
     })
   })
 
-  test('uses a kept value where nothing is put in, and what is put in otherwise', () => {
+  test('uses the kept value for an empty field only', () => {
     const fields = variableFields(object({ token: { type: 'string', writeOnly: true } }, { required: ['token'] }))
     const sent = (text: string) => toVariables(fields, readFormValues(fields, formOf({ token: text })), { token: mask })
     expect(sent('')).toEqual({ token: mask })
     expect(sent('new')).toEqual({ token: 'new' })
   })
 
-  test('tells each misfit beside its field, and returns those that are about none', () => {
+  test('assigns validation errors to fields, and returns the others', () => {
     const fields = variableFields(object({ 'a/b~c': { type: 'string' }, deep: { type: 'object' } }))
     const entries = readFormValues(fields, formOf({}))
-    const others = assignErrors(entries, [
+    const unassigned = assignErrors(entries, [
       { pointer: '/a~1b~0c', detail: 'is required' },
       { pointer: '/deep/city/0', detail: 'must be string' },
       { pointer: '/deep', detail: 'must be small' },
@@ -195,6 +195,6 @@ describe('a form', () => {
     ])
     expect(entries.get('a/b~c')?.error).toBe('Is required.')
     expect(entries.get('deep')?.error).toBe('/deep/city/0 must be string. Must be small.')
-    expect(others.map(({ pointer }) => pointer)).toEqual(['', '/other'])
+    expect(unassigned.map(({ pointer }) => pointer)).toEqual(['', '/other'])
   })
 })

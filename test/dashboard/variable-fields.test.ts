@@ -1,4 +1,4 @@
-/** From a workflow's JSON Schema to the fields of a form. */
+/** Deriving form fields from a workflow's JSON Schema. */
 import { describe, expect, test } from 'vitest'
 import { hasFieldForAll, variableFields } from '../../src/surfaces/dashboard/workflows/variable-fields.ts'
 
@@ -8,12 +8,12 @@ function object(properties: Json, more: Json = {}): Json {
   return { type: 'object', properties, ...more }
 }
 
-/** The kind of the only member's field. */
+/** Returns the kind of the field of a schema with one member. */
 function kindOf(schema: unknown, more: Json = {}) {
   return variableFields(object({ it: schema }, more))[0]?.kind
 }
 
-describe('a member gets the field that fits its schema', () => {
+describe('the field of a schema', () => {
   test.each([
     [{ type: 'string' }, { type: 'text', input: 'text', isLong: false }],
     [
@@ -75,11 +75,11 @@ describe('a member gets the field that fits its schema', () => {
     expect(kindOf(schema)).toEqual(kind)
   })
 
-  test('a boolean that is required is a checkbox', () => {
+  test('a required boolean is a checkbox', () => {
     expect(kindOf({ type: 'boolean' }, { required: ['it'] })).toEqual({ type: 'checkbox' })
   })
 
-  test('what a reference within the schema leads to counts, and one that leads to itself ends', () => {
+  test('references are resolved, and circular references end', () => {
     const $defs = { secret: { type: 'string', writeOnly: true }, loop: { $ref: '#/$defs/loop' }, 'a/b~c': { const: 1 } }
     const schema = object(
       { token: { $ref: '#/$defs/secret' }, loop: { $ref: '#/$defs/loop' }, one: { $ref: '#/$defs/a~1b~0c' } },
@@ -91,11 +91,11 @@ describe('a member gets the field that fits its schema', () => {
     expect(one).toMatchObject({ kind: { type: 'choice', values: [1] } })
   })
 
-  test('a member that is required and not described gets a field all the same', () => {
+  test('a required member without a schema has a field', () => {
     expect(variableFields({ type: 'object', required: ['it'] })).toMatchObject([{ name: 'it', kind: { type: 'json' } }])
   })
 
-  test('a schema without members has no fields; only one that permits none needs none', () => {
+  test('a schema without properties has no fields, and is covered only when it allows none', () => {
     expect(variableFields({ type: 'object' })).toEqual([])
     expect(hasFieldForAll({ type: 'object' })).toBe(false)
     expect(hasFieldForAll({ type: 'object', additionalProperties: false })).toBe(true)

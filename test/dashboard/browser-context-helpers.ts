@@ -1,19 +1,19 @@
-/** What the tests of browser contexts have in common: storage states, sending them as files, and runs that hold contexts. */
+/** Helpers for tests of browser contexts: storage states, uploads, and runs that lease a context. */
 import { fileURLToPath } from 'node:url'
 import type { BrowserContext } from '../../src/domain/browser-contexts/browser-contexts.ts'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
 import { type DashboardService, inputValue, type SignedInUser, startDashboardService } from '../support/dashboard.ts'
 
-/** One that uses a browser, and one that does not. */
+/** A workflow with a browser, and one without. */
 const workflows = fileURLToPath(new URL('workflows', import.meta.url))
 
-/** A service without a worker: its runs stay queued until a test claims them. */
-export function serveBrowsers(): Promise<DashboardService> {
+/** Starts a service without a worker: runs stay queued until a test claims them. */
+export function startBrowserDashboard(): Promise<DashboardService> {
   return startDashboardService({ WORKFLOWS_DIR: workflows })
 }
 
-/** As Playwright writes it, with a cookie for each of the sites. */
-export function stateOf(sites: string[], { cookie = 'cookie-value', stored = 'stored-value' } = {}) {
+/** A storage state in Playwright's format with a cookie for each site. */
+export function createState(sites: string[], { cookie = 'cookie-value', stored = 'stored-value' } = {}) {
   const rest = { path: '/', expires: -1, httpOnly: true, secure: true, sameSite: 'Lax' }
   return {
     cookies: sites.map((domain) => ({ name: 'session', value: cookie, domain, ...rest })),
@@ -21,7 +21,7 @@ export function stateOf(sites: string[], { cookie = 'cookie-value', stored = 'st
   }
 }
 
-/** Sends the file as a browser does from the page of the context. */
+/** Uploads the file like a browser. */
 export function upload({ visitor }: SignedInUser, contextId: string, content: string | Buffer, field = 'state') {
   const boundary = '----WebKitFormBoundary7MA4YWxkTrZu0gW'
   const head = `Content-Disposition: form-data; name="${field}"; filename="state.json"\r\nContent-Type: application/json`
@@ -40,34 +40,38 @@ export function sendMultipart(visitor: SignedInUser['visitor'], contextId: strin
 }
 
 export async function newContext(
-  served: DashboardService,
+  dashboard: DashboardService,
   { accountId }: SignedInUser,
   name?: string,
 ): Promise<BrowserContext> {
-  const context = await served.domain.browserContexts.create(accountId, name)
+  const context = await dashboard.domain.browserContexts.create(accountId, name)
   if (!context) throw new Error('The name is taken.')
   return context
 }
 
-/** Queues a run of the workflow `browse` in the dashboard, and returns its id. */
-export async function queueWith({ visitor }: SignedInUser, fields: Record<string, string>): Promise<string> {
+/** Queues a run of the workflow `browse` in the dashboard. Returns the run's id. */
+export async function queueFromForm({ visitor }: SignedInUser, fields: Record<string, string>): Promise<string> {
   const key = inputValue(await visitor.get('/workflows/browse'), 'key') ?? ''
-  const answer = await visitor.post('/workflows/browse', { key, 'variable-url': '', ...fields })
-  const id = String(answer.headers.location ?? '').match(/^\/runs\/(.+)$/)?.[1]
-  if (id === undefined) throw new Error(`Not queued: ${answer.status}`)
+  const response = await visitor.post('/workflows/browse', { key, 'variable-url': '', ...fields })
+  const id = String(response.headers.location ?? '').match(/^\/runs\/(.+)$/)?.[1]
+  if (id === undefined) throw new Error(`Not queued: ${response.status}`)
   return id
 }
 
-/** A worker takes the runs that are ready. */
+/** Claims the ready runs like a worker. */
 export function claim({ domain }: DashboardService): Promise<Claim[]> {
   const retry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
   return domain.queue.claim('worker', [{ id: 'browse', version: '1.0.0', concurrencyLimit: null, retry }], 10, 60)
 }
 
-/** Lets a run hold the context, and returns its claim. */
-export async function holdContext(served: DashboardService, person: SignedInUser, contextId: string): Promise<Claim> {
-  const id = await queueWith(person, { browserContextId: contextId, persistContext: 'onSuccess' })
-  const taken = (await claim(served)).find(({ runId }) => runId === id)
-  if (!taken?.contextLease) throw new Error('The run does not hold the context.')
+/** Makes a run lease the context. Returns the claim. */
+export async function leaseContext(
+  dashboard: DashboardService,
+  person: SignedInUser,
+  contextId: string,
+): Promise<Claim> {
+  const id = await queueFromForm(person, { browserContextId: contextId, persistContext: 'onSuccess' })
+  const taken = (await claim(dashboard)).find(({ runId }) => runId === id)
+  if (!taken?.contextLease) throw new Error('The run has not leased the context.')
   return taken
 }

@@ -1,50 +1,50 @@
-/** U+0000, which PostgreSQL neither keeps as text nor looks for: on that store, whichever the other tests are on. */
+/** U+0000, which PostgreSQL accepts neither in text nor in parameters. Always runs on PostgreSQL. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type DashboardService, startDashboardService, Visitor } from '../support/dashboard.ts'
 import { postgres } from '../support/postgres.ts'
-import { newThings, pathTo, routes } from './routes.ts'
+import { createItems, routePath, routes } from './route-list.ts'
 
-let served: DashboardService
-let ours: Awaited<ReturnType<typeof newThings>>
+let dashboard: DashboardService
+let own: Awaited<ReturnType<typeof createItems>>
 let place: string
 const directory = mkdtempSync(join(tmpdir(), 'execution-service-nul-'))
 
 beforeAll(async () => {
   place = await postgres.prepare()
-  served = await startDashboardService({ DATA_DIR: directory, DATABASE_URL: place })
-  ours = await newThings(served)
+  dashboard = await startDashboardService({ DATA_DIR: directory, DATABASE_URL: place })
+  own = await createItems(dashboard)
 })
 
 afterAll(async () => {
-  await served.stop()
+  await dashboard.stop()
   await postgres.remove(place)
   rmSync(directory, { recursive: true })
 })
 
 const nul = '%00'
 
-test('in an address leads to no page, and fails nothing', async () => {
-  const { visitor } = ours.owner
+test('U+0000 in a path returns 404', async () => {
+  const { visitor } = own.owner
   const pages = routes.filter(({ method, isStream }) => method === 'GET' && !isStream)
   for (const { path } of pages) {
     expect
       .soft([path, (await visitor.get(`${path.replaceAll(/:\w+/g, nul)}?actor=${nul}`)).status])
       .toEqual([path, 404])
   }
-  expect(served.log.filter(({ level }) => Number(level) >= 50)).toEqual([])
+  expect(dashboard.log.filter(({ level }) => Number(level) >= 50)).toEqual([])
 })
 
-test('in a field of a form fails nothing', async () => {
+test('U+0000 in a form field causes no internal error', async () => {
   const names = ['email', 'password', 'name', 'label', 'role', 'id', 'newPassword', 'currentPassword']
   const body = names.map((name) => `${name}=a${nul}b`).join('&')
   const headers = { 'Content-Type': 'application/x-www-form-urlencoded', 'Sec-Fetch-Site': 'same-origin' }
   for (const route of routes.filter(({ method, path }) => method === 'POST' && path !== '/sign-out')) {
-    const visitor = route.who === 'everyone' ? new Visitor(served.url) : ours.owner.visitor
-    const { status } = await visitor.send('POST', pathTo(route, ours.things), { headers, body })
+    const visitor = route.who === 'everyone' ? new Visitor(dashboard.url) : own.owner.visitor
+    const { status } = await visitor.send('POST', routePath(route, own.items), { headers, body })
     expect.soft([route.path, status < 500]).toEqual([route.path, true])
   }
-  expect(served.log.filter(({ level }) => Number(level) >= 50)).toEqual([])
+  expect(dashboard.log.filter(({ level }) => Number(level) >= 50)).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** Every route of the dashboard, and who may use it: the tests go through this list, and fail when it is not all. */
+/** Every route of the dashboard, with who may use it. A test compares the list with the app's routes. */
 import type { Sessions } from '../../src/domain/accounts/sessions.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { emptyState } from '../../src/domain/browser-contexts/storage-state.ts'
@@ -8,19 +8,19 @@ import type { Dependencies } from '../../src/surfaces/dashboard/dependencies.ts'
 import { sendRaw } from '../operations/raw-http.ts'
 import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
 
-/** What the `:id` of a route is an id of; workflows belong to no account. */
-type Thing = 'apiKey' | 'browserContext' | 'user' | 'invitation' | 'run' | 'workflow'
+/** The kind of item that a route's `:id` identifies. Workflows belong to no account. */
+type ItemKind = 'apiKey' | 'browserContext' | 'user' | 'invitation' | 'run' | 'workflow'
 
 export interface Route {
   method: 'GET' | 'POST'
   path: string
   who: 'everyone' | 'users' | 'owners'
-  of: Thing | undefined
-  /** It answers for as long as the reader listens. */
+  of: ItemKind | undefined
+  /** The response does not end. */
   isStream: boolean
 }
 
-const list: [route: string, who: Route['who'], of?: Thing | undefined, isStream?: 'stream'][] = [
+const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStream?: 'stream'][] = [
   ['GET /sign-in', 'everyone'],
   ['POST /sign-in', 'everyone'],
   ['POST /sign-out', 'everyone'],
@@ -79,13 +79,13 @@ export const routes: readonly Route[] = list.map(([route, who, of, isStream]) =>
   return { method: method === 'POST' ? 'POST' : 'GET', path, who, of, isStream: isStream === 'stream' }
 })
 
-export function nameOf({ method, path }: Route): string {
+export function routeName({ method, path }: Route): string {
   return `${method} ${path}`
 }
 
-/** What the dashboard serves, as it says itself. */
+/** Reads the routes that the app registers. */
 export function servedRoutes(): string[] {
-  // Nothing but what the list is made of is asked of the parts before a request comes.
+  // Registration uses only these dependencies.
   const parts = {
     proxyHops: 0,
     port: 0,
@@ -104,24 +104,24 @@ interface Router {
   router: { stack: { route?: { path: string; methods: object } }[] }
 }
 
-export type Things = Record<Thing | 'token', string>
+export type Items = Record<ItemKind | 'token', string>
 
-/** The route's path to the thing. */
-export function pathTo({ path, of }: Route, things: Things): string {
-  const toThing = path.replace(':id', of === undefined ? ':id' : things[of]).replace(':token', things.token)
+/** Fills in the route's parameters. */
+export function routePath({ path, of }: Route, items: Items): string {
+  const toThing = path.replace(':id', of === undefined ? ':id' : items[of]).replace(':token', items.token)
   return toThing.replace(':version', '1').replace(':name', artifact.name)
 }
 
 const artifact = { name: 'page.png', mediaType: 'image/png', content: Buffer.from('not drawn') } as const
 
-/** An account with one of everything: two users, an invitation, a key of its owner's, a browser context, a run. */
-export async function newThings(
-  served: DashboardService,
-): Promise<{ owner: SignedInUser; member: SignedInUser; things: Things }> {
-  const { domain, executionUrl } = served
-  const owner = await signIn(served, { scopesEnabled: true })
+/** Creates an account with two users and one of each kind of item. */
+export async function createItems(
+  dashboard: DashboardService,
+): Promise<{ owner: SignedInUser; member: SignedInUser; items: Items }> {
+  const { domain, executionUrl } = dashboard
+  const owner = await signIn(dashboard, { scopesEnabled: true })
   const { accountId, id: userId } = owner
-  const member = await signIn(served, { accountId, role: 'member', name: 'Bo' })
+  const member = await signIn(dashboard, { accountId, role: 'member', name: 'Bo' })
   const draft = { accountId, userId, name: 'Key', scopes: null, expiresAt: null }
   const key = await domain.apiKeys.create(draft, operator)
   const token = await domain.links.invite(accountId, { label: 'Cy', role: 'member' }, operator)
@@ -138,7 +138,7 @@ export async function newThings(
   for (const state of [emptyState, emptyState]) {
     await domain.contextVersions.replace(accountId, browserContext, state, { userId })
   }
-  const things = {
+  const items = {
     apiKey: key.id,
     browserContext,
     user: member.id,
@@ -147,5 +147,5 @@ export async function newThings(
     workflow: 'greet',
     token,
   }
-  return { owner, member, things }
+  return { owner, member, items }
 }

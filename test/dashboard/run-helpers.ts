@@ -1,4 +1,4 @@
-/** What the tests of runs have in common: users with API keys, the runs that they queue, and the pages of those. */
+/** Helpers for tests of runs: users with API keys, queueing, and the pages of runs. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
@@ -18,38 +18,38 @@ export async function newUser(service: TestService): Promise<User> {
   return { ...person, service, key: value }
 }
 
-/** Queues a run over the Execution API, and returns its id. */
+/** Queues a run with the Execution API. Returns its id. */
 export async function queue(
   user: Pick<User, 'service' | 'key'>,
   workflowId: string,
   variableData: object,
   query = '',
 ): Promise<string> {
-  const answer = await fetch(`${user.service.executionUrl}/v1/execution/queue-remote/${workflowId}${query}`, {
+  const response = await fetch(`${user.service.executionUrl}/v1/execution/queue-remote/${workflowId}${query}`, {
     method: 'PUT',
     headers: { Authorization: `Bearer ${user.key}`, 'Content-Type': 'application/json' },
     body: JSON.stringify({ variableData }),
   })
-  if (answer.status !== 202) throw new Error(`Not queued: ${await answer.text()}`)
-  return ((await answer.json()) as { id: string }).id
+  if (response.status !== 202) throw new Error(`Not queued: ${await response.text()}`)
+  return ((await response.json()) as { id: string }).id
 }
 
-/** What the page says, without its markup. */
+/** Returns the page's text. */
 export async function page({ visitor }: SignedInUser, path: string): Promise<string> {
-  const answer = await visitor.get(path)
-  expect(answer.status).toBe(200)
-  return pageText(answer)
+  const response = await visitor.get(path)
+  expect(response.status).toBe(200)
+  return pageText(response)
 }
 
-/** The page of the run, as soon as it says this. */
-export function pageSaying(user: User, id: string, words: string): Promise<string> {
+/** Waits until the run's page contains the text. */
+export function waitForPage(user: User, id: string, words: string): Promise<string> {
   return until(`the page says "${words}"`, async () => {
     const text = await page(user, `/runs/${id}`)
     return text.includes(words) && text
   })
 }
 
-/** A run that goes on until it is released, which it is when the test ends. */
+/** Queues a run that continues until `release` or the end of the test. */
 export async function hold(user: User, workflowId = 'hold') {
   const file = join(user.service.dataDirectory, crypto.randomUUID())
   const id = await queue(user, workflowId, { file })
