@@ -3,6 +3,7 @@ import { v7 as uuid } from 'uuid'
 import type { Store } from '../../src/storage/store.ts'
 import type { RunsTable } from '../../src/storage/tables.ts'
 import { newRunRow } from './run-rows.ts'
+import { seededRandom } from './seeded-random.ts'
 
 /** Runs per hour of the day, from midnight on. */
 const runsPerHour = [2, 9, 3, 1, 1, 2, 4, 6, 8, 10, 9, 7, 5, 8, 11, 9, 8, 6, 4, 3, 3, 2, 2, 2]
@@ -41,23 +42,12 @@ const workloads: Workload[] = [
   { workflowId: 'page-to-file', keyName: 'reporting', seconds: 9, error: 'Timeout 30000ms exceeded.' },
 ]
 
-/** Deterministic numbers from 0 to 1 (mulberry32), so that pictures differ only where the pages do. */
-function createRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 /**
  * Writes finished runs of the 23 hours before the current one. Must precede the first request for the overview, which
  * caches the counts of past hours.
  */
 export async function writeSampleHistory(store: Store, accountId: string, now = Date.now()): Promise<void> {
-  const random = createRandom(1)
+  const random = seededRandom(1)
   const currentHour = now - (now % hourMilliseconds)
   const rows = Array.from({ length: 23 }, (_, index) => currentHour - (23 - index) * hourMilliseconds).flatMap(
     (hour) => {
