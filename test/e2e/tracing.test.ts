@@ -1,4 +1,4 @@
-/** Traces as a collector gets them from a service and its worker, from the request to the steps of a workflow. */
+/** Traces of a service and its worker, from the request to the steps of a workflow. */
 import { expect, test } from 'vitest'
 import { type CollectedSpan, startCollector } from '../support/collector.ts'
 import { secret, startTwoStepService } from '../support/two-step-service.ts'
@@ -6,28 +6,28 @@ import { secret, startTwoStepService } from '../support/two-step-service.ts'
 const caller = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
 const traceparent = `00-${caller.traceId}-${caller.spanId}-01`
 
-/** Each span as a line, indented below what caused it; those at the same place in the order in which they began. */
-function treeOf(spans: readonly CollectedSpan[], parent: string | undefined, depth = 0): string[] {
+/** Returns one line per span, indented below its parent, with siblings in the order of their starts. */
+function printTree(spans: readonly CollectedSpan[], parent: string | undefined, depth = 0): string[] {
   const below = spans.filter(({ parentSpanId }) => parentSpanId === parent)
   const inOrder = below.sort((a, b) => a.startMilliseconds - b.startMilliseconds)
   return inOrder.flatMap((span) => {
     const failed = span.status.code === 2 ? ' (error)' : ''
-    return [`${'  '.repeat(depth)}${span.name}${failed}`, ...treeOf(spans, span.spanId, depth + 1)]
+    return [`${'  '.repeat(depth)}${span.name}${failed}`, ...printTree(spans, span.spanId, depth + 1)]
   })
 }
 
 const route = '/v1/execution/queue-remote/{workflowId}'
 
-test("a run is one trace below its caller's span: the request, the attempts, their steps", async (context) => {
+test("one trace shows a run below its caller's span: the request, the attempts and their steps", async (context) => {
   const collector = await startCollector(context)
   const { service, key, run } = await startTwoStepService(context, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url })
-  const answer = await run({ traceparent })
-  expect(answer).toMatchObject({ status: 200, run: { status: 'succeeded' } })
-  await fetch(`${service.dashboardUrl}/links/a-token-that-nobody-may-read?next=neither-this`)
+  const response = await run({ traceparent })
+  expect(response).toMatchObject({ status: 200, run: { status: 'succeeded' } })
+  await fetch(`${service.dashboardUrl}/links/a-secret-token?next=neither-this`)
   expect(await service.stop()).toMatchObject({ code: 0 })
 
   const spans = collector.spans.filter(({ traceId }) => traceId === caller.traceId)
-  expect(treeOf(spans, caller.spanId)).toEqual([
+  expect(printTree(spans, caller.spanId)).toEqual([
     `PUT ${route}`,
     '  send two-steps',
     '    process two-steps (error)',
@@ -50,20 +50,20 @@ test("a run is one trace below its caller's span: the request, the attempts, the
     },
     resource: { 'service.name': 'execution-service' },
   })
-  expect(sent).toMatchObject({ kind: 4, attributes: { 'messaging.message.id': answer.run.id } })
+  expect(sent).toMatchObject({ kind: 4, attributes: { 'messaging.message.id': response.run.id } })
   expect([failed, retried].map((span) => span?.attributes['execution_service.attempt'])).toEqual([1, 2])
   for (const attempt of [failed, retried]) {
     expect(attempt).toMatchObject({ kind: 5, links: [{ traceId: caller.traceId, spanId: sent?.spanId }] })
   }
-  // In another process than the request.
+  // The attempt runs in another process than the request.
   const instance = 'service.instance.id'
   expect(failed?.resource[instance]).not.toBe(request?.resource[instance])
-  // With the secret masked.
+  // The secret is masked.
   expect(failed?.status.message).toMatch(/^Failed with (?!correct)/)
   expect(failed?.events).toMatchObject([{ name: 'exception', attributes: { 'exception.type': 'Error' } }])
-  // A page is told by its route alone.
+  // The span of a page has the route, not the path.
   expect(collector.spans.find(({ name }) => name === 'GET /links/:token')).toMatchObject({ kind: 2 })
-  expect(collector.bodies.join()).not.toMatch(/a-token-that-nobody-may-read|neither-this/)
+  expect(collector.bodies.join()).not.toMatch(/a-secret-token|neither-this/)
   expect(collector.bodies.join()).not.toContain(secret)
   expect(collector.bodies.join()).not.toContain(key)
 
