@@ -185,7 +185,7 @@ export const sharedRunStatements = {
     WHERE waited.id IS NOT NULL AND held_by_run_id IS NULL LIMIT 100`),
 }
 
-type ClaimValues = [
+export type ClaimValues = [
   workflowVersion: string,
   startedAt: number,
   workerId: string,

@@ -3,6 +3,7 @@
  * transaction. A run that needs a context which another run leases leaves the queue until the context is released, so
  * that workers do not consider it at each claim.
  */
+import type { ClaimValues } from '../../storage/run-statements.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import {
@@ -114,8 +115,6 @@ async function leaseContext(
   await tx.all(tx.statements.waitForContext, [run.id])
   return 'wait'
 }
-
-type ClaimValues = [string, number, string, number, string | null, number | null, string, number, string | null]
 
 function claimValues({ dispatch, workflow, workerId, at, leaseExpiresAt }: AttemptStart): ClaimValues {
   const { runId, jobId, jobRetryCount } = dispatch

@@ -17,8 +17,8 @@ export interface Dispatch {
 type Queued = Pick<RunJob, 'account_id' | 'workflow_id'>
 
 /**
- * A run keeps one job, with the run's id, until it finishes, and so its place in the queue. Runs of the same priority
- * are dispatched in the order of their transactions. A run that was queued while the store was SQLite has no job.
+ * A run keeps one job, which has the run's id, and with it its place in the queue. Runs of the same priority are
+ * dispatched in the order of the transactions that enqueued them. A run without a job is dispatched by its row.
  */
 export class Dispatcher {
   readonly #jobs: Jobs | undefined

@@ -1,6 +1,6 @@
 /**
- * Enqueues runs: all that arrive together in one transaction of a few statements. Here are also the idempotency keys
- * and the limit of queued runs, which are decided in that transaction.
+ * Enqueues runs: requests that arrive together share one transaction of a few statements. That transaction also checks
+ * idempotency keys and the limit of queued runs.
  */
 import { context, ROOT_CONTEXT } from '@opentelemetry/api'
 import { insertedRunColumns } from '../../storage/run-statements.ts'
@@ -192,13 +192,13 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** Every enqueue counts when the account is closer than this to its limit. Farther away, a recent count is enough. */
+/** Queued runs are counted for each batch when the account is closer to its limit than this. */
 const distanceMin = 5000
 
-/** More than all processes together enqueue: 15 were measured. A recent count cannot miss enough runs to matter. */
+/** An upper bound for the rate of all processes (15 were measured), which limits how long a count can be reused. */
 const runsPerMillisecond = 50
 
-/** How many queued runs an account may have: exact near the limit, without a count for each run far from it. */
+/** The limit of queued runs of an account: exact, and without a count for each batch while it is far away. */
 export class QueuedRunsLimit {
   readonly max: number
   readonly #distance: number

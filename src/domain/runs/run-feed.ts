@@ -111,9 +111,9 @@ export class RunFeed {
   }
 
   /**
-   * Yields `true` at the start, so that what the caller reads then is not outdated unnoticed, and soon after runs of the
-   * account get events; several changes may be one. Yields `null` each time `quietSeconds` pass without a change. The end
-   * of a delay is no event.
+   * Yields `true` when it has started to follow, so that the caller can read the current state and miss no change. Then
+   * yields `true` soon after any run of the account gets events, once for several changes, and `null` each time
+   * `quietSeconds` pass without a change. The end of a delay is not an event.
    */
   async *changes(accountId: string, quietSeconds: number, signal: AbortSignal): AsyncGenerator<true | null> {
     const follower = await this.#follow('account', accountId)

@@ -10,7 +10,7 @@ import type { RunArtifacts } from './artifacts.ts'
 import type { Run, RunEvent } from './run.ts'
 import type { RunFeed } from './run-feed.ts'
 import { isFinal } from './run-state.ts'
-import type { Runs } from './runs.ts'
+import type { QueueResult, Runs } from './runs.ts'
 
 type RunResponse = components['schemas']['Run']
 type Operations = Pick<
@@ -47,15 +47,7 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
         priority: query.priority,
         browserContext: browserContextId === undefined ? undefined : { id: browserContextId, persist: persistContext },
       })
-      if (queued.kind === 'noSuchWorkflow') return notFound('workflow')
-      if (queued.kind === 'noSuchBrowserContext') return noSuchBrowserContext
-      if (queued.kind === 'usesNoBrowser') return usesNoBrowser
-      if (queued.kind === 'idempotencyConflict') return idempotencyConflict
-      if (queued.kind === 'tooManyQueuedRuns') return tooManyQueuedRuns(queued)
-      if (queued.kind === 'variablesInvalid') {
-        const below = (pointer: string) => `/variableData${pointer}`
-        return invalidRequest(queued.errors.map(({ pointer, detail }) => ({ pointer: below(pointer), detail })))
-      }
+      if (queued.kind !== 'queued') return toProblem(queued)
       const wait = preferredWait(header.Prefer, waitSecondsMax)
       // The run is stored: if waiting fails, 202 is still correct.
       const waited = wait !== undefined && feed.waitUntilFinished(runs, queued.run, wait, request.signal)
@@ -107,6 +99,25 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
       }
       return { status: 200, headers, bytes: artifact.content, mediaType: artifact.mediaType }
     },
+  }
+}
+
+function toProblem(result: Exclude<QueueResult, { kind: 'queued' }>) {
+  switch (result.kind) {
+    case 'noSuchWorkflow':
+      return notFound('workflow')
+    case 'noSuchBrowserContext':
+      return noSuchBrowserContext
+    case 'usesNoBrowser':
+      return usesNoBrowser
+    case 'idempotencyConflict':
+      return idempotencyConflict
+    case 'tooManyQueuedRuns':
+      return tooManyQueuedRuns(result)
+    case 'variablesInvalid':
+      return invalidRequest(
+        result.errors.map(({ pointer, detail }) => ({ pointer: `/variableData${pointer}`, detail })),
+      )
   }
 }
 

@@ -1,4 +1,4 @@
-/** The state machine of runs: statuses, transitions, and the decision what follows an attempt. */
+/** The state machine of runs: statuses, transitions, and what follows an attempt. */
 
 /** The transitions that the contract's RunStatus describes. */
 export const transitions = {
