@@ -8,7 +8,7 @@ import { key, serve } from './served.ts'
 const binary = { schema: { type: 'string', format: 'binary' } }
 const types = ['application/pdf', 'image/png', 'application/octet-stream', 'text/csv', 'text/plain', 'application/json']
 
-/** Scans of a book: an answer of bytes, of several media types, and beside it one of JSON. */
+/** Scans of a book: a response of bytes with several media types, and one of JSON. */
 function withScans() {
   const document = library()
   const nosniff = { required: true, schema: { type: 'string', const: 'nosniff' } }
@@ -23,15 +23,15 @@ function withScans() {
 }
 
 const headers = { 'X-Content-Type-Options': 'nosniff' }
-/** No text in any encoding, and no JSON. */
+/** Neither text in any encoding nor JSON. */
 const bytes = new Uint8Array([0, 0xff, 0xfe, 0x80, 0x0d, 0x0a, 0xc3])
 const scan = { status: 200, headers, bytes, mediaType: 'application/pdf' }
 
-const serveScan = (answer: unknown = scan) =>
-  serve({ document: withScans(), handlers: { scanBook: async () => answer as HandlerResponse } })
+const serveScan = (returned: unknown = scan) =>
+  serve({ document: withScans(), handlers: { scanBook: async () => returned as HandlerResponse } })
 
-describe('an answer of bytes', () => {
-  test('is sent as it is, whatever its media type', async () => {
+describe('a response of bytes', () => {
+  test('is sent unchanged with every media type', async () => {
     const document = withScans()
     const unsent = [...types]
     const scanBook = async () => ({ ...scan, mediaType: unsent.shift() as string })
@@ -48,14 +48,14 @@ describe('an answer of bytes', () => {
     }
   })
 
-  test('may be the view of a part, and may be empty', async () => {
+  test('may be a view of a buffer, and may be empty', async () => {
     const part = await serveScan({ ...scan, bytes: bytes.subarray(1, 3) })
     expect([...(await bytesFrom(part.port)).body]).toEqual([0xff, 0xfe])
     const empty = await serveScan({ ...scan, bytes: new Uint8Array() })
     expect(await bytesFrom(empty.port)).toMatchObject({ status: 200, headers: { 'content-length': '0' } })
   })
 
-  test('has no header that its handler does not give, but those of every answer', async () => {
+  test('has only the headers of its handler and the common ones', async () => {
     const document = withScans()
     Reflect.deleteProperty(document.paths['/scan'].get.responses[200 as never], 'headers')
     const scanBook = async () => ({ ...scan, headers: {} })
@@ -66,20 +66,20 @@ describe('an answer of bytes', () => {
     )
   })
 
-  test('leaves answers of JSON beside it to their schema', async () => {
+  test('does not affect JSON responses of the same operation', async () => {
     const fits = await serveScan({ status: 202, body: { title: 'A' } })
     expect(await fits.call('GET', '/scan')).toMatchObject({ status: 202, json: { title: 'A' } })
     const misfits = await serveScan({ status: 202, body: { title: 7 } })
     expect(await misfits.call('GET', '/scan')).toMatchObject({ status: 500 })
   })
 
-  test('is refused to HEAD, as everything is', async () => {
+  test('is not available to HEAD', async () => {
     const { call } = await serveScan()
     expect(await call('HEAD', '/scan')).toMatchObject({ status: 405, headers: { allow: 'GET' } })
   })
 })
 
-describe('bytes that do not fit the document become a 500, and what is wrong is logged', () => {
+describe('bytes that do not match the document become a 500, and the reason is logged', () => {
   test.each([
     ['an undocumented media type', { ...scan, mediaType: 'image/gif' }, 'the media type image/gif is not documented'],
     ['a parameter of the media type', { ...scan, mediaType: 'text/csv; charset=utf-8' }, 'is not documented'],
@@ -93,8 +93,8 @@ describe('bytes that do not fit the document become a 500, and what is wrong is 
       { status: 202, bytes, mediaType: 'application/json' },
       'the response is not documented as bytes',
     ],
-  ])('%s', async (_what, answer, wrong) => {
-    const { call, logged } = await serveScan(answer)
+  ])('%s', async (_what, returned, wrong) => {
+    const { call, logged } = await serveScan(returned)
     const received = await call('GET', '/scan')
     expect(received.json).toMatchObject({ status: 500 })
     expect(logged[0]).toMatchObject({ level: 50, operationId: 'scanBook', wrong: expect.stringContaining(wrong) })
@@ -102,7 +102,7 @@ describe('bytes that do not fit the document become a 500, and what is wrong is 
   })
 })
 
-test('any documented media type may be asked for, and no other', async () => {
+test('Accept may name any documented media type and no other', async () => {
   const { call } = await serveScan()
   const asked = (accept: string) => call('GET', '/scan', { headers: [key, ['Accept', accept]] })
   for (const accept of ['*/*', 'image/*', 'text/csv', 'text/html, application/pdf;q=0.1'])
@@ -112,7 +112,7 @@ test('any documented media type may be asked for, and no other', async () => {
     expect((await asked(accept)).json, accept).toMatchObject({ status: 406, detail })
 })
 
-test('a document that has format binary among text and JSON alone, which are not served as bytes, does not start', async () => {
+test('a document with format binary for only text and JSON does not start', async () => {
   const document = withScans()
   const { 200: scanned } = document.paths['/scan'].get.responses as unknown as Record<number, { content: object }>
   Object.assign(scanned as object, { content: { 'application/json': binary, 'text/plain': binary } })

@@ -6,13 +6,13 @@ import { key, serve } from './served.ts'
 
 const page = (number: number): ServerSentEvent => ({ id: String(number), event: 'turned', data: { page: number } })
 
-/** A server whose stream has these events. */
+/** A server whose stream has the given events. */
 function streaming(events: (request: { signal: AbortSignal }) => AsyncIterable<ServerSentEvent>) {
   const readBook = async (request: object) => ({ status: 200, events: events(request as { signal: AbortSignal }) })
   return serve({ handlers: { readBook }, limits: { keepAliveTimeout: 3_600_000 } })
 }
 
-/** The answer as soon as its head has arrived, on a connection that the client would keep. */
+/** The response as soon as its head has arrived, on a connection that the client keeps alive. */
 async function follow(port: number): Promise<IncomingMessage> {
   const agent = new Agent({ keepAlive: true })
   const request = get({ port, path: '/books/a/pages', headers: Object.fromEntries([key]), agent })
@@ -25,17 +25,17 @@ async function* each<T>(...items: T[]) {
 }
 
 describe('server-sent events', () => {
-  test('are sent with id, name and data; a heartbeat is a comment', async () => {
+  test('have id, name and data; a heartbeat is a comment', async () => {
     const { call } = await streaming(() => each(page(1), null, page(2)))
-    const answer = await call('GET', '/books/a/pages')
-    expect(answer.headers['content-type']).toBe('text/event-stream')
-    expect(answer.headers['cache-control']).toBe('no-store')
-    expect(answer.text).toBe(
+    const received = await call('GET', '/books/a/pages')
+    expect(received.headers['content-type']).toBe('text/event-stream')
+    expect(received.headers['cache-control']).toBe('no-store')
+    expect(received.text).toBe(
       'id: 1\nevent: turned\ndata: {"page":1}\n\n: heartbeat\n\nid: 2\nevent: turned\ndata: {"page":2}\n\n',
     )
   })
 
-  test('have their head sent before there is an event, and each event as it comes', async () => {
+  test('are sent one by one after the head of the response', async () => {
     const news = Promise.withResolvers<ServerSentEvent>()
     const { port } = await streaming(async function* () {
       yield await news.promise
@@ -45,7 +45,7 @@ describe('server-sent events', () => {
     expect(await once(response, 'data')).toEqual(['id: 1\nevent: turned\ndata: {"page":1}\n\n'])
   })
 
-  test('are taken from the handler no faster than the client takes them', async () => {
+  test('are taken from the handler no faster than the client reads them', async () => {
     let made = 0
     const { port } = await streaming(async function* () {
       for (; made < 10_000; made++) yield { id: '1', event: 'x', data: { page: 1, text: 'x'.repeat(10_000) } }
@@ -70,9 +70,9 @@ describe('server-sent events', () => {
   })
 })
 
-// By the service: Node would close idle connections in an hour.
-describe('a stream is ended', () => {
-  test('when the client goes: the handler’s signal is aborted and its iterator returned', async () => {
+// By the service: with these limits, Node closes idle connections after an hour.
+describe('a stream ends', () => {
+  test('when the client disconnects: the signal is aborted and the iterator returned', async () => {
     const seen = { aborted: false, returned: false }
     const { port, logged } = await streaming(async function* ({ signal }) {
       try {
@@ -90,7 +90,7 @@ describe('a stream is ended', () => {
     await expect.poll(() => logged).toMatchObject([{ operationId: 'readBook', status: 200 }])
   })
 
-  test('when the client goes, though the handler does not listen: its iterator is returned', async () => {
+  test('when the client disconnects, even if the handler ignores the signal', async () => {
     const returned = Promise.withResolvers<void>()
     const first = [page(1)]
     const next = () =>
@@ -109,7 +109,7 @@ describe('a stream is ended', () => {
     await returned.promise
   })
 
-  test('properly when the service stops: the handler’s signal is aborted, and the connection closed', async () => {
+  test('in order when the service stops: the signal is aborted and the connection closed', async () => {
     const aborted = Promise.withResolvers<void>()
     const { port, listener } = await streaming(async function* ({ signal }) {
       signal.addEventListener('abort', () => aborted.resolve())
@@ -122,7 +122,7 @@ describe('a stream is ended', () => {
     expect(response.complete).toBe(true)
   })
 
-  test('when the service stops, though the handler does not listen', async () => {
+  test('when the service stops, even if the handler ignores the signal', async () => {
     const { port, listener } = await streaming(async function* () {
       yield page(1)
       await new Promise(() => {})
@@ -135,13 +135,13 @@ describe('a stream is ended', () => {
   test.each([
     ['the handler fails', () => Promise.reject(new Error('no more')), 'no more'],
     [
-      'an event does not fit the document',
+      'an event does not match the document',
       async () => ({ ...page(2), data: { page: 'canary' } }),
       '/page must be integer',
     ],
-    ['an event would be two', async () => ({ ...page(2), id: '1\ndata: x' }), 'line break'],
+    ['an event contains a line break', async () => ({ ...page(2), id: '1\ndata: x' }), 'line break'],
   ] as [string, () => Promise<ServerSentEvent>, string][])(
-    'by cutting the connection, and a line in the log, when %s',
+    'by cutting the connection and logging the reason when %s',
     async (_when, next, message) => {
       const { port, logged } = await streaming(async function* () {
         yield page(1)

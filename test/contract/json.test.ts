@@ -4,7 +4,7 @@ import { Problem } from '../../src/contract/problem.ts'
 
 const parse = (text: string) => parseJson(Buffer.from(text))
 
-/** Where and why the text is refused, or what it is parsed to. */
+/** The parsed value, or the validation error. */
 function outcome(bytes: string | Buffer): unknown {
   try {
     return { value: parseJson(Buffer.from(bytes as string)) }
@@ -16,8 +16,8 @@ function outcome(bytes: string | Buffer): unknown {
 
 const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`
 
-describe('what is accepted', () => {
-  test('an empty body, and one of a byte order mark alone, is no value', () => {
+describe('accepted JSON', () => {
+  test('an empty body and a lone byte order mark are no value', () => {
     expect(parse('')).toBeUndefined()
     expect(parse('\uFEFF')).toBeUndefined()
   })
@@ -30,12 +30,12 @@ describe('what is accepted', () => {
     expect(parse('null')).toBeNull()
   })
 
-  test('names and strings may have any character that is well-formed', () => {
+  test('names and strings may have any well-formed character', () => {
     const value = { 'a/b~c': '👩‍🚀 "\\" : {', '': [':', '\\":'] }
     expect(parse(JSON.stringify(value))).toEqual(value)
   })
 
-  test('constructor is a name like others as long as it holds no prototype', () => {
+  test('constructor is an ordinary name unless it contains a prototype', () => {
     expect(parse('{"constructor":{"a":1}}')).toEqual({ constructor: { a: 1 } })
     expect(parse('{"constructor":"prototype"}')).toEqual({ constructor: 'prototype' })
   })
@@ -45,7 +45,7 @@ describe('what is accepted', () => {
   })
 })
 
-describe('what is refused, and where', () => {
+describe('refused JSON', () => {
   test.each([
     ['a byte that is not UTF-8', Buffer.from([0x22, 0xff, 0x22]), '', 'must be UTF-8'],
     ['white space alone', ' ', '', 'is not JSON'],
@@ -57,25 +57,25 @@ describe('what is refused, and where', () => {
     ['a member __proto__', '{"a":{"__proto__":{}}}', '/a/__proto__', 'is not allowed'],
     ['__proto__ in escapes', '{"\\u005f_proto__":1}', '/__proto__', 'is not allowed'],
     ['constructor.prototype', '{"constructor":{"prototype":{}}}', '/constructor', 'must not have a member prototype'],
-    ['a member twice', '{"a":1,"b":{"c":1,"c":2}}', '', 'must not have two members of the same name'],
+    ['a duplicate member', '{"a":1,"b":{"c":1,"c":2}}', '', 'must not have two members of the same name'],
     ['a name that a JSON Pointer escapes', '{"a/b":{"~":1e999}}', '/a~1b/~0', 'must be within the range of a double'],
   ])('%s', (_what, text, pointer, detail) => {
     expect(outcome(text)).toEqual({ pointer, detail })
   })
 
-  test('one level too many, however many there are', () => {
+  test('more than the maximum depth', () => {
     const detail = `must not be nested more than ${jsonDepthMax} levels deep`
     expect(outcome(nested(jsonDepthMax + 1))).toEqual({ pointer: '/0'.repeat(jsonDepthMax), detail })
     expect(outcome(nested(500_000))).toMatchObject({ detail })
     expect(outcome(`${'{"a":'.repeat(65)}1${'}'.repeat(65)}`)).toEqual({ pointer: '/a'.repeat(64), detail })
   })
 
-  test('the place of a mistake is told, where V8 tells it', () => {
+  test('a syntax error has the position that V8 reports', () => {
     expect(outcome('{"a":1,}')).toEqual({ pointer: '', detail: 'is not JSON: error at position 7 (line 1 column 8)' })
   })
 
   test.each(['{"secret":hush}', 'hush at position 1 (line 1 column 2)', '"hush', '{"a":"hush"} hush'])(
-    'nothing of the body is repeated: %s',
+    'the error does not quote the body: %s',
     (text) => {
       expect(JSON.stringify(outcome(text))).toContain('is not JSON')
       expect(JSON.stringify(outcome(text))).not.toContain('hush')

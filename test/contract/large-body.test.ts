@@ -11,7 +11,7 @@ function entry(properties: object) {
   return { type: 'object', required: Object.keys(properties), additionalProperties: false, properties }
 }
 
-/** What a book was marked with, in a body that may be as large as a browser's storage state. */
+/** Marks of a book, in a body that may be as large as a browser's storage state. */
 function withMarks() {
   const document = library()
   const mark = entry({ name: text, value: text, page: { type: 'number' }, isOpen: { type: 'boolean' } })
@@ -43,8 +43,8 @@ const ways: [string, [string, string][]][] = [
   ['in chunks', [chunked]],
 ]
 
-describe('the limit of a body that its document states', () => {
-  test.each(ways)('is what the body may have, and nothing more: %s', async (_way, headers) => {
+describe('the documented limit of a body', () => {
+  test.each(ways)('is exact: %s', async (_way, headers) => {
     const { put, given } = await serveMarks()
     const body = JSON.stringify({ marks: [mark], notes: '' })
     expect(await put({ headers, body: padded(body, bytesMax) })).toMatchObject({ status: 204 })
@@ -57,14 +57,14 @@ describe('the limit of a body that its document states', () => {
     expect(given).toHaveLength(1)
   })
 
-  test.each(ways)('is not that of the operations beside it: %s', async (_way, headers) => {
+  test.each(ways)('does not apply to other operations: %s', async (_way, headers) => {
     const { call } = await serveMarks()
     const body = padded('{"title":"A"}', bodyBytesMax + 1)
-    const answer = await call('PUT', '/books/a', { headers: [key, jsonType, ...headers], body })
-    expect(answer.json).toMatchObject({ status: 413, detail: `The body may have at most ${bodyBytesMax} bytes.` })
+    const response = await call('PUT', '/books/a', { headers: [key, jsonType, ...headers], body })
+    expect(response.json).toMatchObject({ status: 413, detail: `The body may have at most ${bodyBytesMax} bytes.` })
   })
 
-  test('may be less than the usual', async () => {
+  test('may be below the default', async () => {
     const document = withMarks()
     Object.assign((document.paths['/marks'].put as { requestBody?: object }).requestBody as object, {
       'x-body-bytes-max': 10,
@@ -75,8 +75,8 @@ describe('the limit of a body that its document states', () => {
   })
 })
 
-describe('what is wrong with a body that may be large', () => {
-  test('is named whole when it is small', async () => {
+describe('validation errors of an operation that accepts large bodies', () => {
+  test('are all reported for a small body', async () => {
     const { put } = await serveMarks()
     const { json } = await put({ body: '{"marks":[{},1]}' }, '?edition=x')
     expect(json.errors).toEqual([
@@ -87,21 +87,21 @@ describe('what is wrong with a body that may be large', () => {
     ])
   })
 
-  // All the members that are missing in these five million bytes take more memory than Node has.
-  test('is named up to the first member when it is large, beside the parameters', async () => {
+  // All the missing members in these 5 MiB need more memory than Node has.
+  test('of a large body are reported up to the first, with those of the parameters', async () => {
     const { put, given } = await serveMarks()
     const one = JSON.stringify(mark)
     const body = `{"notes":"","marks":[${one},${'{},'.repeat(bytesMax / 3 - 100)}{}]}`
-    const answer = await put({ body }, '?edition=x')
-    expect(answer.json).toMatchObject({ status: 400 })
-    expect(answer.json.errors).toEqual([
+    const response = await put({ body }, '?edition=x')
+    expect(response.json).toMatchObject({ status: 400 })
+    expect(response.json.errors).toEqual([
       { parameter: 'edition', detail: 'must be integer' },
       { pointer: '/marks/1/name', detail: 'is required' },
     ])
     expect(given).toEqual([])
   })
 
-  test('is nothing when it fits, however many members it has', async () => {
+  test('do not occur for a valid large body', async () => {
     const { put, given } = await serveMarks()
     const marks = Array.from({ length: 50_000 }, (_, page) => ({ ...mark, page }))
     expect(await put({ body: JSON.stringify({ marks, notes: 'ä\0' }) })).toMatchObject({ status: 400 })

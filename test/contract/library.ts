@@ -1,10 +1,10 @@
-/** A small document about books, for the tests of the machinery that serves documents. */
+/** A small document about books, for the tests of the framework. */
 import type { Document } from '../../src/openapi/document.ts'
 
 const json = (name: string) => ({ 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } })
 const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })
 
-/** An operation with the answers that the machinery can give, and those given. */
+/** An operation with the responses of the framework and the given ones. */
 export function operation(operationId: string, responses: object, more: object = {}) {
   const problems = [400, 404, 406, 409, 413, 415, 500, 503].map((status) => [status, ref('responses', 'Problem')])
   return {
@@ -39,7 +39,7 @@ const events = {
   contentSchema: ref('schemas', 'Turned'),
 }
 
-/** The document, made anew for each caller to change. */
+/** A new copy of the document, which the caller may change. */
 export function library() {
   return {
     openapi: '3.1.1',

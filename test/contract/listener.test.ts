@@ -14,83 +14,56 @@ const good = key.join(': ')
 const getBook = `GET /books/a HTTP/1.1\r\n${host}\r\n${good}\r\n`
 const soon = { headersTimeout: 300, requestTimeout: 600, connectionsCheckingInterval: 50, keepAliveTimeout: 200 }
 
-/** The parts of an answer in bytes. */
-function parts(answer: string) {
-  const [head = '', body = ''] = answer.split('\r\n\r\n')
+/** The head and the problem of a raw response. */
+function parts(received: string) {
+  const [head = '', body = ''] = received.split('\r\n\r\n')
   return { head, problem: JSON.parse(body) as Record<string, unknown> }
 }
 
-describe('what is not HTTP is answered with a problem, and its connection closed', () => {
-  test.each([
-    ['no request', 'nonsense\r\n\r\n', 400],
-    ['a header without a name', `GET / HTTP/1.1\r\n${host}\r\n: x\r\n\r\n`, 400],
-    ['a header with a line break of its own', `${getBook}a: b\n c\u0001\r\n\r\n`, 400],
-    [
-      'two different lengths',
-      `PUT /books/a HTTP/1.1\r\n${host}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab`,
-      400,
-    ],
-    [
-      'a length and chunks',
-      `PUT /books/a HTTP/1.1\r\n${host}\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
-      400,
-    ],
-    ['no Host', 'GET / HTTP/1.1\r\n\r\n', 400],
-    ['headers beyond 16 KiB', `${getBook}A: ${'x'.repeat(17_000)}\r\n\r\n`, 431],
-    ['a path beyond 16 KiB', `GET /${'x'.repeat(17_000)} HTTP/1.1\r\n${host}\r\n\r\n`, 431],
-  ])('%s', async (_what, bytes, status) => {
-    const { send } = await serve()
-    const { head, problem } = parts(await send(bytes))
-    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} .+`))
-    expect(head).toContain('Content-Type: application/problem+json')
-    expect(head).toContain(`X-Request-Id: ${problem.requestId}`)
-    expect(head).toContain('Connection: close')
-    expect(problem).toMatchObject({ status })
-  })
-
-  test('chunks that are broken after the head of their request', async () => {
+describe('malformed HTTP gets a problem and a closed connection', () => {
+  test('an invalid chunk after a valid head', async () => {
     const { send } = await serve()
     const head = `PUT /books/a HTTP/1.1\r\n${host}\r\n${good}\r\n${jsonType.join(': ')}\r\nTransfer-Encoding: chunked`
     expect(await send(`${head}\r\n\r\nnonsense\r\n`)).toMatch(/^HTTP\/1.1 400 /)
   })
 })
 
-test('a client that does not close its side cannot keep the connection', async () => {
+test('a client that does not close its side cannot keep the connection open', async () => {
   const sockets = () => process.getActiveResourcesInfo().filter((it) => it === 'TCPSocketWrap').length
   const { port } = await serve()
   await expect.poll(sockets).toBe(0)
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   socket.write('nonsense\r\n\r\n')
   await once(socket.resume(), 'end')
-  // Both sides are in this process; the client's own is still open.
+  // Both sides are in this process; the client's side is still open.
   await expect.poll(sockets).toBe(1)
   socket.destroy()
 })
 
-describe('requests that Node would answer by itself', () => {
+describe('requests that Node handles by itself by default', () => {
   const close = 'Connection: close\r\n\r\n'
 
   test.each([
     ['an absolute target', `GET http://library/books/a HTTP/1.1\r\n${host}\r\n${good}\r\n${close}`, 200],
-    ['an absolute target that is none', `GET http://a:b:c HTTP/1.1\r\n${host}\r\n${close}`, 404],
-    ['an expectation that nobody knows', `${getBook}Expect: miracles\r\n${close}`, 200],
+    ['an invalid absolute target', `GET http://a:b:c HTTP/1.1\r\n${host}\r\n${close}`, 404],
+    ['an unknown expectation', `${getBook}Expect: miracles\r\n${close}`, 200],
     ['an upgrade', `${getBook}Upgrade: websocket\r\n${close}`, 200],
     ['OPTIONS *', `OPTIONS * HTTP/1.1\r\n${host}\r\n${close}`, 404],
     ['HTTP/1.0 without Host', `GET /books/a HTTP/1.0\r\n${good}\r\n\r\n`, 200],
   ])('%s', async (_what, bytes, status) => {
     const { send } = await serve()
-    const answer = await send(bytes)
-    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
-    expect(answer).toMatch(/X-Request-Id: /)
+    const received = await send(bytes)
+    expect(received).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+    expect(received).toMatch(/X-Request-Id: /)
   })
 })
 
-describe('slow clients are cut off', () => {
+describe('a client is cut off', () => {
   test.each([
-    ['who send nothing', ''],
-    ['who do not end their headers', 'GET / HTTP/1.1\r\n'],
+    ['that sends nothing', ''],
+    ['that does not end its headers', 'GET / HTTP/1.1\r\n'],
     [
-      'who do not end their body',
+      'that does not end its body',
       `PUT /books/a HTTP/1.1\r\n${host}\r\n${good}\r\n${jsonType.join(': ')}\r\nContent-Length: 10\r\n\r\n{`,
     ],
   ])('%s', async (_who, bytes) => {
@@ -100,13 +73,13 @@ describe('slow clients are cut off', () => {
     expect(problem).toMatchObject({ status: 408, type: '/docs/errors#request-timeout' })
   })
 
-  test('after an answer, a connection that stays idle is closed without a word', async () => {
+  test('that stays idle after a response, without another response', async () => {
     const { send } = await serve({ limits: { ...soon, keepAliveTimeoutBuffer: 100 } as never })
     expect((await send(`${getBook}\r\n`)).match(/HTTP\/1.1/g)).toHaveLength(1)
   })
 })
 
-test('a port that is in use is told of with what it is for', async () => {
+test('the error for a port in use names its setting', async () => {
   const { port } = await serve()
   const refused = listen(express(), { host: '127.0.0.1', port, name: 'LIBRARY_PORT' })
   await expect(refused).rejects.toThrow(ListenError)
@@ -116,7 +89,7 @@ test('a port that is in use is told of with what it is for', async () => {
 })
 
 describe('stopping', () => {
-  /** A server whose answer waits until it is let go, and a request in flight. */
+  /** A server with a request in flight, whose response waits for `go`. */
   async function inFlight() {
     const arrived = Promise.withResolvers<void>()
     const go = Promise.withResolvers<void>()
@@ -136,32 +109,32 @@ describe('stopping', () => {
     return { ...served, go, response }
   }
 
-  test('waits for requests in flight, whose answers close their connections', async () => {
+  test('waits for requests in flight and closes their connections', async () => {
     const { listener, go, response, port } = await inFlight()
     const stopped = listener.stop(60)
-    // Whoever has connected by then is still accepted.
+    // Clients that have connected by then are still accepted.
     await nextTurn()
     await nextTurn()
     await expect(once(connect(port, '127.0.0.1'), 'connect')).rejects.toThrow('ECONNREFUSED')
     go.resolve()
-    const answer = await response
-    expect(answer.statusCode).toBe(200)
-    expect(answer.headers.connection).toBe('close')
-    expect(JSON.parse(await text(answer))).toEqual({ title: 'A' })
+    const received = await response
+    expect(received.statusCode).toBe(200)
+    expect(received.headers.connection).toBe('close')
+    expect(JSON.parse(await text(received))).toEqual({ title: 'A' })
     await stopped
   })
 
-  test('cuts what remains at the end of its time', async () => {
+  test('cuts remaining connections at the end of the grace period', async () => {
     const { listener, response } = await inFlight()
     await Promise.all([expect(response).rejects.toThrow('socket hang up'), listener.stop(0.1)])
   })
 
-  /** A connection that has had its first answer. */
+  /** A connection with one completed request. */
   async function used(port: number) {
     const socket = connect(port, '127.0.0.1')
     socket.write(`${getBook}\r\n`)
-    const [answer] = await once(socket, 'data')
-    expect(String(answer)).not.toContain('Connection: close')
+    const [received] = await once(socket, 'data')
+    expect(String(received)).not.toContain('Connection: close')
     return socket
   }
 
@@ -171,19 +144,19 @@ describe('stopping', () => {
     await Promise.all([once(socket, 'end'), listener.stop(60)])
   })
 
-  test('answers a request that is on its way on a connection that was idle, and closes that', async () => {
+  test('serves a request that is on its way on an idle connection, and closes it', async () => {
     const { listener, port } = await serve()
     const socket = await used(port)
-    // In the same turn: the server cannot have read it.
+    // In the same turn, so the server cannot have read it.
     socket.write(`${getBook}\r\n`)
     const stopped = listener.stop(60)
-    const answer = await text(socket)
-    expect(answer).toMatch(/^HTTP\/1.1 200 /)
-    expect(answer).toContain('Connection: close')
+    const received = await text(socket)
+    expect(received).toMatch(/^HTTP\/1.1 200 /)
+    expect(received).toContain('Connection: close')
     await stopped
   })
 
-  test('answers the request that comes right after an answer which had begun before', async () => {
+  test('serves the next request on a connection whose response has begun', async () => {
     const begun = Promise.withResolvers<void>()
     const go = Promise.withResolvers<void>()
     const app = express()
@@ -197,17 +170,17 @@ describe('stopping', () => {
     const listener = await listen(app, { host: '127.0.0.1', port: 0, name: 'PORT' })
     const socket = connect(Number(new URL(listener.url).port), '127.0.0.1')
     socket.write(`GET / HTTP/1.1\r\n${host}\r\n\r\n`)
-    const answers = text(socket)
+    const received = text(socket)
     await begun.promise
     const stopped = listener.stop(60)
     go.resolve()
-    await until('the first answer has arrived', () => socket.bytesRead > 0)
+    await until('the first response has arrived', () => socket.bytesRead > 0)
     socket.write(`GET /next HTTP/1.1\r\n${host}\r\n\r\n`)
-    expect(await answers).toMatch(/been.*Connection: close.*next$/s)
+    expect(await received).toMatch(/been.*Connection: close.*next$/s)
     await stopped
   })
 
-  test('drains: everything is answered still, and each answer closes its connection', async () => {
+  test('draining serves every request and closes its connection', async () => {
     const { listener, go, response, port } = await inFlight()
     const socket = connect(port, '127.0.0.1')
     await once(socket, 'connect')
@@ -221,7 +194,7 @@ describe('stopping', () => {
     await listener.stop(60)
   })
 
-  test('still answers the first request of a connection that was open before', async () => {
+  test('serves the first request of an open connection', async () => {
     const { listener, port } = await serve()
     const socket = connect(port, '127.0.0.1')
     socket.write('GET /books/a')
@@ -229,28 +202,28 @@ describe('stopping', () => {
     await expect.poll(() => socket.bytesWritten).toBeGreaterThan(0)
     const stopped = listener.stop(60)
     socket.write(` HTTP/1.1\r\n${host}\r\n${good}\r\n\r\n`)
-    const answer = await text(socket)
-    expect(answer).toMatch(/^HTTP\/1.1 200 /)
-    expect(answer).toContain('Connection: close')
+    const received = await text(socket)
+    expect(received).toMatch(/^HTTP\/1.1 200 /)
+    expect(received).toContain('Connection: close')
     await stopped
   })
 
-  test('answers whoever has connected just before', async () => {
+  test('serves a client that has just connected', async () => {
     const { listener, port } = await serve()
     const socket = connect(port, '127.0.0.1')
     socket.write(`${getBook}\r\n`)
-    const answer = text(socket)
-    // The system has connected them in the next tick; the server accepts them in a later turn.
+    const received = text(socket)
+    // The system connects in the next tick; the server accepts in a later turn.
     await new Promise<void>((resolve) => process.nextTick(resolve))
     await listener.stop(60)
-    expect(await answer).toMatch(/^HTTP\/1.1 200 .*Connection: close/s)
+    expect(await received).toMatch(/^HTTP\/1.1 200 .*Connection: close/s)
   })
 
-  test('answers a request that came while the process was busy', async () => {
+  test('serves a request that arrived while the process was busy', async () => {
     const { listener, port } = await serve()
     const socket = await used(port)
     const stopped = listener.stop(60)
-    // The server is given no turn before its time for connections between two requests is over.
+    // The server gets no turn before its time for idle connections is over.
     await nextTurn()
     await nextTurn()
     socket.write(`${getBook}\r\n`)

@@ -7,17 +7,17 @@ interface Given {
   header: Record<string, unknown>
 }
 
-/** What a handler is given of the parameters, or else the members at fault. */
+/** The parameters that the handler receives, or the validation errors. */
 async function given(path: string, headers: [string, string][] = []) {
   let seen: Given | undefined
-  const take = (answer: object) => async (request: object) => {
+  const take = (response: object) => async (request: object) => {
     seen = request as Given
-    return { status: 200, ...answer }
+    return { status: 200, ...response }
   }
   const { call } = await serve({ handlers: { listBooks: take({ body: [] }), getBook: take({ body: { title: 'A' } }) } })
-  const answer = await call('GET', path, { headers: [key, ...headers] })
-  if (answer.status === 200 && seen) return { path: seen.path, query: seen.query, header: seen.header }
-  return { status: answer.status, errors: answer.json.errors }
+  const response = await call('GET', path, { headers: [key, ...headers] })
+  if (response.status === 200 && seen) return { path: seen.path, query: seen.query, header: seen.header }
+  return { status: response.status, errors: response.json.errors }
 }
 
 const query = async (search: string) => {
@@ -31,13 +31,13 @@ describe('query parameters', () => {
     expect(await query('limit=7')).toEqual({ limit: 7 })
   })
 
-  test('that are arrays are given once for each item, and are an array also with one', async () => {
+  test('of type array repeat for each item, and are an array even with one', async () => {
     expect(await query('tag=new')).toMatchObject({ tag: ['new'] })
     expect(await query('tag=new&tag=old')).toMatchObject({ tag: ['new', 'old'] })
     expect(await query('tag=new&tag=rare')).toEqual([{ parameter: 'tag', detail: expect.stringContaining('new, old') }])
   })
 
-  test('are percent-decoded, and need not be encoded where RFC 3986 does not ask for it', async () => {
+  test('are percent-decoded, and reserved characters need no escape', async () => {
     const since = '2026-11-20T09:30:00.000Z'
     expect(await query(`since=${since}`)).toMatchObject({ since })
     expect(await query(`s%69nce=${encodeURIComponent(since)}&`)).toMatchObject({ since })
@@ -45,12 +45,7 @@ describe('query parameters', () => {
 
   test.each([
     ['is unknown', 'nothing=1', 'nothing', 'is not a parameter of this operation'],
-    [
-      'is unknown, though a property of every object',
-      'constructor=1',
-      'constructor',
-      'is not a parameter of this operation',
-    ],
+    ['is unknown, like an inherited property', 'constructor=1', 'constructor', 'is not a parameter of this operation'],
     ['is __proto__', '__proto__=1', '__proto__', 'is not a parameter of this operation'],
     ['has brackets', 'limit[]=1', 'limit[]', 'is not a parameter of this operation'],
     ['has a bracket that opens', 'limit[=1', 'limit[', 'is not a parameter of this operation'],
@@ -60,9 +55,9 @@ describe('query parameters', () => {
     ['has NUL', 'since=%00', 'since', 'must not contain U+0000'],
     ['is below its bound', 'limit=0', 'limit', 'must be >= 1'],
     ['is no integer', 'limit=1.5', 'limit', 'must be integer'],
-    ['is a number only to JavaScript', 'limit=0x10', 'limit', 'must be integer'],
+    ['is a number only in JavaScript', 'limit=0x10', 'limit', 'must be integer'],
     ['is a number with a space', 'limit=+5', 'limit', 'must be integer'],
-    ['is beyond all numbers', 'limit=1e400', 'limit', 'must be integer'],
+    ['is beyond a double', 'limit=1e400', 'limit', 'must be integer'],
     ['is an empty number', 'limit=', 'limit', 'must be integer'],
     ['is empty', 'since=', 'since', "Empty value found for query parameter 'since'"],
     [
@@ -71,7 +66,7 @@ describe('query parameters', () => {
       'owner',
       'must match format "uuid"',
     ],
-  ])('one that %s is refused by its name', async (_what, search, parameter, detail) => {
+  ])('one that %s is refused by name', async (_what, search, parameter, detail) => {
     expect(await query(search)).toEqual([{ parameter, detail }])
   })
 
@@ -81,23 +76,23 @@ describe('query parameters', () => {
     '2026-11-20T09:30:00%2B01',
     '2026-11-20%2009:30:00Z',
     '2026-11-20',
-  ])('a moment that no Date can represent is refused: %s', async (since) => {
+  ])('a time that Date cannot represent is refused: %s', async (since) => {
     expect(await query(`since=${since}`)).toEqual([{ parameter: 'since', detail: 'must match format "date-time"' }])
   })
 
-  test('all that are at fault are named together', async () => {
+  test('all errors are reported together', async () => {
     const errors = await query('limit=0&owner=x&nothing=1')
     expect(errors).toHaveLength(3)
     expect(errors.map((it: { parameter: string }) => it.parameter).toSorted()).toEqual(['limit', 'nothing', 'owner'])
   })
 
-  test('no answer names more than twenty', async () => {
+  test('a response has at most 20 errors', async () => {
     expect(await query(Array.from({ length: 99 }, (_, index) => `x${index}=1`).join('&'))).toHaveLength(20)
   })
 })
 
 describe('path parameters', () => {
-  test('are percent-decoded after the path is taken apart', async () => {
+  test('are percent-decoded after the path is split', async () => {
     expect(await given('/books/a%2fb')).toMatchObject({ path: { bookId: 'a/b' } })
   })
 
@@ -106,22 +101,22 @@ describe('path parameters', () => {
     ['/books/%ff', 'is not percent-encoded correctly'],
     ['/books/%00', 'must not contain U+0000'],
     ['/books/A', 'must match pattern "^[a-z0-9/]+$"'],
-  ])('%s is refused by the name of its parameter', async (path, detail) => {
+  ])('%s is refused by the parameter’s name', async (path, detail) => {
     expect(await given(path)).toEqual({ status: 400, errors: [{ parameter: 'bookId', detail }] })
   })
 })
 
 describe('header parameters', () => {
-  test('are named as in the document, however they are sent', async () => {
+  test('have their documented names, however they are sent', async () => {
     expect(await given('/books', [['BOOK-NOTE', 'torn']])).toMatchObject({ header: { 'Book-Note': 'torn' } })
   })
 
-  test('others are not given', async () => {
+  test('undocumented headers are left out', async () => {
     expect(await given('/books', [['Other', '1']])).toMatchObject({ header: {} })
   })
 
   test.each([
-    ['that does not fit', [['Book-Note', '1']]],
+    ['that is invalid', [['Book-Note', '1']]],
     [
       'that is sent twice',
       [
@@ -129,13 +124,10 @@ describe('header parameters', () => {
         ['Book-Note', 'old'],
       ],
     ],
-  ] as [string, [string, string][]][])(
-    'one %s is refused by the name that it has in the document',
-    async (_what, headers) => {
-      expect(await given('/books', headers)).toEqual({
-        status: 400,
-        errors: [{ header: 'Book-Note', detail: 'must match pattern "^[a-z]+$"' }],
-      })
-    },
-  )
+  ] as [string, [string, string][]][])('one %s is refused by its documented name', async (_what, headers) => {
+    expect(await given('/books', headers)).toEqual({
+      status: 400,
+      errors: [{ header: 'Book-Note', detail: 'must match pattern "^[a-z]+$"' }],
+    })
+  })
 })

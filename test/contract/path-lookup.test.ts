@@ -4,22 +4,22 @@ import type { Operation } from '../../src/openapi/served-operations.ts'
 
 const operation = (path: string, method = 'GET') => ({ id: `${method} ${path}`, method, path }) as Operation
 
-/** The operations and values that are found for the path. */
+/** The operation and values found for the path. */
 function found(paths: string[], path: string) {
   const match = createPathLookup(paths.map((it) => operation(it)))(path)
   return match && { id: match.operations.get('GET')?.id, values: match.values }
 }
 
 describe('a path is found', () => {
-  test('by its segments, with the values of its parameters as they stand in the URL', () => {
+  test('by its segments, with parameters still percent-encoded', () => {
     expect(found(['/a/{x}/b/{y}'], '/a/1/b/%2F%zz')).toEqual({ id: 'GET /a/{x}/b/{y}', values: ['1', '%2F%zz'] })
   })
 
-  test('with static segments before parameters', () => {
+  test('by static segments before parameters', () => {
     expect(found(['/a/{x}', '/a/best'], '/a/best')).toEqual({ id: 'GET /a/best', values: [] })
   })
 
-  test('by a parameter where a static segment leads nowhere', () => {
+  test('by a parameter if a static segment leads nowhere', () => {
     const paths = ['/a/best/pages', '/a/{x}/notes', '/{y}/best/{z}']
     expect(found(paths, '/a/best/notes')).toEqual({ id: 'GET /a/{x}/notes', values: ['best'] })
     expect(found(paths, '/a/best/other')).toEqual({ id: 'GET /{y}/best/{z}', values: ['a', 'other'] })
@@ -50,11 +50,11 @@ test.each([
   '/a/1/2',
   '/constructor',
   '/__proto__',
-])('nothing is found at %j when there are /a and /a/{x}', (path) => {
+])('%j matches neither /a nor /a/{x}', (path) => {
   expect(found(['/a', '/a/{x}'], path)).toBeUndefined()
 })
 
-test('finding a path looks at as many segments as it has, however many operations there are', () => {
+test('the cost of a lookup does not depend on the number of operations', () => {
   const steps = (count: number) => {
     const paths = Array.from({ length: count }, (_, index) => `/a${index}/{x}/b${index}`)
     const find = createPathLookup(paths.map((it) => operation(it)))
@@ -78,6 +78,6 @@ test('two operations with the same method and path are refused', () => {
   expect(() => createPathLookup([operation('/a/{x}'), operation('/a/{y}')])).toThrow('have the same method and path')
 })
 
-test('a segment that is partly a parameter is refused', () => {
+test('a segment that mixes text and parameter is refused', () => {
   expect(() => createPathLookup([operation('/a/{x}.json')])).toThrow('{x}.json')
 })

@@ -1,4 +1,4 @@
-/** Serves the document about books, and calls it as clients do: well-behaved ones, and others byte by byte. */
+/** Serves the document about books, and calls it with an HTTP client or byte by byte. */
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -13,11 +13,11 @@ import { library } from './library.ts'
 export const goodKey = '3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11'
 export const readerKey = '9d0c2f0e-97a3-4a61-8a51-0d6d2f4f9a01'
 
-/** The header of the good key, which stands for itself in most calls. */
+/** The header with the valid key. */
 export const key: [string, string] = ['Authorization', `Bearer ${goodKey}`]
 export const jsonType: [string, string] = ['Content-Type', 'application/json']
 
-/** Handlers that answer as the document says. */
+/** Handlers with valid responses. */
 export function handlers(): Record<string, UntypedHandler> {
   return {
     listBooks: async () => ({ status: 200, body: [{ title: 'A' }] }),
@@ -30,7 +30,7 @@ export function handlers(): Record<string, UntypedHandler> {
   }
 }
 
-/** `goodKey` may do everything, `readerKey` has the scope to read, another key is not good. */
+/** `goodKey` has all scopes, `readerKey` the scope to read; any other key is invalid. */
 export const authenticate: Authenticate<{ name: string }> = async (value) => {
   if (value === goodKey) return { principal: { name: 'good' }, scopes: null }
   return value === readerKey ? { principal: { name: 'reader' }, scopes: ['books:read'] } : undefined
@@ -50,9 +50,9 @@ export interface Served {
   listener: Listener
   port: number
   logged: Record<string, unknown>[]
-  /** Sends with the good key, unless headers are given; they may repeat. */
+  /** Sends with the valid key unless headers are given; headers may repeat. */
   call(method: string, path: string, request?: Sent): Promise<Called>
-  /** Sends the bytes as they are, and resolves with all that comes back before the connection closes. */
+  /** Sends the bytes unchanged, and resolves with everything received before the connection closes. */
   send(bytes: string | Buffer): Promise<string>
 }
 
@@ -103,9 +103,9 @@ export async function serve(options: Options = {}): Promise<Served> {
 async function call(port: number, method: string, path: string, { headers = [key], body }: Sent = {}): Promise<Called> {
   const host: [string, string] = ['Host', 'library']
   const sent = httpRequest({ port, method, path, agent: false, headers: [host, ...headers].flat() })
-  const answered = new Promise<IncomingMessage>((resolve, reject) => sent.on('response', resolve).on('error', reject))
+  const arrived = new Promise<IncomingMessage>((resolve, reject) => sent.on('response', resolve).on('error', reject))
   sent.end(body)
-  const response = await answered
+  const response = await arrived
   const received = await text(response)
   const isJson = response.headers['content-type']?.endsWith('json') ?? false
   return {

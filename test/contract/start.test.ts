@@ -4,7 +4,7 @@ import { mount } from './served.ts'
 
 type Library = ReturnType<typeof library>
 
-/** The error with which the start ends when the document has been changed so. */
+/** The error of the start with the changed document. */
 async function refusal(change: (document: Library) => unknown): Promise<string> {
   const document = library()
   change(document)
@@ -22,7 +22,7 @@ const limitedTo = (limit: unknown) => ({
 })
 const bodyOf = (schema: object) => ({ requestBody: { content: { 'application/json': { schema } } } })
 
-test('a document that is whole starts', async () => {
+test('a complete document starts', async () => {
   expect(await refusal(() => {})).toBe('started')
 })
 
@@ -47,17 +47,17 @@ test.each<[string, (document: Library) => unknown, string]>([
   ],
   ['an operation has no 503', (it) => delete responses(it)[503], 'getBook does not document 503, which it can send.'],
   [
-    'an operation is open to everybody',
+    'an operation has no security requirement',
     (it) => (at(it).security = []),
     'getBook must have exactly one security requirement.',
   ],
   [
-    'a status is not named',
+    'a response has no single status',
     (it) => (responses(it).default = {}),
     'The response default of getBook has no single status; document each status.',
   ],
   [
-    'a media type is not named',
+    'a response has a media range',
     (it) => (responses(it)[200] = { content: { 'image/*': {} } }),
     'The response 200 of getBook is image/*; document each media type.',
   ],
@@ -87,12 +87,12 @@ test.each<[string, (document: Library) => unknown, string]>([
     'does not have the default style',
   ],
   [
-    'the text of 401 is left open',
+    'the text of 401 is not constant',
     (it) => (it.components.responses.Unauthorized.content['text/plain'].schema.const = undefined as never),
     'The response 401 of listBooks must be a text/plain const.',
   ],
   [
-    'a problem lacks what is sent',
+    'a problem requires a member that is not sent',
     (it) => (it.components.schemas.Problem.required = ['hint']),
     "The response 400 of listBooks differs from the one that is sent: must have required property 'hint'.",
   ],
@@ -106,7 +106,7 @@ test.each<[string, (document: Library) => unknown, string]>([
     (it) => Object.assign(at(it), limitedTo(limit)),
     'The x-body-bytes-max of getBook must be a positive integer.',
   ]),
-  // Constructs on which express-openapi-validator answers 500 to every request.
+  // express-openapi-validator fails on every request with these.
   [
     'a body refers into $defs of another schema',
     (it) => Object.assign(at(it), bodyOf({ $ref: '#/components/schemas/Book/$defs/no' })),
@@ -118,11 +118,11 @@ test.each<[string, (document: Library) => unknown, string]>([
     '"prefixItems" is 1-tuple',
   ],
   [
-    'an answer has a tuple without minItems',
+    'a response has a tuple without minItems',
     (it) => Object.assign(it.components.schemas.Shelf, { prefixItems: [{}], items: false }),
     '"prefixItems" is 1-tuple',
   ],
-  ['it is not OpenAPI', (it) => (it.openapi = '3.2.0'), 'The document of the library cannot be served.'],
+  ['its OpenAPI version is not 3.1', (it) => (it.openapi = '3.2.0'), 'The document of the library cannot be served.'],
 ])('the start fails with one sentence when %s', async (_what, change, sentence) => {
   const message = await refusal(change)
   expect(message).toContain('The document of the library cannot be served. ')

@@ -1,4 +1,4 @@
-/** What the compiler accepts; `npm run check` holds these as much as `npm test` does. */
+/** What the compiler accepts; `npm run check` verifies it too. */
 import { expectTypeOf, test } from 'vitest'
 import type { BrowserContextAlphaHandlers } from '../../generated/browser-context.alpha/server.ts'
 import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts'
@@ -13,7 +13,7 @@ interface Options<P> {
   principal: P
 }
 
-test('the handlers that are generated for a document can be mounted, with their own principal only', () => {
+test('the generated handlers of a document can be mounted only with their own principal', () => {
   const surface = <P>({ principal }: Options<P>) => ({
     name: '',
     realm: '',
@@ -33,7 +33,7 @@ test('the handlers that are generated for a document can be mounted, with their 
   expectTypeOf(mounted).toBeFunction()
 })
 
-/** As openapi-typescript writes an answer of files, which has a schema for some media types and none for others. */
+/** A response of files as openapi-typescript writes it, with a schema for only some media types. */
 interface Scan {
   parameters: object
   responses: {
@@ -46,7 +46,7 @@ interface Scan {
   }
 }
 
-test('an answer of files takes bytes and a documented media type, and nothing else', () => {
+test('a response of files takes only bytes and a documented media type', () => {
   const bytes = new Uint8Array()
   const headers = { 'X-Content-Type-Options': 'nosniff' } as const
   type Scanning = Handler<Scan, never, Principal>
@@ -65,9 +65,9 @@ test('an answer of files takes bytes and a documented media type, and nothing el
     async () => ({ status: 200, bytes, mediaType: 'image/png' }),
     // @ts-expect-error: text is not bytes.
     async () => ({ status: 200, headers, bytes: '', mediaType: 'text/plain' }),
-    // @ts-expect-error: JSON is given as bytes, too.
+    // @ts-expect-error: JSON files are bytes, too.
     async () => ({ status: 200, headers, body: '' }),
-    // @ts-expect-error: this answer has no bytes.
+    // @ts-expect-error: this response has no bytes.
     async () => ({ status: 202, bytes, mediaType: 'application/json' }),
   ]
   expectTypeOf(scans).toBeArray()
