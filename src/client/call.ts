@@ -88,12 +88,12 @@ async function call(caller: Caller, description: OperationDescription, given: In
   const deadline = performance.now() + limits.totalSeconds * 1000
   for (let failures = 1; ; failures += 1) {
     const left = (deadline - performance.now()) / 1000
-    const answer = await tryOnce(caller, description, init, Math.min(timeoutSeconds, left))
-    if (!answer.error || failures > limits.retries || !mayRetry(description.retry, answer.error)) return answer
-    const seconds = retryDelay(failures, answer.error, limits)
-    if (seconds === undefined || performance.now() + seconds * 1000 >= deadline) return answer
+    const result = await tryOnce(caller, description, init, Math.min(timeoutSeconds, left))
+    if (!result.error || failures > limits.retries || !mayRetry(description.retry, result.error)) return result
+    const seconds = retryDelay(failures, result.error, limits)
+    if (seconds === undefined || performance.now() + seconds * 1000 >= deadline) return result
     await pause(seconds, init.signal)
-    if (init.signal?.aborted) return { error: aborted(init.signal), response: answer.response }
+    if (init.signal?.aborted) return { error: aborted(init.signal), response: result.response }
   }
 }
 

@@ -124,17 +124,17 @@ async function withTimeLimit(
 ): Promise<Answer<Run>> {
   const limit = timeLimit(signal, timeoutSeconds)
   try {
-    const answer = await act(limit).catch((thrown: unknown): Answer<Run> => {
+    const result = await act(limit).catch((thrown: unknown): Answer<Run> => {
       if (thrown instanceof ProblemError) return { error: thrown.problem, response: Response.error() }
       throw thrown
     })
-    if (!answer.error) return answer
+    if (!result.error) return result
     const { runId, workflowId } = awaited
     const subject = runId ? `Run ${runId}` : `The run of ${workflowId}`
     const detail = `${subject} did not finish within ${timeoutSeconds} s. It continues.`
     const ended = limit.isOver ? timedOut(detail) : aborted(signal)
-    const error = { ...(limit.signal.aborted ? ended : answer.error), ...(runId && { runId }) }
-    return { error, response: answer.response }
+    const error = { ...(limit.signal.aborted ? ended : result.error), ...(runId && { runId }) }
+    return { error, response: result.response }
   } finally {
     limit.end()
   }

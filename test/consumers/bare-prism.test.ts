@@ -49,7 +49,7 @@ async function askPrism(each: ParityCase, request: RawRequest | string): Promise
     for (let count = 0; count < 3; count++) await fetch(`${url}/`)
     return noResponse
   }
-  const response = sendRequest(url, request).then((answer) => toOutcome(each.operation, answer))
+  const response = sendRequest(url, request).then((received) => toOutcome(each.operation, received))
   const unlessFinished = giveUp().catch((error) => (finished.signal.aborted ? noResponse : Promise.reject(error)))
   return Promise.race([response, unlessFinished]).finally(() => finished.abort())
 }

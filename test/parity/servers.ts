@@ -143,14 +143,14 @@ const transportHeaders = [
   'x-powered-by',
 ]
 
-export function toOutcome(operation: DocumentedOperation | undefined, answer: ReceivedResponse): Outcome {
-  const { status, headers, text } = answer
+export function toOutcome(operation: DocumentedOperation | undefined, response: ReceivedResponse): Outcome {
+  const { status, headers, text } = response
   const names = Object.keys(headers).filter((name) => !transportHeaders.includes(name))
   const outcome = {
     status,
     mediaType: String(headers['content-type'] ?? ''),
     headers: names.map((name) => `${name}: ${headerValue(name, headers[name])}`).sort(),
-    ...validate(operation, answer),
+    ...validate(operation, response),
   }
   if (!outcome.mediaType.startsWith('application/problem+json') || text === '') return outcome
   const { type, detail, errors } = JSON.parse(text)
@@ -163,12 +163,12 @@ function headerValue(name: string, value: unknown): string {
   return name === 'x-request-id' ? '…' : String(value).replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '…')
 }
 
-function validate(operation: DocumentedOperation | undefined, answer: ReceivedResponse): { violation?: string } {
+function validate(operation: DocumentedOperation | undefined, response: ReceivedResponse): { violation?: string } {
   try {
-    if (operation) expectDocumented(operation, answer)
+    if (operation) expectDocumented(operation, response)
     const { type, requestId } =
-      answer.headers['content-type'] === 'application/problem+json' && answer.text ? JSON.parse(answer.text) : {}
-    if (type) expect(requestId).toBe(answer.headers['x-request-id'])
+      response.headers['content-type'] === 'application/problem+json' && response.text ? JSON.parse(response.text) : {}
+    if (type) expect(requestId).toBe(response.headers['x-request-id'])
     return {}
   } catch (error) {
     return { violation: (error as Error).message.slice(0, 200) }
