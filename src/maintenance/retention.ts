@@ -1,5 +1,6 @@
 /** How long finished runs, artifacts and audit log entries are kept, and what of them has expired. */
 import type { Config } from '../config.ts'
+import { deleteArtifact } from '../domain/runs/artifacts.ts'
 import { dayMilliseconds, type PurgeTarget, takeBatch } from '../storage/purge-target.ts'
 import { inList } from '../storage/statement-values.ts'
 import { statement, type Transaction } from '../storage/store.ts'
@@ -43,9 +44,6 @@ const findExpiredRuns = statement<ExpiredRun, [finishedUpTo: number, limit: numb
   FROM runs WHERE finished_at <= ? ORDER BY finished_at, id LIMIT ?`)
 const findArtifacts = statement<{ name: string; size_bytes: number }, [runId: string]>(
   'SELECT name, size_bytes FROM artifacts WHERE run_id = ? ORDER BY name',
-)
-const deleteArtifact = statement<object, [runId: string, name: string]>(
-  'DELETE FROM artifacts WHERE run_id = ? AND name = ?',
 )
 const findEvents = statement<{ sequence: number; size_bytes: number }, [runId: string, limit: number]>(
   'SELECT sequence, octet_length(data) AS size_bytes FROM run_events WHERE run_id = ? ORDER BY sequence LIMIT ?',

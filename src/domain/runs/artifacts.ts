@@ -56,21 +56,11 @@ interface Row {
 
 const columns = 'run_id, name, media_type, size_bytes, created_at'
 
-const upsertArtifact = statement<
-  object,
-  [
-    runId: string,
-    name: string,
-    mediaType: string,
-    sizeBytes: number,
-    attempt: number,
-    createdAt: number,
-    content: Uint8Array,
-  ]
->(`INSERT INTO artifacts (run_id, name, media_type, size_bytes, attempt, created_at, content)
-  VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, name) DO UPDATE SET media_type = excluded.media_type,
-  size_bytes = excluded.size_bytes, attempt = excluded.attempt, created_at = excluded.created_at,
-  content = excluded.content`)
+const upsertArtifact = statement<object, [string, string, ArtifactMediaType, number, number, number, Uint8Array]>(
+  `INSERT INTO artifacts (${columns}, attempt, content) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (run_id, name) DO UPDATE SET media_type = excluded.media_type, size_bytes = excluded.size_bytes,
+    created_at = excluded.created_at, attempt = excluded.attempt, content = excluded.content`,
+)
 const sumOthers = statement<{ count: number; bytes: number }, [runId: string, name: string]>(
   `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS bytes FROM artifacts WHERE run_id = ? AND name <> ?`,
 )
@@ -82,7 +72,7 @@ const findArtifact = statement<
 const findExpired = statement<Pick<Row, 'run_id' | 'name' | 'size_bytes'>, [createdUpTo: number]>(
   `SELECT run_id, name, size_bytes FROM artifacts WHERE created_at <= ? ORDER BY created_at, run_id, name LIMIT 100`,
 )
-const deleteArtifact = statement<object, [runId: string, name: string]>(
+export const deleteArtifact = statement<object, [runId: string, name: string]>(
   'DELETE FROM artifacts WHERE run_id = ? AND name = ?',
 )
 
@@ -182,5 +172,5 @@ export async function putArtifact(
   if (bytes + content.length > artifactBytesOfRunMax) {
     throw new ArtifactError(`The artifacts of a run may have at most ${artifactBytesOfRunMax} bytes in total.`)
   }
-  await tx.all(upsertArtifact, [runId, name, mediaType, content.length, attempt, at, content])
+  await tx.all(upsertArtifact, [runId, name, mediaType, content.length, at, attempt, content])
 }
