@@ -51,7 +51,7 @@ test.for([
     problems,
     'export class Problem',
     'export klass Problem',
-    /src\/contract\/problem\.ts:\d+[^]*SyntaxError/,
+    /src\/contract\/problem\.ts:\d+(.|\n)*SyntaxError/,
   ],
   [
     'a workflow that does not load',

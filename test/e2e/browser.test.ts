@@ -1,4 +1,4 @@
-/** The browser that other tests look through: that it sees what is there, complains of what is wrong, and goes away. */
+/** The browser of other tests: it reports problems of a page, isolates pages, and leaves no process. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -50,14 +50,14 @@ async function open(test: TestContext, path: string) {
   return page
 }
 
-test('a page that is well has no violations and no complaints, under a strict policy', async (test) => {
+test('a correct page has no violations and no complaints, under a strict policy', async (test) => {
   const page = await open(test, '/')
   expect(await page.getByRole('heading').innerText()).toBe('Good')
   expect(await violations(page)).toEqual([])
   expect(await browserErrors(page)).toEqual([])
 })
 
-test('what keeps people from using a page is told with the rule, the element and what is wrong', async (test) => {
+test('an accessibility violation is reported with its rule, element and reason', async (test) => {
   const page = await open(test, '/hard-to-use')
   expect(await violations(page)).toEqual([
     expect.stringMatching(/^image-alt \| img \| <img src="data:,"> \| Images must have alternative text \| Fix/),
@@ -66,13 +66,13 @@ test('what keeps people from using a page is told with the rule, the element and
   ])
 })
 
-test('what a policy refuses is refused, and is a complaint', async (test) => {
+test('a violation of the content security policy is blocked and reported', async (test) => {
   const page = await open(test, '/refused')
   expect(await page.title()).toBe('A page')
   expect(await browserErrors(page)).toEqual([expect.stringContaining('Executing inline script violates')])
 })
 
-test('warnings, errors that nothing caught and files that are missing are complaints', async (test) => {
+test('warnings, uncaught errors and missing files are reported', async (test) => {
   const page = await open(test, '/broken')
   const heard = await browserErrors(page)
   expect(heard.toSorted()).toEqual([
@@ -82,17 +82,17 @@ test('warnings, errors that nothing caught and files that are missing are compla
   ])
 })
 
-test('each page has a profile of its own', async (test) => {
+test('each page has its own profile', async (test) => {
   const page = await open(test, '/')
   const other = await open(test, '/')
   await page.evaluate(() => {
-    // biome-ignore lint/suspicious/noDocumentCookie: What the pages share, if anything, is the cookie.
+    // biome-ignore lint/suspicious/noDocumentCookie: the cookie is what pages could share.
     document.cookie = 'seen=1'
   })
   expect([await page.evaluate('document.cookie'), await other.evaluate('document.cookie')]).toEqual(['seen=1', ''])
 })
 
-test('a phone in the dark, in another time zone, with little motion', async (test) => {
+test('a page can emulate a phone, dark mode, a time zone and reduced motion', async (test) => {
   const page = await browser.newPage(test, {
     baseUrl,
     phone: true,
@@ -110,7 +110,7 @@ test('a phone in the dark, in another time zone, with little motion', async (tes
   expect(seen).toEqual({ width: 390, dark: true, calm: true, hour: 13 })
 })
 
-test('without JavaScript a page is seen as it was served', async (test) => {
+test('a page can be viewed without JavaScript', async (test) => {
   const page = await browser.newPage(test, { baseUrl, javaScriptEnabled: false })
   await page.goto('/broken')
   expect(await page.getByRole('heading').innerText()).toBe('Broken')
@@ -118,13 +118,16 @@ test('without JavaScript a page is seen as it was served', async (test) => {
   await expect(violations(page)).rejects.toThrow('axe-core waits with timers')
 })
 
-test.for(['http://example.com/', 'http://192.0.2.1/'])('nothing is asked of another machine: %s', async (url, test) => {
-  const page = await browser.newPage(test)
-  await expect(page.goto(url)).rejects.toThrow('net::ERR_NAME_NOT_RESOLVED')
-})
+test.for(['http://example.com/', 'http://192.0.2.1/'])(
+  'requests to other machines are blocked: %s',
+  async (url, test) => {
+    const page = await browser.newPage(test)
+    await expect(page.goto(url)).rejects.toThrow('net::ERR_NAME_NOT_RESOLVED')
+  },
+)
 
-test('no process of the browser outlives the one that started it, which was killed', async (test) => {
-  // A process that is killed leaves its profile behind.
+test('no process of the browser outlives the killed process that started it', async (test) => {
+  // A killed process leaves its profile behind.
   const directory = temporaryDirectory()
   test.onTestFinished(() => removeDirectory(directory))
   const module = fileURLToPath(new URL('../support/browser-process.ts', import.meta.url))

@@ -1,4 +1,4 @@
-/** What a caller does with the Execution API in the journeys, through the published client. */
+/** Helpers for tests that call the Execution API through the published client. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, type TestContext } from 'vitest'
@@ -55,14 +55,14 @@ export async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]>
   return all
 }
 
-/** An installation of the test's own, for those that end its service. */
+/** An installation for one test, which may stop its service. */
 export async function ownInstallation({ onTestFinished }: TestContext, changes: Record<string, string> = {}) {
   const own = await newInstallation({ LEASE_SECONDS: '3', ...changes })
   onTestFinished(own.remove)
   return own
 }
 
-/** A caller with an account of its own. */
+/** A caller with its own account. */
 export async function callerOf(of: Installation, at: ServiceProcess) {
   const account: TestAccount = await of.createAccount()
   return { account, client: clientOf(at, account.key) }
@@ -70,14 +70,14 @@ export async function callerOf(of: Installation, at: ServiceProcess) {
 
 let files = 0
 
-/** A file that does not exist until it is asked for; workflows wait for it. */
+/** A file that workflows wait for, created on demand. */
 export function fileIn({ dataDirectory }: Installation) {
   files += 1
   const file = join(dataDirectory, `release-${files}`)
   return { file, release: () => writeFileSync(file, '') }
 }
 
-/** What the service says when it does not start, which must be one sentence. */
+/** The error of a service that does not start, which must be one sentence. */
 export async function refusedStart(settings: Environment): Promise<string> {
   const { code, stdout, stderr } = await runCommand(['start'], settings)
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })

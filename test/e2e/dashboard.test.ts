@@ -1,4 +1,4 @@
-/** What a person does in the dashboard with a browser. */
+/** The dashboard in a browser. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -38,7 +38,7 @@ test('a deleted key is refused at once', async (context) => {
   expect(await dashboard.call(key, 'GET', '/v1/execution/runs')).toEqual({ status: 401, body: 'Unauthorized' })
 })
 
-test('two windows that create at the same moment stop at five keys, and the page says whose limit it is', async (context) => {
+test('two windows that create keys at the same time stop at five, and the page explains the limit', async (context) => {
   const windows = [await dashboard.open(context), await dashboard.open(context)]
   for (const page of windows) await signIn(page)
   const [first] = windows as [Page, Page]
@@ -62,7 +62,7 @@ test('two windows that create at the same moment stop at five keys, and the page
   for (const name of await first.locator('td strong').allInnerTexts()) await deleteKey(first, name)
 })
 
-test("a key's value is found nowhere after its page", async (context) => {
+test("a key's value appears only on the page that creates it", async (context) => {
   const page = await dashboard.open(context)
   await signIn(page)
   const key = await createKey(page, 'canary')
@@ -70,11 +70,11 @@ test("a key's value is found nowhere after its page", async (context) => {
   expect(await shows()).toBe(true)
   await dashboard.call(key, 'GET', '/v1/execution/runs')
 
-  // Back, forth and again: the browser shows what it has kept, or asks the server.
+  // Back, forward and reload: the browser uses its cache or asks the server.
   await page.getByRole('link', { name: 'Done' }).click()
   await page.getByRole('heading', { name: 'API Keys', exact: true }).waitFor()
   expect(await shows()).toBe(false)
-  // What cannot be shown again is an error page, which arrives after the call has failed.
+  // A page that cannot be shown again becomes an error page after the call has failed.
   const arrives = async (go: () => Promise<unknown>) => {
     const arrived = page.waitForEvent('framenavigated', waitLimits)
     await Promise.all([arrived, go().catch(() => {})])
@@ -98,11 +98,11 @@ test("a key's value is found nowhere after its page", async (context) => {
   expect(findCanaries([...(await installation.contents()), ...places], [key])).toEqual([])
 })
 
-test('a form that is sent again makes no second key, and shows no value', async (context) => {
+test('submitting a form again creates no second key and shows no value', async (context) => {
   const page = await dashboard.open(context)
   await signIn(page)
   const key = await createKey(page, 'once only')
-  // What a reload does, once the reader has confirmed that the form is sent again.
+  // As a reload does once the user has confirmed it.
   await page.reload()
   await page.getByText('This key was already created').waitFor()
   expect(await page.content()).not.toContain(key)
@@ -110,7 +110,7 @@ test('a form that is sent again makes no second key, and shows no value', async 
   await deleteKey(page, 'once only')
 })
 
-test("a form on another site's page does nothing", async (context) => {
+test('a form on another site has no effect', async (context) => {
   const page = await dashboard.open(context)
   await signIn(page)
   const target = `${dashboard.service.dashboardUrl}/api-keys/new`
@@ -119,7 +119,7 @@ test("a form on another site's page does nothing", async (context) => {
   context.onTestFinished(() => void site.close())
   await once(site.listen(0, '127.0.0.1'), 'listening')
   const { port } = site.address() as AddressInfo
-  // A site of another name, and one that differs by its port alone, to which the browser sends the cookie as well.
+  // Another host, and the same host with another port, to which the browser sends the cookie, too.
   for (const host of ['localhost', '127.0.0.1']) {
     await page.goto(`http://${host}:${port}/`)
     await page.getByRole('button', { name: 'Win a prize' }).click()
@@ -129,7 +129,7 @@ test("a form on another site's page does nothing", async (context) => {
   expect(await page.getByRole('main').innerText()).not.toContain('planted')
 })
 
-test('what is signed out stays so, also for the back button', async (context) => {
+test('after signing out, the back button shows nothing', async (context) => {
   const page = await dashboard.open(context)
   await signIn(page)
   await page.goto('/settings/members')
@@ -138,14 +138,14 @@ test('what is signed out stays so, also for the back button', async (context) =>
   await page.getByText('You are signed out').waitFor()
   await page.goBack()
   await page.getByRole('button', { name: 'Sign in' }).waitFor()
-  // Somebody has kept the cookie.
+  // The old cookie is of no use.
   await page.context().addCookies(cookies)
   await page.goto('/settings/members')
   await page.getByRole('button', { name: 'Sign in' }).waitFor()
   expect(page.url()).toContain('/sign-in?next=%2Fsettings%2Fmembers')
 })
 
-test('an invited member joins, works, and is refused with their key once they are removed', async (context) => {
+test('an invited member joins and works, and their key is refused once they are removed', async (context) => {
   const page = await dashboard.open(context)
   await signIn(page)
   await page.goto('/settings/members')
@@ -174,7 +174,7 @@ test('an invited member joins, works, and is refused with their key once they ar
   await other.getByRole('button', { name: 'Sign in' }).waitFor()
 })
 
-test('dates are in the reader’s time zone', async (context) => {
+test('dates are in the user’s time zone', async (context) => {
   const shown: string[] = []
   for (const timezone of ['Asia/Tokyo', 'America/New_York']) {
     const page = await dashboard.open(context, { timezone })
@@ -205,7 +205,7 @@ test('everything can be done without JavaScript', async (context) => {
   await page.waitForURL(/\/runs\/[0-9a-f-]{36}/)
 })
 
-test('the keyboard alone suffices to create and delete a key', async (context) => {
+test('a key can be created and deleted with the keyboard alone', async (context) => {
   const page = await dashboard.open(context)
   await page.goto('/sign-in')
   await untilFocused(page, 'Email')
@@ -234,14 +234,14 @@ test('the keyboard alone suffices to create and delete a key', async (context) =
   await page.getByText('Programs that used it no longer have access').waitFor()
 })
 
-/** A page has its first focus with its first frame, which may come after its load event. */
+/** A page gets its first focus with its first frame, which may come after its load event. */
 function untilFocused(page: Page, label: string): Promise<void> {
   return page.getByLabel(label).and(page.locator(':focus')).waitFor()
 }
 
 const stopsMax = 60
 
-/** Presses Tab until the element with this name has the focus; fails when it cannot be reached. */
+/** Presses Tab until the named element has the focus; fails when it cannot be reached. */
 async function tabTo(page: Page, name: string | RegExp): Promise<void> {
   const matches = (text: string) => (typeof name === 'string' ? text === name : name.test(text))
   for (let stop = 0; stop < stopsMax; stop += 1) {

@@ -1,10 +1,10 @@
-/** Between the signal and its end, a service says that it is not ready, and serves. */
+/** A stopping service serves requests while /readyz returns 503. */
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { expect, test } from 'vitest'
 import { until } from '../support/service.ts'
 import { clientOf, fileIn, ownInstallation, queue, untilStatus } from './caller.ts'
 
-test('serves for DRAIN_SECONDS after it has said that it is not ready, and lets go of its connections', async (context) => {
+test('a stopping service serves for DRAIN_SECONDS after /readyz returns 503, and closes connections', async (context) => {
   const own = await ownInstallation(context, { DRAIN_SECONDS: '10' })
   const service = await own.start('service ready')
   const { key } = await own.createAccount()
@@ -29,7 +29,7 @@ test('serves for DRAIN_SECONDS after it has said that it is not ready, and lets 
   expect(drained.headers.connection).toBe('close')
   const { response } = await queue(clientOf(service, key), 'greet', { name: 'Ada' })
   expect(response.status).toBe(202)
-  // The worker's, which it tells as long as it has a run.
+  // The worker's metrics, which are available while it has a run.
   expect(await (await fetch(`${service.managementUrl}/metrics`)).text()).toContain('process="worker"')
   release()
   expect(await ended).toEqual({ code: 0, signal: null })

@@ -1,4 +1,4 @@
-/** The examples with a browser do what they say: a real service runs them against the example website. */
+/** The browser examples, run by a real service against the example website. */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Site, startSite } from '../../examples/site/site.ts'
@@ -23,7 +23,7 @@ afterAll(async () => {
   await site.stop()
 })
 
-/** A caller whose runs have a browser context of their own. */
+/** A caller with a browser context for its runs. */
 async function newCustomer() {
   const { account, client } = await callerOf(installation, service)
   const contexts = createBrowserContextClient({ apiKey: account.key, baseUrl: service.browserContextUrl })
@@ -41,7 +41,7 @@ const noSession =
   'The browser context has no session in the shop, or the session has expired: run shop-sign-in with the same ' +
   'browserContextId first.'
 
-test('one run signs in, and those after it do not, as long as the session lasts; nothing tells its cookie', async () => {
+test('one run signs in, later runs reuse the session, and its cookie is exposed nowhere', async () => {
   const { client, run, storageState, version } = await newCustomer()
   const signedIn = await run('shop-sign-in', { userName: 'ada', password })
   expect(signedIn).toMatchObject({ status: 'succeeded', error: null })
@@ -51,7 +51,7 @@ test('one run signs in, and those after it do not, as long as the session lasts;
   const read = await run('shop-orders')
   expect(read).toMatchObject({ status: 'succeeded', output: { orders } })
   expect(site.signIns()).toBe(1)
-  // The second has changed nothing, and made no version that would push an earlier one out.
+  // The second run has changed nothing and created no version.
   expect(await version()).toBe(1)
 
   const { data } = await storageState()
@@ -67,7 +67,7 @@ test('one run signs in, and those after it do not, as long as the session lasts;
   expect(await run('shop-orders')).toMatchObject({ status: 'failed', error: { message: noSession } })
 })
 
-test('a run without a browser context, and one with a wrong password, say what to do', async () => {
+test('a run without a browser context or with a wrong password fails with advice', async () => {
   const { run, storageState } = await newCustomer()
   const [orders, signIn] = await Promise.all([
     run('shop-orders', {}, {}),
@@ -79,7 +79,7 @@ test('a run without a browser context, and one with a wrong password, say what t
   expect((await storageState()).data).toEqual({ cookies: [], origins: [] })
 })
 
-test('a page is kept as a PDF, and as a picture of the size that was asked for; that of an error is not', async () => {
+test('a page is stored as a PDF, and as a picture of the requested size; an error page is not', async () => {
   const { client, run } = await newCustomer()
   const url = `${site.url}/products`
   const [pdf, png, missing] = await Promise.all([

@@ -1,4 +1,4 @@
-/** The example workflows do what they say: each is run by a real worker on a real store. */
+/** The example workflows, run by a real worker on a real store. */
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -39,7 +39,7 @@ async function temporaryDirectory(): Promise<string> {
 
 type Place = Awaited<ReturnType<typeof openPlace>>
 
-/** A store, and what starts workers on it. */
+/** A store, and a function that starts workers on it. */
 async function openPlace() {
   const { dataDirectory: directory, settings, remove } = await newStorage()
   const store = await openStore(readConfig(settings))
@@ -62,7 +62,7 @@ async function openPlace() {
   return { directory, store, encryption, startWorker, close }
 }
 
-/** An account of its own, and what queues and follows its runs. */
+/** A new account, with functions that queue and follow its runs. */
 async function newAccount({ store, encryption, directory }: Place) {
   const account = await new Accounts(store).create({ name: 'Test', scopesEnabled: false })
   const artifacts = new RunArtifacts(store, 30)
@@ -107,12 +107,12 @@ function steps(events: RunEvent[], state: string): unknown[] {
 }
 
 describe('every example', () => {
-  test('is found under the name of its file', async () => {
+  test('has the name of its file as id', async () => {
     const files = (await readdir(workflowsDirectory)).filter((file) => file.endsWith('.ts'))
     expect(workflows.map(({ id }) => `${id}.ts`).sort()).toEqual(files.sort())
   })
 
-  test.each(workflows)('$id says what it is and what each of its variables means', ({ description, variables }) => {
+  test.each(workflows)('$id describes itself and each of its variables', ({ description, variables }) => {
     expect(description).toBeTruthy()
     for (const variable of Object.values(variables.properties as Record<string, { description?: string }>)) {
       expect(variable.description).toBeTruthy()
@@ -133,7 +133,7 @@ describe('count-words', () => {
 describe('check-links', () => {
   const token = 'a-token-that-nobody-may-see'
 
-  test('finds the broken link and sees the pages that ask for the token', async () => {
+  test('finds the broken link and reads the pages that require the token', async () => {
     const { queue, finished } = await newAccount(place)
     const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
@@ -146,7 +146,7 @@ describe('check-links', () => {
     expect(checked.every((url) => url.startsWith(site.url))).toBe(true)
   })
 
-  test('repeats the page that was overloaded, and none of those that it had read before', async () => {
+  test('retries the overloaded page, and no page that it has read', async () => {
     const { queue, finished } = await newAccount(place)
     const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
@@ -158,7 +158,7 @@ describe('check-links', () => {
     expect(new Set(done).size).toBe(done.length)
   })
 
-  test('shows the token in no event, no answer and no file', async () => {
+  test('exposes the token in no event, response or file', async () => {
     const { queue, finished, directory } = await newAccount(place)
     const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
@@ -171,7 +171,7 @@ describe('check-links', () => {
     }
   })
 
-  test('reports the pages for which it lacks the token, and stops at the most pages that it may read', async () => {
+  test('reports pages that require the token, and stops at pagesMax', async () => {
     const { queue, finished } = await newAccount(place)
     const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
@@ -181,7 +181,7 @@ describe('check-links', () => {
     expect(bounded.run.output).toMatchObject({ checked: { length: 2 }, unchecked: 3 })
   })
 
-  test('never sends the token to another origin, not even when it is redirected there', async () => {
+  test('never sends the token to another origin, even after a redirect', async () => {
     const { queue, finished } = await newAccount(place)
     let asked = 0
     const elsewhere = createServer((_request, response) => {
@@ -199,7 +199,7 @@ describe('check-links', () => {
     expect(asked).toBe(0)
   })
 
-  test('reports a website that does not answer, after its last attempt', async () => {
+  test('reports a website that does not reply, after the last attempt', async () => {
     const { queue, finished } = await newAccount(place)
     const site = await startSite({ token, password: 'of no customer here' })
     await site.stop()
@@ -214,7 +214,7 @@ describe('build-manifest', () => {
 
   const paths = Array.from({ length: count }, (_, index) => `below/${index % 2 ? 'deeper/' : ''}${index}.txt`).sort()
 
-  /** Each file holds its own path. */
+  /** Each file contains its path. */
   async function directoryOfFiles(): Promise<string> {
     const directory = await temporaryDirectory()
     await mkdir(join(directory, 'below', 'deeper'), { recursive: true })
@@ -235,19 +235,19 @@ describe('build-manifest', () => {
     expect(percents.at(-1)).toBe(100)
   })
 
-  test('ends at once when it is cancelled', async () => {
+  test('ends immediately when it is cancelled', async () => {
     const { queue, follow, finished, runs, accountId } = await newAccount(place)
     const run = await queue('build-manifest', { directory: await directoryOfFiles(), pauseMilliseconds: 60_000 })
     for await (const event of follow(run)) if (event?.data.name === 'hash from file 1') break
     await runs.cancel(accountId, run.id)
     const { run: ended, events } = await finished(run)
     expect(ended).toMatchObject({ status: 'cancelled' })
-    // It has broken off by itself: a process that is ended after the 10 seconds of grace tells of no step any more.
+    // It stopped by itself: a process killed after the grace period of 10 seconds reports no step.
     expect(steps(events, 'failed')).toEqual(['hash from file 1'])
   })
 
-  test('goes on where it was when another worker takes it over', async () => {
-    // A place of its own: the other tests' worker is not to take this run.
+  test('continues with its finished steps when another worker takes over', async () => {
+    // In a separate store, so that the other tests' worker does not claim this run.
     const own = await openPlace()
     onTestFinished(own.close)
     const { queue, follow, finished } = await newAccount(own)
@@ -261,7 +261,7 @@ describe('build-manifest', () => {
     expect(ended).toMatchObject({ status: 'succeeded', attempts: 2, output: { files: count } })
     const all = ['list', 'hash from file 1', 'hash from file 65', 'hash from file 129']
     expect(steps(events, 'finished')).toEqual(all)
-    // One more may have finished until the first worker stopped.
+    // One more step may have finished before the first worker stopped.
     const before = steps(
       events.filter(({ data }) => data.attempt === 1),
       'finished',

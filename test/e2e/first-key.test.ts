@@ -1,4 +1,4 @@
-/** The whole way of a newcomer: from the link that the first start prints to a run that is seen to finish. */
+/** The first steps of a new user: from the link that the first start prints to a finished run. */
 import { randomUUID } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,12 +14,12 @@ beforeAll(async () => {
 
 afterAll(() => dashboard.stop())
 
-test('the first link leads to an owner, a key, and a run that is seen to finish live', async (context) => {
+test('the first link leads to an owner, a key, and a run that finishes on the live page', async (context) => {
   const page = await dashboard.open(context)
   await acceptWelcomeLink(page, dashboard.welcomeUrl)
   const key = await createKey(page, 'nightly import')
   expect(key).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-  // The command that stands there is one that the service takes.
+  // The command on the page works.
   const command = await page.locator('#key-command').innerText()
   const [, url = '', shownKey = '', json = ''] =
     /^curl -X PUT '?(\S+?)'? .*Bearer ([^']+)'.*-d '(.+)'$/s.exec(command) ?? []

@@ -17,7 +17,7 @@ const newCaller = () => callerOf(installation, service)
 const newFile = () => fileIn(installation)
 
 describe('a caller', () => {
-  test('queues a run, follows it while it happens, and reads what it returned', async () => {
+  test('queues a run, follows its events live, and reads its output', async () => {
     const { client } = await newCaller()
     const { file, release } = newFile()
     const { run, response } = await queue(client, 'hold', { file })
@@ -25,7 +25,7 @@ describe('a caller', () => {
     const seen: string[] = []
     for await (const event of client.runs.events(run.id)) {
       seen.push(event.type === 'status' ? event.status : event.type === 'log' ? event.message : event.type)
-      // The run goes on only now that its beginning has been seen.
+      // The run goes on only after its first events were read.
       if (seen.at(-1) === 'Holding') release()
     }
     expect(seen).toEqual(['queued', 'running', 'Holding', 'Released', 'succeeded'])
@@ -34,7 +34,7 @@ describe('a caller', () => {
     expect(listed.data?.data.map(({ id }) => id)).toEqual([run.id])
   })
 
-  test('loses the stream again and again, resumes it, and has missed and repeated nothing', async () => {
+  test('resumes a stream that breaks repeatedly, without missing or repeated events', async () => {
     const { client } = await newCaller()
     const { file, release } = newFile()
     const { run } = await queue(client, 'hold', { file })
@@ -52,7 +52,7 @@ describe('a caller', () => {
     expect(await collect(eventsLeft())).toEqual([])
   })
 
-  test('waits for a run that finishes in time, and is told of one that does not that it goes on', async () => {
+  test('waits for a run that finishes in time, and gets a running one otherwise', async () => {
     const { client } = await newCaller()
     const { file, release } = newFile()
     const quick = await queue(client, 'greet', { name: 'Ada' }, {}, { Prefer: 'wait=30' })
@@ -66,7 +66,7 @@ describe('a caller', () => {
     await untilStatus(client, slow.run, 'succeeded')
   })
 
-  test('repeats a call a hundred times at once with one Idempotency-Key, and has one run', async () => {
+  test('queues one run with a hundred simultaneous calls with the same Idempotency-Key', async () => {
     const { client } = await newCaller()
     const call = () => queue(client, 'greet', { name: 'Ada' }, {}, { 'Idempotency-Key': 'once' })
     const calls = await Promise.all(Array.from({ length: 100 }, call))
@@ -76,7 +76,7 @@ describe('a caller', () => {
     expect((await client.listRuns()).data?.data).toHaveLength(1)
   })
 
-  test('delays a run, which then starts no sooner', async () => {
+  test('delays a run, which does not start earlier', async () => {
     const { client } = await newCaller()
     const { run } = await queue(client, 'greet', { name: 'Ada' }, { delaySeconds: 1 })
     expect(run.waitingFor).toBe('delay')
@@ -84,7 +84,7 @@ describe('a caller', () => {
     expect(Date.parse(ended.startedAt ?? '') - Date.parse(ended.createdAt)).toBeGreaterThanOrEqual(1000)
   })
 
-  test('has urgent runs started first, among equals the oldest, and too late ones not at all', async () => {
+  test('has runs started by priority, then by age, and expired ones not at all', async () => {
     const { client } = await newCaller()
     const { file, release } = newFile()
     const { run: first } = await queue(client, 'single', { file })
@@ -102,7 +102,7 @@ describe('a caller', () => {
     expect(inOrder.map(({ id }) => id)).toEqual([urgent, urgentToo, normal, unimportant].map((run) => run?.id))
   })
 
-  test('cancels a queued run, which never starts, and a running one, which ends', async () => {
+  test('cancels a queued run, which never starts, and a running run, which ends', async () => {
     const { client } = await newCaller()
     const { run: queued } = await queue(client, 'greet', { name: 'Ada' }, { delaySeconds: 3600 })
     const { run: running } = await queue(client, 'hold', { file: newFile().file })
@@ -115,7 +115,7 @@ describe('a caller', () => {
 })
 
 describe('an operator', () => {
-  test('deletes a key while it is used: it is refused at once, and its event stream ends', async () => {
+  test('deletes a key in use: it is refused immediately, and its event stream ends', async () => {
     const { account, client } = await newCaller()
     const { file, release } = newFile()
     const { id, value } = await account.createKey()
@@ -133,7 +133,7 @@ describe('an operator', () => {
       expect(deleted).toMatchObject({ code: 0, stdout: 'Deleted. Requests with this key are refused from now on.\n' })
       const refused = await other.getRun({ params: { path: { runId: run.id } } })
       expect(refused.error).toMatchObject({ status: 401, title: 'Unauthorized' })
-      // What happens from now on is not told to who holds the deleted key.
+      // Later events are not sent to the holder of the deleted key.
       release()
     }
     await expect(follow()).rejects.toMatchObject({ status: 401, title: 'Unauthorized' })
@@ -141,7 +141,7 @@ describe('an operator', () => {
     await untilStatus(client, run, 'succeeded')
   })
 
-  test('prints a key as all of standard output, for scripts, and what people should know beside it', async () => {
+  test('prints only the key on standard output, for scripts, and advice on standard error', async () => {
     const { id } = JSON.parse(
       (await installation.runCommand('accounts', 'create', '--name', 'Script', '--json')).stdout,
     )
@@ -150,7 +150,7 @@ describe('an operator', () => {
     expect(stderr).toContain('This is the API key "ci". Copy it now')
   })
 
-  test('limits keys to scopes in an account that has them, and in no other', async () => {
+  test('limits keys to scopes only in an account with scopes enabled', async () => {
     const created = await installation.runCommand('accounts', 'create', '--name', 'With scopes', '--scopes', '--json')
     const { id } = JSON.parse(created.stdout)
     const key = async (...args: string[]) =>
@@ -178,7 +178,7 @@ describe('an operator', () => {
     })
   })
 
-  test('creates five keys and not a sixth, however many commands try at once, and one more after a deletion', async () => {
+  test('creates at most five keys with parallel commands, and one more after a deletion', async () => {
     const created = await installation.runCommand('accounts', 'create', '--name', 'Full', '--json')
     const { id } = JSON.parse(created.stdout)
     const create = () => installation.runCommand('keys', 'create', '--name', 'k', '--account', id, '--json')
@@ -194,7 +194,7 @@ describe('an operator', () => {
     expect((await create()).code).toBe(0)
   })
 
-  test('asks whether the service is alive and ready, and for its metrics', async () => {
+  test('reads liveness, readiness and metrics', async () => {
     const { client } = await newCaller()
     await client.listRuns()
     const get = async (path: string) => {
@@ -203,7 +203,7 @@ describe('an operator', () => {
     }
     expect(await get('/livez')).toEqual({ status: 200, type: 'text/plain; charset=utf-8', text: 'alive\n' })
     expect(await get('/readyz')).toEqual({ status: 200, type: 'text/plain; charset=utf-8', text: 'ready\n' })
-    // What its worker has measured is read here too, unless it has no time to tell.
+    // Includes the worker's metrics, unless it is too busy to reply.
     const metrics = await until('the worker tells what it has measured', async () => {
       const answer = await get('/metrics')
       expect(answer.status).toBe(200)
@@ -214,13 +214,13 @@ describe('an operator', () => {
     )
     expect(metrics.text).toMatch(/^execution_service_workers\{process="service"\} 1$/m)
     expect(metrics.text).toMatch(/^process_resident_memory_bytes\{process="worker"\} \d+$/m)
-    // What has not happened yet is told as well.
+    // Counters of events that have not happened are present, too.
     const never = 'workflow="greet",status="failed",reason="outputInvalid"'
     for (const process of ['service', 'worker'])
       expect(metrics.text).toContain(`execution_service_finished_runs_total{${never},process="${process}"} 0\n`)
   })
 
-  test('sees a worker that was killed replaced, and its run finished by the new one', async () => {
+  test('sees a killed worker replaced, and its run finished by the new one', async () => {
     const { client } = await newCaller()
     const { file, release } = newFile()
     const { run } = await queue(client, 'hold', { file })

@@ -1,4 +1,4 @@
-/** Journeys of callers who meet a limit: it is the same, whichever process of an installation answers them. */
+/** Limits hold across all processes of an installation. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Installation, newInstallation, type ServiceProcess } from '../support/installation.ts'
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(() => installation?.remove())
 
-/** All at the same time, to the processes in turn; tells what came of each. */
+/** Sends all requests at the same time, to the processes in turn, and returns their results. */
 async function sendAll(count: number, send: (service: ServiceProcess, index: number) => Promise<Response>) {
   const sending = Array.from({ length: count }, (_, index) => send(services[index % 2] as ServiceProcess, index))
   return Promise.all(
@@ -30,7 +30,7 @@ async function sendAll(count: number, send: (service: ServiceProcess, index: num
   )
 }
 
-test('a key that may make a hundred requests in a minute makes a hundred, over two processes and both APIs', async () => {
+test('a key with a limit of 100 requests per minute makes exactly 100, over two processes and both APIs', async () => {
   const { key } = await installation.createAccount()
   const answers = await sendAll(300, ({ executionUrl, browserContextUrl }, index) =>
     index % 4 < 2
@@ -41,7 +41,7 @@ test('a key that may make a hundred requests in a minute makes a hundred, over t
   expect(answers.filter((answer) => answer === '/docs/errors#rate-limited')).toHaveLength(300 - requestsPerMinute)
 })
 
-test('an account that may have forty queued runs gets forty of a hundred that two processes are sent', async () => {
+test('an account with a limit of 40 queued runs gets exactly 40 of 100 sent to two processes', async () => {
   const { key } = await installation.createAccount()
   const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
   const body = JSON.stringify({ variableData: { name: 'Ada' } })

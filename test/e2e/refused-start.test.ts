@@ -1,4 +1,4 @@
-/** How the service refuses to start, whatever its store is: with one sentence, which says what to do. */
+/** Errors that prevent the start are one sentence with advice. */
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { newStorage } from '../support/service-storage.ts'
 import { refusedStart } from './caller.ts'
 
 describe.concurrent('the service', () => {
-  test('takes no port that another program has, and says so', async (context) => {
+  test('does not start on a port in use', async (context) => {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     context.onTestFinished(() => void server.close())
@@ -17,7 +17,7 @@ describe.concurrent('the service', () => {
     expect(await refusedWith({ BROWSER_CONTEXT_PORT: String(port) })).toContain(sentence)
   })
 
-  test('does not start with a workflow that does not load, and says in one sentence which', async (context) => {
+  test('does not start with a workflow that fails to load, and names it', async (context) => {
     const directory = temporaryDirectory()
     context.onTestFinished(() => removeDirectory(directory))
     writeFileSync(join(directory, 'broken.ts'), "throw new Error('No such luck')\n")
@@ -26,12 +26,8 @@ describe.concurrent('the service', () => {
   })
 
   test.each<[what: string, changes: Record<string, string>, sentence: string | RegExp]>([
-    ['a port that is no number', { EXECUTION_PORT: 'http' }, /^EXECUTION_PORT is "http": set it to a whole number/],
-    [
-      'a directory of workflows that is not there',
-      { WORKFLOWS_DIR: '/nonexistent' },
-      /^WORKFLOWS_DIR \(\/nonexistent\) /,
-    ],
+    ['an invalid port', { EXECUTION_PORT: 'http' }, /^EXECUTION_PORT is "http": set it to a whole number/],
+    ['a missing directory of workflows', { WORKFLOWS_DIR: '/nonexistent' }, /^WORKFLOWS_DIR \(\/nonexistent\) /],
     ['a data directory that is a file', { DATA_DIR: 'package.json' }, /^DATA_DIR /],
   ])('does not start with %s, and says in one sentence what to set', async (_, changes, sentence) => {
     expect(await refusedWith(changes)).toMatch(sentence)

@@ -1,4 +1,4 @@
-/** Processes that each do some of the work, on one store: together they are the service. */
+/** Processes with different roles on one store form one service. */
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, type TestContext, test } from 'vitest'
 import { runCommand } from '../support/installation.ts'
@@ -15,7 +15,7 @@ async function takenPort({ onTestFinished }: TestContext): Promise<string> {
 }
 
 describe.concurrent('--only', () => {
-  test('splits the service into processes, which several of the same role may stand beside', async (context) => {
+  test('splits the service into processes, several of which may have the same role', async (context) => {
     const own = await ownInstallation(context)
     const [one, other, contexts, worker] = await Promise.all([
       own.startOnly('execution'),
@@ -42,7 +42,7 @@ describe.concurrent('--only', () => {
     }
   })
 
-  test('serves its roles alone, and says where it can only guess at the others', async (context) => {
+  test('serves only its roles, and warns about unknown addresses of the others', async (context) => {
     const own = await ownInstallation(context)
     const DASHBOARD_PORT = await takenPort(context)
     const only = await own.startOnly('browser-context', {
@@ -64,7 +64,7 @@ describe.concurrent('--only', () => {
     ).toBe(false)
   })
 
-  test('a worker alone is ready until it is told to stop, and finishes or hands back what it has begun', async (context) => {
+  test('a separate worker is ready until it is stopped, and finishes or returns its runs', async (context) => {
     const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '5' })
     const [api, worker] = await Promise.all([own.startOnly('execution'), own.startOnly('worker')])
     const client = clientOf(api, (await own.createAccount()).key)
@@ -86,7 +86,7 @@ describe.concurrent('--only', () => {
     )
   })
 
-  test('refuses a role that does not exist in one sentence that names those that do', async () => {
+  test('rejects an unknown role and lists the known ones', async () => {
     const { code, stderr } = await runCommand(['start', '--only', 'execution,cron'], {})
     expect(code).toBe(1)
     expect(stderr).toBe('Unknown role "cron" in --only. The roles are execution, browser-context, dashboard, worker.\n')

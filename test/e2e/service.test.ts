@@ -1,4 +1,4 @@
-/** How the service starts, is killed and stops: what it has acknowledged is kept, and nothing of it is left behind. */
+/** The service is started, killed and stopped: acknowledged runs survive, and no process is left. */
 import { describe, expect, test } from 'vitest'
 import { type ExecutionClient, type Run, unwrap } from '../../src/client/index.ts'
 import { readConfig } from '../../src/config.ts'
@@ -6,16 +6,16 @@ import { openStore } from '../../src/domain/installation.ts'
 import { until } from '../support/service.ts'
 import { clientOf, collect, fileIn, ownInstallation, queue, read, refusedStart, untilStatus } from './caller.ts'
 
-/** How often the run has reached a final status, and which. */
+/** The final statuses that the run has reached. */
 async function endings(client: ExecutionClient, run: Pick<Run, 'id'>): Promise<string[]> {
   const events = await collect(client.runs.events(run.id))
   const statuses = events.flatMap((event) => (event.type === 'status' ? [event.status] : []))
   return statuses.filter((status) => status !== 'queued' && status !== 'running')
 }
 
-// At the same time, because most of their time they wait for leases and for processes to end.
+// Concurrent, because they mostly wait for leases and for processes to end.
 describe.concurrent('the service', () => {
-  test('keeps every run that it has acknowledged when it is killed, and finishes each of them once', async (context) => {
+  test('keeps every acknowledged run when it is killed, and finishes each once', async (context) => {
     const own = await ownInstallation(context)
     const killed = await own.start()
     const account = await own.createAccount()
@@ -39,7 +39,7 @@ describe.concurrent('the service', () => {
     }
   })
 
-  test('leaves no process behind when it alone is killed', async (context) => {
+  test('leaves no process behind when only its main process is killed', async (context) => {
     const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '1' })
     const killed = await own.start()
     const client = clientOf(killed, (await own.createAccount()).key)
@@ -56,7 +56,7 @@ describe.concurrent('the service', () => {
     await until('its worker has ended', () => !killed.anyAlive())
   })
 
-  test('answers what is under way when it is told to stop, and hands back what does not finish', async (context) => {
+  test('completes requests in flight when it stops, and returns unfinished runs to the queue', async (context) => {
     const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '5' })
     const stopped = await own.start()
     const account = await own.createAccount()
@@ -78,7 +78,7 @@ describe.concurrent('the service', () => {
       expect(response.status).toBe(202)
       expect(['queued', 'running']).toContain(run.status)
     }
-    // The stream ends as it should: a reset would throw here.
+    // The stream ends in order: a reset would throw here.
     await until('the stream has ended', async () => (await stream?.read())?.done)
     expect(await ended).toEqual({ code: 0, signal: null })
     await until('no process is left', () => !stopped.anyAlive())
@@ -92,7 +92,7 @@ describe.concurrent('the service', () => {
     }
   })
 
-  test('lets its runs finish when it is told to stop, as long as that does not take too long', async (context) => {
+  test('lets its runs finish within SHUTDOWN_SECONDS when it stops', async (context) => {
     const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '15' })
     const stopped = await own.start()
     const client = clientOf(stopped, (await own.createAccount()).key)
@@ -109,7 +109,7 @@ describe.concurrent('the service', () => {
     expect(rows).toEqual([{ id: run.id, status: 'succeeded', attempts: 1, output: '"released"' }])
   })
 
-  test('does not start on a store that a newer version has migrated, and says so in one sentence', async (context) => {
+  test('does not start on a store with a newer schema, with one sentence that says so', async (context) => {
     const { settings } = await ownInstallation(context)
     const store = await openStore(readConfig(settings))
     const migration = "INSERT INTO kysely_migration (name, timestamp) VALUES ('9999-newer', '2999-01-01T00:00:00.000Z')"

@@ -1,4 +1,4 @@
-/** What a newcomer sees of the dashboard, for everybody. */
+/** Accessibility of the pages that a new user sees. */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findAccessibilityViolations } from '../support/accessibility.ts'
@@ -16,12 +16,12 @@ beforeAll(async () => {
 
 afterAll(() => dashboard.stop())
 
-test('pages for whoever is not signed in have no fault', async (context) => {
+test('pages for signed-out users have no violations', async (context) => {
   const page = await dashboard.open(context)
   expect(await findAccessibilityViolations(page, signedOutPages(dashboard.welcomeUrl))).toEqual([])
 })
 
-test('pages of an account in which nothing has happened have no fault', async (context) => {
+test('pages of an empty account have no violations', async (context) => {
   const page = await dashboard.open(context)
   await acceptWelcomeLink(page, dashboard.welcomeUrl)
   expect(await findAccessibilityViolations(page, emptyPages)).toEqual([])

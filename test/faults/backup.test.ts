@@ -1,4 +1,4 @@
-/** `backup` and `restore` beside a service under load: what was acknowledged is there, and what is encrypted opens. */
+/** `backup` and `restore` of a service under load. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createBrowserContextClient, unwrap } from '../../src/client/index.ts'
@@ -8,7 +8,7 @@ import { until } from '../support/service.ts'
 
 const state = { cookies: [], origins: [{ origin: 'https://shop.example', localStorage: [{ name: 'a', value: 'b' }] }] }
 
-test('a backup beside a service under load has every run that was acknowledged before it began, and what is encrypted', async (context) => {
+test('a backup under load contains every run that was acknowledged before it began, with its secrets', async (context) => {
   const own = await ownInstallation(context)
   const service = await own.start()
   const { account, client } = await callerOf(own, service)
@@ -42,7 +42,7 @@ test('a backup beside a service under load has every run that was acknowledged b
   for (const id of before) expect(await read(late, { id })).toMatchObject({ id })
   const others = createBrowserContextClient({ apiKey: account.key, baseUrl: second.browserContextUrl })
   expect(unwrap(await others.getStorageState({ params: { path: { browserContextId } } }))).toEqual(state)
-  // What had not finished runs now, with its secret.
+  // Unfinished runs execute now, with their secrets.
   for (const id of before) {
     await until(`run ${id} has finished`, async () => (await read(late, { id })).status === 'succeeded')
   }

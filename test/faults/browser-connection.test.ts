@@ -1,4 +1,4 @@
-/** The context that a run has in its worker's browser: what it brings back, what it keeps to itself, and that it ends. */
+/** A run's context in its worker's browser: its state is restored, it is isolated, and it ends. */
 import { execFileSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, onTestFinished, type TestContext, test, vi } from 'vitest'
 import type { BrowserEndpoint, BrowserHost } from '../../src/worker/browser/browser-host.ts'
@@ -24,6 +24,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   for (const end of ends) await end()
+  vi.unstubAllEnvs()
   removeDirectory(directory)
 })
 
@@ -33,7 +34,7 @@ async function open(test: TestContext, storageState?: string): Promise<OpenBrows
   return opened
 }
 
-/** A page of a site that exists in the test alone. */
+/** A page of a site that only exists in the test. */
 async function visit({ context }: Pick<OpenBrowser, 'context'>) {
   await context.route('https://shop.test/', (route) => route.fulfill({ contentType: 'text/html', body: '<p>Shop</p>' }))
   const page = await context.newPage()
@@ -57,7 +58,7 @@ const recall = `new Promise((resolve) => {
   }
 })`
 
-test('cookies, local storage and databases are there again in the next context that gets the state', async (test) => {
+test('cookies, local storage and databases are restored in the next context', async (test) => {
   const first = await open(test)
   await (await visit(first)).evaluate(remember)
   const state = await first.storageState()
@@ -67,12 +68,12 @@ test('cookies, local storage and databases are there again in the next context t
   expect(JSON.parse(await second.storageState())).toEqual(JSON.parse(state))
 })
 
-test('nothing that a page keeps is written to a file, neither while it is open nor later', async (test) => {
+test('no data of a page is written to a file', async (test) => {
   const opened = await open(test)
   const page = await visit(opened)
   await page.evaluate(remember)
   const found = () => {
-    // Exit code 1: nothing was found.
+    // grep's exit code for no match.
     const script = `test -d "$1"/execution-service-browser-* && ! grep -rlF canary- "$1"`
     return execFileSync('sh', ['-c', script, 'sh', directory], { encoding: 'utf8' })
   }
@@ -99,7 +100,7 @@ test.for([
   expect(`${error.stack}`).not.toContain('canary')
 })
 
-test('nothing is open in the process when the browser is closed, and nothing is left in the browser', async (test) => {
+test('closing leaves no open resource in the process and no context in the browser', async (test) => {
   const contexts = await contextCount(endpoint.url)
   const { message } = await startReportingProcess(
     test,
@@ -111,7 +112,7 @@ test('nothing is open in the process when the browser is closed, and nothing is 
   expect(await contextCount(endpoint.url)).toBe(contexts)
 })
 
-test('a process that was killed leaves no context in the browser, and others go on', async (test) => {
+test('a killed process leaves no context in the browser, and others go on', async (test) => {
   const own = await open(test)
   const page = await visit(own)
   const contexts = await contextCount(endpoint.url)
@@ -126,7 +127,7 @@ test('a process that was killed leaves no context in the browser, and others go 
   expect(await page.innerText('p')).toBe('Shop')
 })
 
-test('a context of a browser that ends is closed at once, and another cannot be opened there', async () => {
+test('when the browser ends, its contexts close, and no other can be opened', async () => {
   const other = await openBrowserHost({ onTestFinished })
   const elsewhere = await other.host.acquire()
   const opened = await openBrowser(elsewhere, undefined)
@@ -138,35 +139,28 @@ test('a context of a browser that ends is closed at once, and another cannot be 
 })
 
 test.for([
-  [
-    'that stores a value which contains itself',
-    `all = {}, all.all = all, ${remember.replace("'canary-base'", 'all')}`,
-    ['TypeError'],
-  ],
+  ['that stores a cyclic value', `all = {}, all.all = all, ${remember.replace("'canary-base'", 'all')}`, ['TypeError']],
   ['in a loop', `localStorage.setItem('local', ''), setTimeout(() => { for (;;); })`, []],
-] as const)(
-  'a page %s does not keep its run from ending, and no other run ends with it',
-  async ([, script, errors], test) => {
-    const before = log.length
-    const other = await visit(await open(test))
-    const { signal } = new AbortController()
-    const browser: RunBrowser = new RunBrowser(() => browser.provide(endpoint, undefined), signal, 'always', 300)
-    const context = await browser.open()
-    await (await visit({ context })).evaluate(script)
-    context.storageState({ indexedDB: true }).catch(() => {})
-    await vi.waitUntil(() => log.length - before >= errors.length, waitLimits)
-    const unreadable = expect.stringMatching('^it was not read within 0.3 s: a page may be in a loop, or ')
-    expect(await browser.end(true)).toEqual({ unreadable })
-    expect(await other.innerText('p')).toBe('Shop')
-    expect(new Set(log.slice(before).map(({ error }) => error))).toEqual(new Set(errors))
-  },
-)
+] as const)('a page %s neither blocks the end of its run nor affects other runs', async ([, script, errors], test) => {
+  const before = log.length
+  const other = await visit(await open(test))
+  const { signal } = new AbortController()
+  const browser: RunBrowser = new RunBrowser(() => browser.provide(endpoint, undefined), signal, 'always', 300)
+  const context = await browser.open()
+  await (await visit({ context })).evaluate(script)
+  context.storageState({ indexedDB: true }).catch(() => {})
+  await vi.waitUntil(() => log.length - before >= errors.length, waitLimits)
+  const unreadable = expect.stringMatching('^it was not read within 0.3 s: a page may be in a loop, or ')
+  expect(await browser.end(true)).toEqual({ unreadable })
+  expect(await other.innerText('p')).toBe('Shop')
+  expect(new Set(log.slice(before).map(({ error }) => error))).toEqual(new Set(errors))
+})
 
-test('nothing of one context is visible in another, side by side', async () => {
+test('simultaneous contexts are isolated', async () => {
   expect(await checkIsolation(endpoint)).toEqual([])
 })
 
-test('the check of isolation sees what is shared', async (test) => {
+test('the isolation check finds what is shared', async (test) => {
   const shared = await open(test)
   expect(await checkIsolation(endpoint, async () => ({ ...shared, close: async () => {} }))).toEqual([
     'a cookie of one context is visible in another',

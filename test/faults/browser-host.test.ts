@@ -1,4 +1,4 @@
-/** The one browser of a worker: shared, started again when it died, ended when nobody uses it, and never left behind. */
+/** The browser of a worker is shared, restarted after a crash, ended when idle, and never left behind. */
 import { execFileSync } from 'node:child_process'
 import {
   existsSync,
@@ -27,7 +27,7 @@ import { newPlace } from '../support/domain.ts'
 import { waitForProcessEnd } from '../support/processes.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
-/** From now on the files of browsers are made in a folder of the test's own. */
+/** Makes browsers create their files in a new directory. */
 async function ownTemporaryDirectory(test: TestContext): Promise<string> {
   const directory = await newPlace(test)
   vi.stubEnv('TMPDIR', directory)
@@ -35,7 +35,7 @@ async function ownTemporaryDirectory(test: TestContext): Promise<string> {
   return directory
 }
 
-test('all who need the browser at the same time share one, which ends with its files when it is idle', async (test) => {
+test('simultaneous users share one browser, which ends with its files when idle', async (test) => {
   const temporary = await ownTemporaryDirectory(test)
   const { host, log } = await openBrowserHost(test, { idleMilliseconds: 50 })
   expect(host.describe()).toBe(undefined)
@@ -53,16 +53,16 @@ test('all who need the browser at the same time share one, which ends with its f
   await Promise.all(processes.map(waitForProcessEnd))
   await vi.waitUntil(() => readdirSync(temporary).every((name) => !name.includes('-browser-')), waitLimits)
   expect(host.describe()).toBe(undefined)
-  // Nobody was failed by it.
+  // No start failed.
   expect(log.filter(({ level }) => level >= 50)).toEqual([])
 })
 
-test('a browser that was killed is there again for the next, and so is one whose process was', async (test) => {
+test('a killed browser or host process is replaced for the next user', async (test) => {
   const { host } = await openBrowserHost(test)
   const first = await host.acquire()
   const [browser = 0] = await findBrowserProcesses(first.url)
   process.kill(browser, 'SIGKILL')
-  // At once: the death has not been heard of yet.
+  // Immediately, before the exit event.
   const second = await host.acquire()
   expect(second).not.toEqual(first)
   const [another = 0] = await findBrowserProcesses(second.url)
@@ -72,14 +72,14 @@ test('a browser that was killed is there again for the next, and so is one whose
   await waitForProcessEnd(another)
 })
 
-test('the address of a browser cannot be guessed, and is open to this machine alone', async (test) => {
+test('the address of a browser is unguessable and local', async (test) => {
   const { host } = await openBrowserHost(test)
   const { url } = await host.acquire()
   expect(url).toMatch(/^ws:\/\/127\.0\.0\.1:\d+\/[0-9a-f]{64}$/)
   await expect(inspect(new URL('/', url).href, async () => 'open')).rejects.toThrow()
 })
 
-test('neither the browser nor its process has the secrets of the service in its environment', async (test) => {
+test('browser and host process have no secret of the service in their environment', async (test) => {
   for (const name of ['ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS', 'DATABASE_URL', 'BROWSER_CDP_URL']) {
     vi.stubEnv(name, 'canary')
   }
@@ -94,7 +94,7 @@ test('neither the browser nor its process has the secrets of the service in its 
   }
 })
 
-test('what looks like a directory of a browser and leads elsewhere is not followed', async (test) => {
+test('a symbolic link with the name of a browser directory is not followed', async (test) => {
   const [temporary, elsewhere] = [await ownTemporaryDirectory(test), await newPlace(test)]
   const link = join(temporary, 'execution-service-browser-link')
   symlinkSync(elsewhere, link)
@@ -104,7 +104,7 @@ test('what looks like a directory of a browser and leads elsewhere is not follow
   expect(existsSync(link)).toBe(true)
 })
 
-/** A process as a worker is one, with its browser, in files of the test's own. */
+/** Starts a process with a browser, as a worker has it, with its files in a new directory. */
 async function startWorker(test: TestContext) {
   const temporary = await ownTemporaryDirectory(test)
   const module = new URL('../browser/worker-process.ts', import.meta.url)
@@ -115,7 +115,7 @@ async function startWorker(test: TestContext) {
   return { child, host, processes: [host, ...(await findBrowserProcesses(url))], temporary, files }
 }
 
-test('a worker that was killed leaves no process of its browser, and no file', async (test) => {
+test('a killed worker leaves no browser process and no file', async (test) => {
   const { child, processes, files } = await startWorker(test)
   expect(processes.length).toBeGreaterThan(1)
   child.kill('SIGKILL')
@@ -123,7 +123,7 @@ test('a worker that was killed leaves no process of its browser, and no file', a
   expect(files()).toEqual([])
 })
 
-test('a browser whose files cannot be removed is followed by the next all the same', async (test) => {
+test('files that cannot be removed do not prevent the next browser', async (test) => {
   const directory = join(await ownTemporaryDirectory(test), 'loop')
   mkdirSync(directory)
   const { host } = await openBrowserHost(test)
@@ -136,14 +136,14 @@ test('a browser whose files cannot be removed is followed by the next all the sa
   await host.acquire()
 })
 
-test('the process of a browser removes no directory that was not made for it', async (test) => {
+test('a host process removes only directories of browsers', async (test) => {
   const directory = await ownTemporaryDirectory(test)
   const program = fileURLToPath(new URL('../../src/worker/browser/host-process.ts', import.meta.url))
   for (const words of [[], [directory]]) execFileSync(process.execPath, [program, ...words])
   expect(existsSync(directory)).toBe(true)
 })
 
-test('what a worker leaves that was killed together with the process of its browser goes with the next', async (test) => {
+test('files of a worker and host process that were killed together are removed by the next', async (test) => {
   const { child, host, processes, temporary, files } = await startWorker(test)
   process.kill(host, 'SIGSTOP')
   child.kill('SIGKILL')
@@ -159,6 +159,6 @@ test('what a worker leaves that was killed together with the process of its brow
   for (const name of files()) utimesSync(join(temporary, name), 0, 0)
   const other = await openBrowserHost(test)
   await other.host.acquire()
-  // The lock shows that it is in use, however old it is.
+  // The lock shows that it is in use, whatever its age.
   expect(files()).toHaveLength(2)
 })

@@ -1,4 +1,4 @@
-/** Browsers that do not start, or not as they should: whoever needs one is told why, and the machine is not kept busy. */
+/** Browsers that do not start: the error gives the reason, and retries back off. */
 import { existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -9,7 +9,7 @@ import { waitLimits } from '../support/timeouts.ts'
 
 const isStart = 'test "$1" = --version ||'
 
-test('a browser that is missing is told with a sentence to each who needs it, and looked for again', async (test) => {
+test('a missing browser is an error for each user, and is searched again', async (test) => {
   const path = join(await newPlace(test), 'browser')
   const { host } = await openBrowserHost(test, { path })
   const taken = await Promise.allSettled([host.acquire(), host.acquire()])
@@ -21,13 +21,13 @@ test('a browser that is missing is told with a sentence to each who needs it, an
   expect(await host.acquire()).toMatchObject({ url: expect.stringMatching(/^ws:/) })
 })
 
-test('a browser that does not start says why, and is tried again at once only the first time', async (test) => {
+test('a browser that does not start reports why, and only the first retry is immediate', async (test) => {
   const path = await browserProgram(test, `${isStart} { echo "no more colours" >&2; exit 3; }`)
   const { host, log } = await openBrowserHost(test, { path })
   await expect(host.acquire()).rejects.toThrow(/^The browser did not start: .*\nno more colours$/)
   await expect(host.acquire()).rejects.toThrow('no more colours')
   await expect(host.acquire()).rejects.toThrow('no more colours')
-  // Whoever waits for the next try is told when there will be none.
+  // A waiting user gets an error when the worker stops.
   const waiting = host.acquire()
   waiting.catch(() => {})
   const waits = () => log.flatMap(({ milliseconds }) => milliseconds ?? [])
@@ -38,11 +38,11 @@ test('a browser that does not start says why, and is tried again at once only th
 })
 
 test.for([
-  // By a system without user namespaces, and by a container that has them but may not call chroot.
+  // The errors of a system without user namespaces, and of a container that may not call chroot.
   'No usable sandbox!',
   'Check failed: sys_chroot("/proc/self/fdinfo/") == 0',
 ])(
-  'the sandbox is tried first by whoever is not root, and done without, with a warning, where it cannot be had: %s',
+  'the sandbox is tried first unless root, and dropped with a warning where it is not allowed: %s',
   async (complaint, test) => {
     vi.spyOn(process, 'getuid').mockReturnValue(1000)
     test.onTestFinished(() => void vi.restoreAllMocks())
@@ -54,17 +54,17 @@ test.for([
     const [browser = 0] = await findBrowserProcesses(url)
     process.kill(browser, 'SIGKILL')
     await host.acquire()
-    // Once: the second start does not try again.
+    // Once: the second start does not try the sandbox again.
     expect(log.filter(({ level }) => level === 40).map(({ msg, err }) => [msg, err?.message.split(':')[0]])).toEqual([
       ['this system does not allow the browser its sandbox; running without it', 'The browser did not start'],
     ])
   },
 )
 
-test('a browser that takes its time is not waited for when the worker stops', async (test) => {
+test('a stopping worker does not wait for a browser that is starting', async (test) => {
   const file = join(await newPlace(test), 'started')
   const { host } = await openBrowserHost(test, {
-    // As Chromium does, it ends with the pipe by which it is told what to do.
+    // Like Chromium, it ends when its control pipe closes.
     path: await browserProgram(test, `${isStart} { touch ${file}; exec cat <&3 >/dev/null; }`),
   })
   const taken = host.acquire()

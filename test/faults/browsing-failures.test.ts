@@ -1,4 +1,4 @@
-/** What becomes of runs with a browser when something dies on the way, or is not there. */
+/** Runs with a browser when processes are killed or something is missing. */
 import { existsSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { createState } from '../support/browser-contexts.ts'
@@ -10,7 +10,7 @@ import { startWorker, startWorkerProcess, waitForRun, waitForStart } from '../su
 
 const apiKey = { apiKeyId: 'a key' }
 
-/** The browser's own processes below the worker, its first one first. */
+/** The browser's processes below the worker, the main process first. */
 function browsersBelow(pid: number): number[] {
   const browsers = findDescendants(pid).filter(({ command }) => /remote-debugging/.test(command))
   const isFirst = (command: string) => !/--type=/.test(command)
@@ -19,7 +19,7 @@ function browsersBelow(pid: number): number[] {
 
 describe.concurrent('a run with a browser', () => {
   test.skipIf(!existsSync('/proc'))(
-    'fails with a sentence when the browser is killed, the next has a new one, and none outlives its worker',
+    'fails when its browser is killed; the next run gets a new one, which does not outlive its worker',
     async (test) => {
       const site = await openBrowsing(test)
       const { domain, accountId } = site
@@ -51,7 +51,7 @@ describe.concurrent('a run with a browser', () => {
       worker.kill('SIGKILL')
       await closed
       await Promise.all(processes.map(waitForProcessEnd))
-      // Whoever else works finds out that the lease has run out.
+      // Another worker finds that the lease has expired.
       await vi.waitUntil(async () => {
         await domain.maintenance.once()
         return (await site.context(contextId))?.heldByRunId === null
@@ -63,7 +63,7 @@ describe.concurrent('a run with a browser', () => {
     },
   )
 
-  test('fails with a sentence that says what to install where there is no browser; others run on', async (test) => {
+  test('fails with advice when no browser is installed; other runs go on', async (test) => {
     const site = await openBrowsing(test)
     await startWorker(test, site.domain, { browser: { path: '/no/such/browser', cdpUrl: undefined } })
     const contextId = await site.createContext()
@@ -75,13 +75,13 @@ describe.concurrent('a run with a browser', () => {
     const idle = await site.visit({ contextId, how: 'idle' })
     const other = await queueRun(site.domain, site.principal, { workflowId: 'talk' })
     for (const run of [idle, other]) expect(await waitForRun(site.domain, run)).toMatchObject({ status: 'succeeded' })
-    // And what does not say that it uses one is not given any.
+    // A workflow without `browser: true` gets none.
     const forgetful = await queueRun(site.domain, site.principal, { workflowId: 'forgetful' })
     const message = 'This workflow uses no browser: set `browser: true` in its definition to get one.'
     expect(await waitForRun(site.domain, forgetful)).toMatchObject({ status: 'failed', error: { message } })
   })
 
-  test('fails with a sentence when what is stored of its context does not open, or was deleted', async (test) => {
+  test('fails when its context cannot be decrypted or was deleted', async (test) => {
     const site = await openBrowsing(test)
     const { store, contextVersions, browserContexts } = site.domain
     const [swapped, other, deleted] = [
@@ -103,12 +103,12 @@ describe.concurrent('a run with a browser', () => {
     expect(second).toMatchObject({ status: 'failed', error: { name: 'BrowserUnavailable', message: wasDeleted } })
   })
 
-  test('is not given the browser that the run before it in its process had asked for and not awaited', async (test) => {
+  test('does not get the browser that the previous run in its process requested but did not await', async (test) => {
     const site = await openBrowsing(test)
     const value = 'canary-of-the-run-before'
     const contextId = await site.createContext()
     await site.domain.contextVersions.replace(site.accountId, contextId, createState(value, '127.0.0.1'), apiKey)
-    // Its browser takes a moment to start, as both have asked for it by then.
+    // The browser is still starting when the second run asks for it.
     await startWorker(test, site.domain, { slots: 1, memoryMegabytesMax: 256 })
     const careless = await site.visit({ contextId, how: 'carelessly', persist: 'never' })
     const next = await site.visit({ until: site.file('until'), started: site.file('started') })

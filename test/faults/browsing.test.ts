@@ -1,4 +1,4 @@
-/** Runs with a real browser: what they start with, what is kept of them, and that none sees anything of another. */
+/** Runs with a real browser: what is restored, what is saved, and their isolation. */
 import { writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { PersistContext } from '../../src/domain/runs/run.ts'
@@ -8,7 +8,7 @@ import { findCanaries, readFiles } from '../support/canaries.ts'
 import type { Test } from '../support/domain.ts'
 import { describeEvents, startWorker, waitForRun, waitForStart } from '../support/worker.ts'
 
-/** What is done when the file's tests have ended. */
+/** Runs after the tests of this file. */
 const endings: Parameters<Test['onTestFinished']>[0][] = []
 const file: Test = { onTestFinished: (end) => void endings.push(end) }
 const apiKey = { apiKeyId: 'a key' }
@@ -26,7 +26,7 @@ beforeAll(async () => {
   const options = { slots: 4, memoryMegabytesMax: 256, abortGraceSeconds: 20 }
   const { log } = await startWorker(file, site.domain, options)
   workerLog = log
-  // The browser is there for all tests, as for the runs of a worker that has worked for a while.
+  // All tests share a running browser, as the runs of a worker do.
   await site.visited({})
 })
 afterAll(async () => {
@@ -37,7 +37,7 @@ const nothing = { cookies: '', local: '', database: '', session: '' }
 const all = (value: string) => ({ cookies: `visit=${value}`, local: value, database: value, session: value })
 
 describe.concurrent('a run with a browser', () => {
-  test('starts with what the run before has kept, but for the sessions of its pages', async () => {
+  test('starts with what the previous run has saved, except session storage', async () => {
     const contextId = await site.createContext()
     const [one, two] = [canary('one'), canary('two')]
     const first = await site.visited({ contextId, value: one })
@@ -55,11 +55,11 @@ describe.concurrent('a run with a browser', () => {
     expect(await site.context(contextId)).toMatchObject({ version: 2 })
     const [version] = (await site.domain.contextVersions.list(site.accountId, contextId)) ?? []
     expect(version).toMatchObject({ number: 2, apiKeyId: null, runId: expect.any(String) })
-    // Nothing of all that is in a browser without a context.
+    // Without a browser context, nothing is restored.
     expect((await site.visited({})).before).toEqual(nothing)
   })
 
-  // Of those that would never keep anything, one is enough: they hold nothing that they could change.
+  // One `never` is enough: these runs cannot change the context.
   test.for<[end: string, how: string, status: string, kept: PersistContext[], not: PersistContext[]]>([
     ['succeeds', 'staying', 'succeeded', ['onSuccess', 'always'], ['never']],
     ['fails', 'failing', 'failed', ['always'], ['onSuccess']],
@@ -83,7 +83,7 @@ describe.concurrent('a run with a browser', () => {
       const context = await site.context(contextId)
       expect(context).toMatchObject({ status: 'ready', heldByRunId: null })
       const isKept = context?.version === 2
-      // Time may be over before the site was visited.
+      // The time limit may pass before the visit.
       const stored = (await site.stored(contextId)).includes(value)
       if (end !== 'is out of time' || !isKept) expect(stored).toBe(isKept)
       return { persist, isKept }
@@ -95,20 +95,20 @@ describe.concurrent('a run with a browser', () => {
     expect(await Promise.all(seen)).toEqual(expected)
   })
 
-  test.for(['closing', 'closing the browser'])('keeps what it held when its workflow ended with %s', async (how) => {
+  test.for(['closing', 'closing the browser'])('saves its state when its workflow ended with %s', async (how) => {
     const [contextId, value] = [await site.createContext(), canary('closed')]
     await site.visited({ contextId, value, how })
     expect(await site.context(contextId)).toMatchObject({ version: 1, heldByRunId: null })
     expect(await site.stored(contextId)).toContain(value)
   })
 
-  test('keeps nothing and needs no browser when its workflow does not ask for it', async () => {
+  test('saves nothing and starts no browser when its workflow does not ask for one', async () => {
     const contextId = await site.createContext()
     await site.visited({ contextId, how: 'idle', persist: 'always' })
     expect(await site.context(contextId)).toMatchObject({ status: 'empty', version: 0, lastUsedAt: expect.any(Number) })
   })
 
-  test('leaves the version before untouched when its process ends, and no page of it open', async () => {
+  test('leaves the previous version unchanged and no page open when its process ends', async () => {
     const contextId = await site.createContext()
     await site.domain.contextVersions.replace(site.accountId, contextId, createState('before'), apiKey)
     const [until, held] = [site.file('until exit'), site.site.held()]
@@ -122,7 +122,7 @@ describe.concurrent('a run with a browser', () => {
     expect(await site.stored(contextId)).toBe(createState('before'))
   })
 
-  test('ends as it would when its context is deleted meanwhile, and says that nothing was kept', async () => {
+  test('ends normally when its context is deleted, and logs that nothing was saved', async () => {
     const contextId = await site.createContext()
     const [startedAt, until] = [site.file('started deleted'), site.file('until deleted')]
     const run = await site.visit({ contextId, value: canary('deleted'), started: startedAt, until })
@@ -134,11 +134,11 @@ describe.concurrent('a run with a browser', () => {
     expect(await waitForRun(site.domain, run)).toMatchObject({ status: 'succeeded', error: null })
     const lines = await describeEvents(site.domain, run)
     expect(lines).toContain('warn: The browser context was deleted during the run: its changes were not saved.')
-    // What has waited for it goes on.
+    // The run that waited for the context goes on.
     expect(await waitForRun(site.domain, waiting)).toMatchObject({ status: 'succeeded' })
   })
 
-  test('fails when what it is to keep is too large, and says so where it fails anyway', async () => {
+  test('fails when its state is too large to save, and logs it if it fails anyway', async () => {
     const contextId = await site.createContext()
     const large = await waitForRun(site.domain, await site.visit({ contextId, how: 'hoarding' }))
     const message = expect.stringMatching(
@@ -149,11 +149,11 @@ describe.concurrent('a run with a browser', () => {
     expect(await site.context(contextId)).toMatchObject({ status: 'empty', heldByRunId: null })
   })
 
-  test('shows no cookie of its context in what is told of it', async () => {
+  test('exposes no cookie of its context in its events', async () => {
     const contextId = await site.createContext()
     const [kept, set] = [canary('kept'), canary('set')]
     await site.domain.contextVersions.replace(site.accountId, contextId, createState(kept, '127.0.0.1'), apiKey)
-    // The one that it sets itself is known at its end, and masked in what it ends with.
+    // A cookie that it sets itself is known, and masked, at its end.
     for (const [value, masked] of [
       [undefined, kept],
       [set, set],
@@ -177,7 +177,7 @@ describe.concurrent('a run with a browser', () => {
     }
   })
 
-  test('sees nothing of the runs beside it, nor of those before it in the same process', async () => {
+  test('sees no data of simultaneous runs, or of earlier runs in its process', async () => {
     const contexts = await Promise.all(
       [1, 2].map(async () => ({ id: await site.createContext(), value: canary('side') })),
     )
@@ -186,7 +186,7 @@ describe.concurrent('a run with a browser', () => {
       const runs = contexts.map(({ id, value }) =>
         site.visited({ contextId: id, value, until, started: site.file(`${name} ${value}`) }),
       )
-      // Each looks around when all have left something.
+      // Each reads everything after all have stored something.
       await Promise.all(contexts.map(({ value }) => waitForStart(site.file(`${name} ${value}`))))
       writeFileSync(until, '')
       const seen = await Promise.all(runs)
@@ -205,7 +205,7 @@ describe.concurrent('a run with a browser', () => {
   })
 })
 
-test('what browsers held stands in no file of the data directory and no line of the log', async () => {
+test('no state of a browser appears in a file of the data directory or in the log', async () => {
   const { place } = site.domain
   expect(canaries.length).toBeGreaterThan(15)
   const told = canaries.filter((value) => !value.endsWith('-set'))
@@ -214,7 +214,7 @@ test('what browsers held stands in no file of the data directory and no line of 
     [],
   )
   expect(outputs).not.toEqual([])
-  // The test's workflow returns what it sees, and is given what it leaves: both are the run's own to show.
+  // The variables and output of the test's workflow contain the values, as they may.
   await site.domain.store.write(async ({ query }) => {
     await query.updateTable('runs').set({ output: null, variables: '{}' }).execute()
   })

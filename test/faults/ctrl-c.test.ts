@@ -1,4 +1,4 @@
-/** Ctrl-C in a terminal, which tells every process of the service at the same moment, and some of them again. */
+/** Ctrl-C in a terminal, which signals all processes of the service at the same time, some of them twice. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { newInstallation } from '../support/installation.ts'
 import { until } from '../support/service.ts'
 
-/** How one press of Ctrl-C arrives at the processes of the service, which are one group. */
+/** How one Ctrl-C arrives at the process group of the service. */
 const presses = {
   'reaches all of them twice': async (pid: number) => {
     process.kill(-pid, 'SIGINT')
@@ -15,14 +15,14 @@ const presses = {
   'reaches the service later than its worker': async (pid: number) => {
     process.kill(pid, 'SIGSTOP')
     process.kill(-pid, 'SIGINT')
-    // More than a second later, another signal would be another press.
+    // After a second, another signal counts as a second Ctrl-C.
     await setTimeout(1500)
     process.kill(pid, 'SIGCONT')
   },
 }
 
 test.for(Object.entries(presses))(
-  'one press that %s lets requests and runs end, and the next start goes on with what was handed back',
+  'one Ctrl-C that %s lets requests and runs finish, and the next start continues returned runs',
   async ([, press]) => {
     const installation = await newInstallation({ SHUTDOWN_SECONDS: '3' })
     onTestFinished(installation.remove)

@@ -1,11 +1,11 @@
-/** Every page of a full account, for everybody: in light and wide, in dark and narrower than a phone. */
+/** Accessibility and layout of every page of an account with data: light and wide, dark and narrow. */
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { findAccessibilityViolations } from '../support/accessibility.ts'
 import { acceptWelcomeLink, startDashboard } from '../support/dashboard-browser.ts'
 import { populateDashboard } from '../support/dashboard-pages.ts'
 
-test('pages of an account with keys, members and runs have no fault', async (context) => {
+test('pages of an account with keys, members and runs have no violations', async (context) => {
   const WORKFLOWS_DIR = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
   const dashboard = await startDashboard({ WORKFLOWS_DIR })
   context.onTestFinished(() => dashboard.stop())

@@ -1,4 +1,4 @@
-/** A browser that runs elsewhere, which BROWSER_CDP_URL names: runs have contexts of their own in it, and leave it as it was. */
+/** A browser at BROWSER_CDP_URL: runs get isolated contexts in it and leave it unchanged. */
 import { chromium } from 'playwright-core'
 import { expect, test, vi } from 'vitest'
 import { openBrowser } from '../../src/worker/browser/connection.ts'
@@ -12,7 +12,7 @@ import {
 import { waitForProcessEnd } from '../support/processes.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
-test('runs share a browser elsewhere, see nothing of each other or of its owner, and leave it as it was', async (test) => {
+test('runs share a remote browser, are isolated from each other and its owner, and leave it unchanged', async (test) => {
   const remote = await startRemoteBrowser(test)
   const owner = await chromium.connectOverCDP(remote.httpUrl)
   test.onTestFinished(() => owner.close())
@@ -24,7 +24,7 @@ test('runs share a browser elsewhere, see nothing of each other or of its owner,
     return vi.waitUntil(async () => (await contexts()) === count, waitLimits)
   }
 
-  // One worker is told the address of the page that names the browser, the other the browser's own.
+  // One worker has the HTTP address, the other the browser's WebSocket address.
   const { host } = await openBrowserHost(test, { cdpUrl: remote.httpUrl })
   const other = await openBrowserHost(test, { cdpUrl: remote.webSocketUrl })
   const [endpoint, another] = await Promise.all([host.acquire(), other.host.acquire()])
@@ -55,7 +55,7 @@ test('runs share a browser elsewhere, see nothing of each other or of its owner,
   expect(await context?.cookies()).toMatchObject([{ name: 'owner', value: 'canary' }])
 })
 
-test('where no browser answers, a sentence says so', async (test) => {
+test('the error without a remote browser says what to do', async (test) => {
   const remote = await startRemoteBrowser(test)
   const { host } = await openBrowserHost(test, { cdpUrl: remote.httpUrl })
   await host.acquire()
@@ -68,9 +68,9 @@ test('where no browser answers, a sentence says so', async (test) => {
 
 test.for([
   ['http://user:canary@127.0.0.1/', 'it has a user name or a password, which are not sent'],
-  // A port that is never asked.
+  // Nothing listens on this port.
   ['http://127.0.0.1:1/?token=canary', 'the request failed'],
-])('why no browser answers at %s is told without a word of the address', async ([cdpUrl = '', reason], test) => {
+])('the error for %s does not contain the address', async ([cdpUrl = '', reason], test) => {
   const { host, log } = await openBrowserHost(test, { cdpUrl })
   await expect(host.acquire()).rejects.toThrow(
     `No browser replies at BROWSER_CDP_URL (${reason}): start it, or set another address.`,

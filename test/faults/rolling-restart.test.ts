@@ -1,4 +1,4 @@
-/** Services behind a proxy that retries nothing are restarted one after the other, and no caller notices. */
+/** Services behind a proxy without retries are restarted one after the other, unnoticed by callers. */
 import { expect, test } from 'vitest'
 import { clientOf, ownInstallation, queue, untilStatus } from '../e2e/caller.ts'
 import { type LoadBalancer, startLoadBalancer } from '../support/load-balancer.ts'
@@ -9,7 +9,7 @@ import { record } from './figures.ts'
 const callersCount = 12
 
 test('a rolling restart under load resets no connection, refuses no request, and loses nothing', async (context) => {
-  // Much longer than the front takes to notice.
+  // Much longer than the proxy takes to notice.
   const own = await ownInstallation(context, { DRAIN_SECONDS: '5', SHUTDOWN_SECONDS: '10', RATE_LIMIT_PER_MINUTE: '0' })
   const front = await startLoadBalancer()
   context.onTestFinished(front.close)
@@ -41,7 +41,7 @@ test('a rolling restart under load resets no connection, refuses no request, and
   for (const id of acknowledged) await untilStatus(load.client, { id }, 'succeeded')
 })
 
-/** Callers that queue runs and read them, without a pause and without a second try. */
+/** Callers that queue and read runs, without pauses or retries. */
 function startLoad({ url }: LoadBalancer, key: string) {
   const client = clientOf({ executionUrl: url }, key, { retries: 0 })
   const acknowledged: string[] = []

@@ -1,4 +1,4 @@
-/** `rotate-encryption-key` beside a service that runs: nothing fails, nothing is left under the old key, nothing is lost. */
+/** `rotate-encryption-key` during operation: nothing fails, and nothing stays encrypted with the old key. */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -35,7 +35,7 @@ function secretsIn(database: DatabaseSync): SecretRow[] {
   return rows as unknown as SecretRow[]
 }
 
-/** The ids of the keys that anything in the store is sealed under. */
+/** The ids of the keys that encrypt anything in the store. */
 function keysInUse(database: DatabaseSync): string[] {
   const sealed =
     'SELECT secrets AS it FROM runs UNION ALL SELECT value FROM run_steps UNION ALL SELECT value FROM encryption_check'
@@ -52,7 +52,7 @@ function expectOpened(rows: readonly SecretRow[], encryption: Encryption): void 
   }
 }
 
-/** Runs with secrets, as a caller would have queued them. */
+/** Queues runs with secrets. */
 function seed(database: DatabaseSync, encryption: Encryption, count: number): void {
   database.exec("BEGIN; INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', '', 0, 0)")
   const insert = database.prepare(`INSERT INTO runs
@@ -68,7 +68,7 @@ function seed(database: DatabaseSync, encryption: Encryption, count: number): vo
 const secretOf = (index: number) => ({ name: 'Ada', token: `a secret of ${index}` })
 
 describe.concurrent('rotate-encryption-key', () => {
-  test('by two at once, while runs with secrets are queued and executed, leaves nothing under an older key', async (context) => {
+  test('run twice at the same time, while runs with secrets execute, leaves nothing under an older key', async (context) => {
     const own = await ownInstallation(context)
     const service = await own.start()
     const { account, client } = await callerOf(own, service)
@@ -119,7 +119,7 @@ describe.concurrent('rotate-encryption-key', () => {
     await survives(clientOf(restarted, account.key), restarted.dashboardUrl)
   })
 
-  test('that is killed at any point is completed by the next, and nothing is lost on the way', async (context) => {
+  test('that is killed at any point is completed by the next call', async (context) => {
     const own = await ownInstallation(context)
     const path = keyFilePath(own.dataDirectory)
     createKeyFile(path)
@@ -127,7 +127,7 @@ describe.concurrent('rotate-encryption-key', () => {
     const database = databaseOf(context, own)
     seed(database, new Encryption(new KeyFile(path)), 1500)
     const points: [string, () => boolean][] = [
-      ['the new key is there', () => linesOf(own).length === 2],
+      ['the new key exists', () => linesOf(own).length === 2],
       ['some values are under the new key', () => keysInUse(database).length > 1],
     ]
     for (const [what, condition] of points) {
@@ -135,7 +135,7 @@ describe.concurrent('rotate-encryption-key', () => {
         env: { ...process.env, ...own.settings },
       })
       const ended = once(child, 'close')
-      // Under the write lock, so that it gets no further before it is killed.
+      // The write lock keeps it from going on before it is killed.
       await until(what, () => {
         database.exec('BEGIN IMMEDIATE')
         if (condition()) return true
@@ -149,14 +149,14 @@ describe.concurrent('rotate-encryption-key', () => {
       expectOpened(secretsIn(database), new Encryption(new KeyFile(path)))
     }
     const { code, stdout } = await own.runCommand('rotate-encryption-key')
-    // The value that tells the right key is one of them.
+    // Includes the value that verifies the key.
     expect([code, stdout.match(/^Re-encrypted .* values/m)?.[0]]).toEqual([0, 'Re-encrypted 1501 values'])
     expect(keysInUse(database)).toEqual([idOf(linesOf(own)[0])])
     expect(linesOf(own)).toHaveLength(4)
     expectOpened(secretsIn(database), new Encryption(new KeyFile(path)))
   })
 
-  test('with keys from the environment encrypts anew, makes no key, and says how to change it', async (context) => {
+  test('with keys from the environment re-encrypts, creates no key, and explains how to rotate', async (context) => {
     const [older, newer] = [randomBytes(keyBytes), randomBytes(keyBytes)]
     const before = { ENCRYPTION_KEY: older.toString('base64') }
     const after = { ENCRYPTION_KEY: newer.toString('base64'), ENCRYPTION_KEY_PREVIOUS: before.ENCRYPTION_KEY }

@@ -1,4 +1,4 @@
-/** What whoever has the machine does for users: the first link, the way into further accounts, and a way back in. */
+/** Links for users: the first one, those of further accounts, and sign-in links. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { inputValue, pageText, password, Visitor } from '../support/dashboard.ts'
 import { type Installation, newInstallation } from '../support/installation.ts'
@@ -9,14 +9,14 @@ async function install(changes: Record<string, string> = {}): Promise<Installati
   return installation
 }
 
-/** What the command has printed as JSON. */
+/** Runs a command, and parses its JSON output. */
 async function printed({ runCommand: command }: Installation, ...args: string[]) {
   const { code, stdout, stderr } = await command(...args, '--json')
   expect([code, stderr]).toEqual([0, ''])
   return JSON.parse(stdout)
 }
 
-/** The links in the text, without where they lead to. */
+/** The links in the text. */
 function linksIn(text: string): string[] {
   return [...text.matchAll(/https?:\/\/\S+(\/links\/[\w-]{32})(?=\s)/g)].map(([, path = '']) => path)
 }
@@ -24,7 +24,7 @@ function linksIn(text: string): string[] {
 const ada = { name: 'Ada', email: 'ada@example.com', password }
 
 describe('npm start', () => {
-  test('prints one link for people, until somebody has come by it, and none in its log', async () => {
+  test('prints a link until it was used, and never logs it', async () => {
     const installation = await install()
     const first = await installation.start('service ready')
     expect(first.output()).toContain('Open this link to set up your sign-in. It works once, within a day:')
@@ -46,7 +46,7 @@ describe('npm start', () => {
 })
 
 describe('accounts create', () => {
-  test('prints a link that makes whoever opens it the owner of that account', async () => {
+  test('prints a link that makes its user the owner of the account', async () => {
     const installation = await install({ DASHBOARD_URL: 'https://runs.example.com' })
     const { code, stdout } = await installation.runCommand('accounts', 'create', '--name', 'Second')
     expect([code, linksIn(stdout).length]).toEqual([0, 1])
@@ -62,7 +62,7 @@ describe('accounts create', () => {
 })
 
 describe('users', () => {
-  test('are listed by account, without what is secret of them', async () => {
+  test('are listed by account, without secrets', async () => {
     const installation = await install()
     const { id } = await printed(installation, 'accounts', 'create', '--name', 'Only')
     const other = await printed(installation, 'accounts', 'create', '--name', 'Other')
@@ -94,7 +94,7 @@ describe('users', () => {
     ])
   })
 
-  test('who are not there get none, which is said in one sentence', async () => {
+  test('that do not exist cause an error of one sentence', async () => {
     const installation = await install()
     const [first, second] = [
       await printed(installation, 'accounts', 'create', '--name', 'First'),

@@ -1,4 +1,4 @@
-/** Attempts that are ended from outside: their run is cancelled, or their worker stops. */
+/** Attempts that are interrupted: their run is cancelled, or their worker stops. */
 import { writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { queueRun } from '../support/domain.ts'
@@ -8,20 +8,23 @@ import { describeEvents, openInstallation, startWorker, waitForRun, waitForStart
 
 describe.concurrent('a worker', () => {
   describe('when a run is cancelled', () => {
-    test.for(['patiently', 'deafly', 'blocking'])('ends it, also one that waits %s', async (how, test) => {
-      const { domain, principal, file } = await openInstallation(test)
-      await startWorker(test, domain)
-      const variables = { started: file('started'), until: file('until'), how }
-      const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
-      const pid = await waitForStart(variables.started)
-      expect(await domain.runs.cancel(principal.accountId, run.id)).toMatchObject({ cancelRequested: true })
-      const ended = { status: 'cancelled', reason: 'cancelRequested', output: null, attempts: 1 }
-      expect(await waitForRun(domain, run)).toMatchObject(ended)
-      await waitForProcessEnd(pid)
-      expect((await describeEvents(domain, run)).at(-1)).toBe('cancelled (1, cancelRequested)')
-    })
+    test.for(['patiently', 'ignoring its signal', 'blocking'])(
+      'ends its attempt, even if it waits %s',
+      async (how, test) => {
+        const { domain, principal, file } = await openInstallation(test)
+        await startWorker(test, domain)
+        const variables = { started: file('started'), until: file('until'), how }
+        const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
+        const pid = await waitForStart(variables.started)
+        expect(await domain.runs.cancel(principal.accountId, run.id)).toMatchObject({ cancelRequested: true })
+        const ended = { status: 'cancelled', reason: 'cancelRequested', output: null, attempts: 1 }
+        expect(await waitForRun(domain, run)).toMatchObject(ended)
+        await waitForProcessEnd(pid)
+        expect((await describeEvents(domain, run)).at(-1)).toBe('cancelled (1, cancelRequested)')
+      },
+    )
 
-    test('ends it within the time of grace, when it only has to be told', async (test) => {
+    test('ends an attempt that obeys its AbortSignal before the grace period is over', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
       await startWorker(test, domain, { abortGraceSeconds: 3600 })
       const variables = { started: file('started'), until: file('until') }
@@ -33,7 +36,7 @@ describe.concurrent('a worker', () => {
   })
 
   describe('that stops', () => {
-    test('lets attempts finish in their time, and starts no other', async (test) => {
+    test('lets attempts finish within the grace period, and starts no more', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
       const { worker } = await startWorker(test, domain)
       const variables = { started: file('started'), until: file('until') }
@@ -49,7 +52,7 @@ describe.concurrent('a worker', () => {
     })
 
     test.for(['patiently', 'blocking'])(
-      'hands back what does not finish, and another worker does (%s)',
+      'returns unfinished runs to the queue, and another worker finishes them (%s)',
       async (how, test) => {
         const { domain, principal, file } = await openInstallation(test)
         const { worker } = await startWorker(test, domain)
@@ -71,15 +74,15 @@ describe.concurrent('a worker', () => {
       },
     )
 
-    test('hands back also what it was only about to begin', async (test) => {
+    test('returns claimed runs to the queue that it has not started', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
       const { worker } = await startWorker(test, domain, { slots: 3 })
-      const variables = { started: file('started'), until: file('until'), how: 'deafly' }
+      const variables = { started: file('started'), until: file('until'), how: 'ignoring its signal' }
       const runs = []
       for (let index = 0; index < 3; index += 1) {
         runs.push(await queueRun(domain, principal, { workflowId: 'wait', variables }))
       }
-      // Claimed, but two of their processes have yet to start.
+      // All are claimed, but two executors have yet to start.
       const status = async () =>
         (await domain.runs.list(principal.accountId, { limit: 9, status: 'running' }))?.runs.length
       await vi.waitUntil(async () => (await status()) === 3, { ...waitLimits, interval: 1 })

@@ -1,4 +1,4 @@
-/** A worker and its store: the lease on its runs, that it is known to live, and what it cannot write down. */
+/** A worker and its store: leases, the heartbeat, and writes that fail. */
 import { writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import { describeEvents, openInstallation, startWorker, waitForRun, waitForStart
 
 describe.concurrent('a worker', () => {
   describe('with a lease', () => {
-    test('renews it for as long as the run takes', async (test) => {
+    test('renews it until the run ends', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
       const leaseSeconds = 3
       await startWorker(test, domain, { leaseSeconds })
@@ -30,7 +30,7 @@ describe.concurrent('a worker', () => {
       expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded', attempts: 1 })
     })
 
-    test('that it has lost ends the attempt and says nothing more of it', async (test) => {
+    test('that is lost ends the attempt and reports nothing more', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
       await startWorker(test, domain, { leaseSeconds: 3 })
       const variables = { started: file('started'), until: file('until'), how: 'blocking' }
@@ -45,7 +45,7 @@ describe.concurrent('a worker', () => {
     })
   })
 
-  test('leaves a run to another whose claim was written down when it seemed to be refused', async (test) => {
+  test('leaves a run to others if its claim was committed but seemed to fail', async (test) => {
     const { domain, principal, file } = await openInstallation(test)
     const lost = new Set<string>()
     const write: Store['write'] = async (work, options) => {
@@ -66,8 +66,8 @@ describe.concurrent('a worker', () => {
     writeFileSync(variables.until, '')
   })
 
-  describe('is known to live', () => {
-    test('from when it is ready, idle or busy, until it has stopped', async (test) => {
+  describe('counts as alive', () => {
+    test('while it is idle, busy or stopping, until it has stopped', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
       const workers = new Workers(domain.store)
       const leaseSeconds = 0.6
@@ -84,7 +84,7 @@ describe.concurrent('a worker', () => {
       await waitForStart(variables.started)
       await vi.waitFor(async () => expect(await workers.alive()).toEqual([alive]), waitLimits)
       const stopped = worker.stop(10)
-      // Its attempt goes on, and so does the worker.
+      // The worker stays alive while its attempt goes on.
       const later = Date.now() + 3 * leaseSeconds * 1000
       await vi.waitUntil(async () => (await workers.alive()).length === 1 && Date.now() > later, waitLimits)
       writeFileSync(variables.until, '')
@@ -92,7 +92,7 @@ describe.concurrent('a worker', () => {
       expect(await workers.alive()).toEqual([])
     })
 
-    test('again as soon as the store takes it, and executes runs meanwhile', async (test) => {
+    test('again once a failed heartbeat succeeds, and executes runs meanwhile', async (test) => {
       const { domain, principal } = await openInstallation(test)
       const workers = new Workers(domain.store)
       let refusals = 0
@@ -114,7 +114,7 @@ describe.concurrent('a worker', () => {
     })
   })
 
-  test('keeps an outcome that it cannot write down until the store is available again', async (test) => {
+  test('retries storing an outcome until the store is available again', async (test) => {
     const impatient = {
       ...sqlite,
       open: (place: string) =>

@@ -1,4 +1,4 @@
-/** Loading workflows: what cannot be loaded refuses the start with one sentence that says where and what to mend. */
+/** Loading workflows: an invalid module prevents the start, with one sentence that names the file and the error. */
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,13 +10,13 @@ import { newAccount, newPlace, openDomain, queueRun, type Test } from '../suppor
 import { waitLimits } from '../support/timeouts.ts'
 import { moduleText, startWorker, waitForRun, writeModules } from '../support/worker.ts'
 
-/** How many processes there are that were started for the folder. */
-function processesFor(folder: string): number {
+/** Counts the processes that were started for the folder. */
+function countProcesses(folder: string): number {
   return execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).split(folder).length - 1
 }
 
-/** Why neither the service nor a worker starts with the folder. */
-async function refusals(test: Test, folder: string, loadSecondsMax = 20): Promise<unknown[]> {
+/** The errors with which the service and a worker fail to start. */
+async function startErrors(test: Test, folder: string, loadSecondsMax = 20): Promise<unknown[]> {
   const domain = await openDomain(test)
   const reason = (promise: Promise<unknown>) =>
     promise.then(
@@ -29,11 +29,11 @@ async function refusals(test: Test, folder: string, loadSecondsMax = 20): Promis
   ])
 }
 
-const refused: [string, Record<string, string>, RegExp][] = [
-  ['is no JavaScript', { 'a.mjs': 'export default {' }, /^\S*a\.mjs failed to load: SyntaxError: .+\.$/],
+const invalid: [string, Record<string, string>, RegExp][] = [
+  ['has a syntax error', { 'a.mjs': 'export default {' }, /^\S*a\.mjs failed to load: SyntaxError: .+\.$/],
   ['throws', { 'a.mjs': 'throw new Error("no network\\nhere")' }, /^\S*a\.mjs failed to load: Error: no network\.$/],
   [
-    'imports what is not there',
+    'imports a missing module',
     { 'a.mjs': 'import "./b.js"' },
     /^\S*a\.mjs failed to load: Error: Cannot find module .+\.$/,
   ],
@@ -43,12 +43,12 @@ const refused: [string, Record<string, string>, RegExp][] = [
     /^\S*a\.mjs is not a valid workflow: its default export must be the result of defineWorkflow\.$/,
   ],
   [
-    'breaks a rule',
+    'has an invalid option',
     { 'a.mjs': moduleText('a', 'run: () => null, concurrencyLimit: 0') },
     /^\S*a\.mjs is not a valid workflow: concurrencyLimit must be an integer of at least 1\.$/,
   ],
   [
-    'has the id of another',
+    'repeats the id of another',
     { 'a.mjs': moduleText('same'), 'b.mjs': moduleText('same') },
     /^\S*a\.mjs and \S*b\.mjs have the same id "same": rename one of them\.$/,
   ],
@@ -60,24 +60,24 @@ const refused: [string, Record<string, string>, RegExp][] = [
 ]
 
 describe.concurrent('a folder of workflows', () => {
-  test.for(refused)('is refused when a module %s', async ([, modules, sentence], test) => {
+  test.for(invalid)('is rejected when a module %s', async ([, modules, sentence], test) => {
     const folder = await writeModules(test, modules)
-    for (const error of await refusals(test, folder)) {
+    for (const error of await startErrors(test, folder)) {
       expect(error).toBeInstanceOf(WorkflowError)
       expect((error as Error).message).toMatch(sentence)
     }
-    await vi.waitUntil(() => processesFor(folder) === 0, waitLimits)
+    await vi.waitUntil(() => countProcesses(folder) === 0, waitLimits)
   })
 
-  test('is refused when a schema is not valid, and no process is left of it', async (test) => {
+  test('is rejected when a schema is invalid, and no process is left', async (test) => {
     const folder = await writeModules(test, { 'a.mjs': moduleText('a', "output: { type: 'strnig' }, run: () => null") })
-    const [, error] = await refusals(test, folder)
+    const [, error] = await startErrors(test, folder)
     expect(error).toBeInstanceOf(WorkflowError)
     expect((error as Error).message).toMatch(/^The output schema of workflow "a" is invalid: .+\.$/)
-    await vi.waitUntil(() => processesFor(folder) === 0, waitLimits)
+    await vi.waitUntil(() => countProcesses(folder) === 0, waitLimits)
   })
 
-  test('is refused when a module waits for what never comes', async (test) => {
+  test('is rejected when a module awaits a promise that never settles', async (test) => {
     const folder = await writeModules(test, { 'a.mjs': 'await new Promise(() => {})' })
     const sentence = `A module of WORKFLOWS_DIR (${folder}) ended its process while loading (exit code 13).`
     await expect(describeWorkflows(folder)).rejects.toThrow(new WorkflowError(sentence))
@@ -86,26 +86,26 @@ describe.concurrent('a folder of workflows', () => {
   test.for([
     ['waits and keeps its process alive', 'setInterval(() => {}, 1000); await new Promise(() => {})'],
     ['is in a loop', 'for (;;);'],
-  ] as const)('is refused when a module %s for longer than it may take', async ([, text], test) => {
+  ] as const)('is rejected when a module %s beyond the time limit', async ([, text], test) => {
     const folder = await writeModules(test, { 'a.mjs': text })
-    for (const error of await refusals(test, folder, 0.5)) {
+    for (const error of await startErrors(test, folder, 0.5)) {
       expect(error).toBeInstanceOf(WorkflowError)
       expect((error as Error).message).toBe(
         `The modules of WORKFLOWS_DIR (${folder}) did not load within 0.5 seconds: check for a top-level await or a loop that does not end.`,
       )
     }
-    await vi.waitUntil(() => processesFor(folder) === 0, waitLimits)
+    await vi.waitUntil(() => countProcesses(folder) === 0, waitLimits)
   })
 
-  test('is refused when it is not there', async (test) => {
+  test('is rejected when it does not exist', async (test) => {
     const folder = join(await newPlace(test), 'missing')
-    for (const error of await refusals(test, folder)) {
+    for (const error of await startErrors(test, folder)) {
       expect(error).toBeInstanceOf(WorkflowError)
       expect((error as Error).message).toMatch(/^WORKFLOWS_DIR \(\S+missing\) cannot be read: .+\.$/)
     }
   })
 
-  test('holds a workflow in each module, whatever it imports, and nothing else', async (test) => {
+  test('has a workflow in each module; tests, types and other files are ignored', async (test) => {
     const folder = await writeModules(test, {
       'one.ts': `import { defineWorkflow } from 'execution-service/workflow'
         const id: string = 'one'
@@ -118,7 +118,7 @@ describe.concurrent('a folder of workflows', () => {
     expect((await describeWorkflows(folder)).map(({ id }) => id)).toEqual(['one', 'two'])
   })
 
-  test('may be large', async (test) => {
+  test('may have large definitions', async (test) => {
     const description = `description: '${'x'.repeat(1_000_000)}', run: () => null`
     const folder = await writeModules(test, {
       'a.mjs': moduleText('a', description),
@@ -128,7 +128,7 @@ describe.concurrent('a folder of workflows', () => {
   })
 })
 
-test('a module finds no secret of the service in its environment when it is loaded', async (test) => {
+test('a module sees no secret of the service in its environment', async (test) => {
   const names = ['BROWSER_CDP_URL', 'DATABASE_URL', 'ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS']
   for (const name of names) vi.stubEnv(name, 'canary')
   vi.stubEnv('SETTING_OF_A_WORKFLOW', 'canary')
@@ -153,17 +153,17 @@ describe.concurrent('a worker', () => {
 
   async function stopAndCount(worker: Worker, folder: string): Promise<void> {
     await worker.stop(0)
-    await vi.waitUntil(() => processesFor(folder) === 0, waitLimits)
+    await vi.waitUntil(() => countProcesses(folder) === 0, waitLimits)
   }
 
-  test('fails a run whose secrets do not open, keeps no lease of it, and no process when it stops', async (test) => {
+  test('fails a run whose secrets cannot be decrypted, and leaves no lease and no process', async (test) => {
     const here = await openFolder(test, {
       'a.mjs': moduleText('a', `${secret}, run: ({ variables }) => variables.password.length`),
     })
     const { domain, principal, folder } = here
     const queue = (password: string) => queueRun(domain, principal, { workflowId: 'a', variables: { password } })
     const [damaged, whole] = [await queue('first'), await queue('second')]
-    const secrets = Buffer.from('not what was sealed')
+    const secrets = Buffer.from('not the ciphertext')
     await domain.store.write(({ query }) =>
       query.updateTable('runs').set({ secrets }).where('id', '=', damaged.id).execute(),
     )
@@ -177,7 +177,7 @@ describe.concurrent('a worker', () => {
     await stopAndCount(worker, folder)
   })
 
-  test('whose workflows do not load any more hands its runs back and says that it is of no use', async (test) => {
+  test('whose workflows no longer load returns its runs to the queue and reports a fatal error', async (test) => {
     const here = await openFolder(test, { 'a.mjs': moduleText('a', 'run: () => process.exit()') })
     const { domain, principal, folder } = here
     const { worker, fatal } = await startHere(test, here)

@@ -1,4 +1,4 @@
-/** Worker processes that die, freeze or are told to stop: their runs are completed once, and nothing is left of them. */
+/** Worker processes that are killed, frozen or stopped: each run completes once, and no process is left. */
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
@@ -40,9 +40,9 @@ describe.concurrent('a worker process', () => {
     },
   )
 
-  test('that is killed leaves no process behind where no program can see to it', async (test) => {
+  test('that is killed leaves no process behind even without setpriv', async (test) => {
     const { domain, principal, file } = await openInstallation(test)
-    // Without setpriv on the path, the process has to look after itself.
+    // Without setpriv on the PATH, the executor starts a watchdog thread.
     const killed = await startWorkerProcess(test, domain, { PATH: await newPlace(test) })
     const variables = { started: file('started'), until: file('until'), how: 'blocking' }
     await queueRun(domain, principal, { workflowId: 'wait', variables })
@@ -51,28 +51,28 @@ describe.concurrent('a worker process', () => {
     await waitForProcessEnd(pid)
   })
 
-  test('that freezes beyond its lease and goes on later changes nothing of the run that another has completed', async (test) => {
+  test('that is frozen beyond its lease changes nothing about a run that another worker has completed', async (test) => {
     const { domain, principal, file } = await openInstallation(test)
     const frozen = await startWorkerProcess(test, domain)
     const variables = { started: file('started'), until: file('until') }
     const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
     await waitForStart(variables.started)
     await vi.waitUntil(async () => (await describeEvents(domain, run)).includes('info: attempt 1 waits'), waitLimits)
-    // Frozen in the middle of a commit it would hold the store's lock, which is held here.
+    // Holding the write lock here keeps the worker from being frozen during a commit of its own.
     await domain.store.write(async () => {
       frozen.kill('SIGSTOP')
       await vi.waitUntil(() => / T /.test(readFileSync(`/proc/${frozen.pid}/stat`, 'utf8')), waitLimits)
     })
     const { worker } = await startWorker(test, domain)
     await waitForStart(variables.started, 2)
-    // Both attempts return now; the first one to a worker that does not hear it yet.
+    // Both attempts return now; the first worker is still frozen.
     writeFileSync(variables.until, '')
     const completed = await waitForRun(domain, run)
     expect(completed).toMatchObject({ status: 'succeeded', attempts: 2, output: { attempt: 2 } })
     const before = await eventsAfter(domain.store.read, run.id, 0, 100)
     await worker.stop(0)
     frozen.kill('SIGCONT')
-    // It has heard what it missed, and is of use again, when it has executed another run.
+    // Once it has executed another run, it has processed all earlier messages.
     const next = await queueRun(domain, principal, { workflowId: 'talk' })
     expect(await waitForRun(domain, next)).toMatchObject({ status: 'succeeded', attempts: 1 })
     expect(await eventsAfter(domain.store.read, run.id, 0, 100)).toEqual(before)
@@ -80,7 +80,7 @@ describe.concurrent('a worker process', () => {
   })
 
   test.for(['SIGTERM', 'SIGINT'] as const)(
-    'that is told to stop by %s hands its run back and ends in order',
+    'that is stopped by %s returns its run to the queue and exits with code 0',
     async (signal, test) => {
       const { domain, principal, file } = await openInstallation(test)
       const stopped = await startWorkerProcess(test, domain)

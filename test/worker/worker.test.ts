@@ -1,4 +1,4 @@
-/** What a worker makes of runs: it executes them, tells what they say, and keeps them apart. */
+/** A worker executes runs, reports their events, and isolates them from each other. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { describeWorkflows } from '../../src/domain/workflows/describe-workflows.ts'
@@ -15,7 +15,7 @@ import {
 } from '../support/worker.ts'
 
 describe.concurrent('a worker', () => {
-  test('executes a run, and tells what it says in the order in which it is said', async (test) => {
+  test('executes a run, and reports its events in order', async (test) => {
     const { domain, principal } = await openInstallation(test)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId: 'talk' })
@@ -38,7 +38,7 @@ describe.concurrent('a worker', () => {
     ])
   })
 
-  test('puts what a run writes past the console into its log', async (test) => {
+  test('adds output that bypasses the console to the log of the run', async (test) => {
     const { domain, principal } = await openInstallation(test)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId: 'write-past-the-console' })
@@ -48,9 +48,9 @@ describe.concurrent('a worker', () => {
     expect(lines).toContain('warn: on standard error')
   })
 
-  test('starts a run as soon as it is queued, without looking for it', async (test) => {
+  test('starts a run when it is notified, without polling', async (test) => {
     const { domain, principal } = await openInstallation(test)
-    // Of this store no bell rings by itself: whoever is not woken sleeps on.
+    // This store sends no notification on a timer: without the wake-up, the worker would not claim.
     await startWorker(test, domain)
     for (let round = 0; round < 3; round += 1) {
       const run = await queueRun(domain, principal, { workflowId: 'talk' })
@@ -58,7 +58,7 @@ describe.concurrent('a worker', () => {
     }
   })
 
-  test('starts a run whose delay ends while it has nothing else to do', async (test) => {
+  test('starts a delayed run when its delay ends', async (test) => {
     const { domain, principal } = await openInstallation(test)
     await startWorker(test, domain)
     const run = await queueRun(domain, principal, { workflowId: 'talk', delaySeconds: 1 })
@@ -66,7 +66,7 @@ describe.concurrent('a worker', () => {
     expect(startedAt).toBeGreaterThanOrEqual(availableAt ?? Number.POSITIVE_INFINITY)
   })
 
-  test('executes what was queued before it started, and no more at a time than it has slots', async (test) => {
+  test('executes earlier runs after its start, never more at a time than it has slots', async (test) => {
     const { domain, principal, file } = await openInstallation(test)
     const until = file('until')
     const variables = (index: number) => ({ started: file(`started ${index}`), until })
@@ -83,7 +83,7 @@ describe.concurrent('a worker', () => {
     for (const run of runs) expect(await waitForRun(domain, run)).toMatchObject({ status: 'succeeded' })
   })
 
-  test('uses a process again in which nothing is left of the run before', async (test) => {
+  test('reuses an executor in which the previous run has left nothing', async (test) => {
     const { domain, principal, file } = await openInstallation(test)
     await startWorker(test, domain, { slots: 1 })
     const pids: number[] = []
@@ -98,7 +98,7 @@ describe.concurrent('a worker', () => {
   })
 
   test.for(['U+0000 \0', 'half of a pair \ud83d'])(
-    'refuses a step with %j in its name, as its workflow may see',
+    'rejects a step with %j in its name, with an error for the workflow',
     async (name, test) => {
       const { domain, principal, file } = await openInstallation(test)
       await startWorker(test, domain)
@@ -109,7 +109,7 @@ describe.concurrent('a worker', () => {
   )
 
   describe('when an attempt fails', () => {
-    test('tries again as often as the policy says, and tells the last error', async (test) => {
+    test('retries as often as the policy allows, and reports the last error', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
       await startWorker(test, domain)
       const variables = { file: file('count'), failures: 3 }
@@ -119,7 +119,7 @@ describe.concurrent('a worker', () => {
       expect(await waitForRun(domain, run)).toMatchObject({ ...failed, error })
     })
 
-    test('does not run again the steps that were finished', async (test) => {
+    test('does not repeat finished steps', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
       await startWorker(test, domain)
       const variables = { file: file('count'), failures: 2 }
@@ -147,10 +147,10 @@ describe.concurrent('a worker', () => {
       ])
     })
 
-    test('names the member of the output that does not fit', async (test) => {
+    test('names the invalid member of the output', async (test) => {
       const { domain, principal } = await openInstallation(test)
       await startWorker(test, domain)
-      const run = await queueRun(domain, principal, { workflowId: 'misfit' })
+      const run = await queueRun(domain, principal, { workflowId: 'invalid-output' })
       const message = 'The output does not match its schema: /words/1/count must be integer'
       const failed = {
         status: 'failed',
@@ -172,7 +172,7 @@ describe.concurrent('a worker', () => {
     })
   })
 
-  describe('keeps apart from its neighbours a run that', () => {
+  describe('isolates from other runs a run that', () => {
     const neighbour = async (
       test: Parameters<typeof openInstallation>[0],
       run: { workflowId: string; variables: object },
@@ -195,7 +195,7 @@ describe.concurrent('a worker', () => {
     test.for([
       ['exit', 'exit code 0'],
       ['throwLater', 'exit code 1'],
-      ['rejectUnheard', 'exit code 1'],
+      ['rejectUnhandled', 'exit code 1'],
       ['exhaust', 'signal SIGABRT'],
       ['disconnect', 'exit code 0'],
     ] as const)('ends its process (%s)', async ([how, ending], test) => {
@@ -204,12 +204,12 @@ describe.concurrent('a worker', () => {
       expect(ended).toMatchObject({ status: 'failed', reason: 'workflowExited', output: null, error })
     })
 
-    test.for([true, false])('takes longer than its time limit (blocking its thread: %s)', async (blocking, test) => {
+    test.for([true, false])('exceeds its time limit (blocking its thread: %s)', async (blocking, test) => {
       const ended = await neighbour(test, { workflowId: 'limited', variables: { blocking } })
       expect(ended).toMatchObject({ status: 'timedOut', reason: 'timeLimit', output: null, attempts: 1 })
     })
 
-    test('leaves something behind that goes on', async (test) => {
+    test('leaves code running', async (test) => {
       const { domain, principal, file } = await openInstallation(test)
       await startWorker(test, domain, { slots: 1 })
       const variables = { how: 'leaveBehind', file: file('left') }
@@ -226,14 +226,14 @@ describe.concurrent('a worker', () => {
         'info: attempt 1 waits',
         'succeeded (1)',
       ])
-      // Whatever it did, it did it in a process that is gone.
+      // Its process was replaced.
       const left = existsSync(variables.file) ? readFileSync(variables.file, 'utf8').split('\n') : []
       expect(left).not.toContain(String(pid))
       for (const each of new Set(left.filter(Boolean))) await waitForProcessEnd(Number(each))
     })
   })
 
-  test('keeps no more than 100 artifacts of an attempt, also where one replaces another', async (test) => {
+  test('accepts at most 100 artifacts per attempt, including replacements', async (test) => {
     const writes = "await Promise.allSettled(Array.from({ length: 101 }, (_, index) => artifact('a', `${index}`)))"
     const members = `run: async ({ artifact }) => (${writes}).flatMap(({ reason }) => reason ? [reason.message] : [])`
     const workflowsDirectory = await writeModules(test, { 'write.js': moduleText('write', members) })
@@ -245,7 +245,7 @@ describe.concurrent('a worker', () => {
     expect(run.artifacts).toMatchObject([{ name: 'a', sizeBytes: 2 }])
   })
 
-  test('gives the workflow its secrets, and shows them nowhere, nor any key of the service', async (test) => {
+  test('gives a workflow its secrets, masks them everywhere, and exposes no key of the service', async (test) => {
     const { domain, principal } = await openInstallation(test)
     for (const name of ['ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS', 'DATABASE_URL', 'BROWSER_CDP_URL']) {
       vi.stubEnv(name, 'x')

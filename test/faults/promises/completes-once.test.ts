@@ -1,7 +1,4 @@
-/**
- * P5, P6: a run completes once, whatever becomes of the workers that execute it, and what a dead worker leaves behind is
- * running again within 30 seconds.
- */
+/** P5, P6: a run completes once, even if its workers are killed, and runs of a dead worker run again within 30 s. */
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -34,7 +31,7 @@ async function queueMarks(url: string, key: string, count: number, directory: st
 
 const wait = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
-/** Freezes and kills workers at moments that look random; what it kills is replaced. */
+/** Freezes and kills workers at pseudo-random times, and replaces killed ones. */
 async function trouble(fleet: Fleet, members: Member[]) {
   const number = seededRandom(seed)
   const counts = { frozen: 0, killed: 0 }

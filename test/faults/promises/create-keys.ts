@@ -1,4 +1,4 @@
-/** A process that creates API keys as fast as it can when it is told to: `node create-keys.ts SETTINGS`. */
+/** A process that creates API keys as fast as it can, at each message: `node create-keys.ts SETTINGS`. */
 
 import { readConfig } from '../../../src/config.ts'
 import { ApiKeyError } from '../../../src/domain/api-keys/api-key.ts'
@@ -26,7 +26,7 @@ process.on('message', async ({ accountId, userIds, count }: Wanted) => {
   const created = Array.from({ length: count }, (_, index) => {
     const userId = userIds[index % userIds.length] ?? ''
     const key = { accountId, userId, name: 'One of many', scopes: null, expiresAt: null }
-    // Whoever waits for the others for too long is told to come again.
+    // A write that waits too long for the lock fails and is retried.
     return retryUntilAvailable(() => apiKeys.create(key, operator))
   })
   const results = await Promise.allSettled(created)

@@ -1,6 +1,6 @@
 /**
- * P1, P3: while PostgreSQL cannot be reached, no process ends, readiness and calls say 503, and nothing is acknowledged
- * that is not durable; when it can be again, everything goes on by itself.
+ * P1, P3: while PostgreSQL is unreachable, no process exits, readiness and requests get 503, and no acknowledged run is
+ * lost. The service recovers by itself.
  */
 import { describe, expect, test } from 'vitest'
 import type { Test } from '../../support/domain.ts'
@@ -23,7 +23,7 @@ interface Reached {
   server: PostgresServer
 }
 
-/** A fleet that reaches its database through a proxy. */
+/** A fleet that connects to its database through a proxy. */
 async function reachedThroughProxy(test: Test): Promise<Reached> {
   const fleet = await newFleet(test, postgresFleetStore)
   const { server } = fleet.place
@@ -45,7 +45,7 @@ const faults: [fault: string, broken: (reached: Reached) => Broken][] = [
 ]
 
 describe.each(faults)('%s', (fault, broken) => {
-  test('ends no process, acknowledges nothing falsely, and is recovered from without help', async (test) => {
+  test('ends no process, loses no acknowledged run, and needs no intervention', async (test) => {
     const reached = await reachedThroughProxy(test)
     const { fleet } = reached
     const { begin, end } = broken(reached)
@@ -62,7 +62,7 @@ describe.each(faults)('%s', (fault, broken) => {
       return answers.map(({ status }) => status)
     }
     const stalls = fault.includes('stalled')
-    // What is stalled is not answered for a while: a query may take 30 s.
+    // A stalled request takes a while: a query may take 30 s.
     if (!stalls) {
       await until('both processes are not ready', async () => (await readiness()).every((status) => status === 503))
       await until('calls are rejected by 503', () => (ledger.rejected.get(503) ?? 0) >= 20)
@@ -96,7 +96,7 @@ describe.each(faults)('%s', (fault, broken) => {
   })
 })
 
-/** What it has logged as an error of its own, to be seen where the test fails. */
+/** The errors in its log, for the report of a failing test. */
 function errorsIn(member: Member): string {
   const lines = member.output().split('\n')
   return lines.filter((line) => line.includes('"level":50') || line.includes('"level":"error"')).join('\n')

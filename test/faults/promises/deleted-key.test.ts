@@ -1,4 +1,4 @@
-/** P8: from the moment in which a key's deletion has answered, no process accepts the key. */
+/** P8: once a key is deleted, every process refuses it. */
 import { describe, expect, test } from 'vitest'
 import { readConfig } from '../../../src/config.ts'
 import { newFleet } from '../../support/fleet.ts'
@@ -16,7 +16,7 @@ interface Heard {
 }
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
-  test('no request that begins after a deletion has answered is accepted by any process', async (test) => {
+  test('no process accepts a request that begins after the deletion has returned', async (test) => {
     const fleet = await newFleet(test, kind)
     const apis = await Promise.all(Array.from({ length: processes }, () => fleet.api()))
     const administration = await openAdministration(readConfig(fleet.settings))

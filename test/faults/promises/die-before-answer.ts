@@ -1,6 +1,5 @@
 /**
- * Loaded into the service's process: kills it in the moment in which it begins an answer with 202, once the file exists
- * that DIE_BEFORE_ANSWER names.
+ * Preloaded into the service's process: kills it just before it sends a 202, once the file in DIE_BEFORE_ANSWER exists.
  */
 import { existsSync } from 'node:fs'
 import { ServerResponse } from 'node:http'

@@ -1,4 +1,4 @@
-/** P10: a key that has expired stays dead, also when the clock of a process steps back. */
+/** P10: an expired key stays expired, even if the clock of a process steps back. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -12,7 +12,7 @@ const hour = 3_600_000
 const clock = new URL('./stepping-clock.ts', import.meta.url)
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
-  test('a key that one process has seen expire is refused by all, with the clock before its expiry again', async (test) => {
+  test('a key that expired in one process is refused by all, even with the clock before its expiry', async (test) => {
     const fleet = await newFleet(test, kind)
     const file = join(fleet.place.directory, 'clock')
     const step = (milliseconds: number) => writeFileSync(file, String(milliseconds))
@@ -50,7 +50,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       remark: `${accepted} accepted`,
     })
     expect(later).toEqual(later.map(() => 401))
-    // It is the key that is refused, and not everything at such a time.
+    // Other keys are accepted at that time.
     expect(await asked(restarted, account.key)).toBe(200)
   })
 })

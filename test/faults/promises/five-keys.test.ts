@@ -1,4 +1,4 @@
-/** P9: there are never more than 5 keys of a user, nor more than 5 active ones in an account. */
+/** P9: a user never has more than 5 keys, and an account never more than 5 active keys. */
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { readConfig } from '../../../src/config.ts'
@@ -16,7 +16,7 @@ const keysOfEach = 10
 const rounds = 20
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
-  test('parallel creations in several processes make exactly five keys, whoever asks', async (test) => {
+  test('parallel creations in several processes create exactly five keys', async (test) => {
     const fleet = await newFleet(test, kind)
     const administration = await openAdministration(readConfig(fleet.settings))
     test.onTestFinished(() => administration.close())
@@ -31,7 +31,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       const { id: accountId } = await administration.createAccount()
       const users = store.read.query.selectFrom('users').select('id').where('account_id', '=', accountId)
       const userIds = [(await users.executeTakeFirstOrThrow()).id]
-      // One user in half of the rounds; three of them share the account's limit in the others.
+      // One user in half of the rounds; three users share the account's limit in the others.
       if (round % 2 === 1) userIds.push(await newUser({ store }, accountId), await newUser({ store }, accountId))
       const wanted: Wanted = { accountId, userIds, count: keysOfEach }
       const answers = creators.map(async (creator) => {
@@ -53,7 +53,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       remark: 'duplicated: keys beyond 5',
     })
     expect(made).toEqual(Array(rounds).fill(5))
-    // The account's own key, which createAccount makes, is one of the five.
+    // The key that createAccount creates is one of the five.
     expect(refused).toBe(rounds * (processes * keysOfEach - 4))
   })
 })

@@ -1,4 +1,4 @@
-/** P1: a run that was answered with 202 is there after every process was killed at the same moment, and finishes once. */
+/** P1: a run acknowledged with 202 survives kill -9 of every process, and finishes once. */
 import { describe, expect, test } from 'vitest'
 import { newFleet } from '../../support/fleet.ts'
 import { fleetStores } from '../../support/fleet-stores.ts'

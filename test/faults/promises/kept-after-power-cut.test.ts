@@ -1,4 +1,4 @@
-/** P1: a run that was answered with 202 is there after the power of the disk was cut while others were being queued. */
+/** P1: a run acknowledged with 202 survives a power cut under load. */
 import { describe, expect, test } from 'vitest'
 import { newFleet } from '../../support/fleet.ts'
 import { fleetStores } from '../../support/fleet-stores.ts'
@@ -33,7 +33,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       const stop = startCallers(ledger, { urls: () => urls, key })
       await untilAcknowledged(ledger, cut * acknowledgedBeforeCut)
       disk.cutPower()
-      // Whoever believes that it can still write acknowledges what will be gone.
+      // A process that still believed in its writes would acknowledge lost runs.
       const before = failures(ledger)
       await until('others are refused or cut off', () => failures(ledger) > before + 20)
       await fleet.kill()

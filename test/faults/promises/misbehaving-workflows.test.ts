@@ -1,16 +1,16 @@
-/** P14: whatever a workflow does to its process, the API answers and the runs beside it succeed. */
+/** P14: whatever a workflow does to its process, the API replies and other runs succeed. */
 import { describe, expect, test } from 'vitest'
 import { newFleet } from '../../support/fleet.ts'
 import { fleetStores } from '../../support/fleet-stores.ts'
 import { newLedger, queueRun, startCallers, untilAcknowledged, waitForOutcome } from '../../support/ledger.ts'
 import { record } from '../figures.ts'
 
-const ways = ['exit', 'exhaust', 'throwLater', 'rejectUnheard', 'throwNoError', 'returnNoJson', 'disconnect']
-/** On a machine that is busy with the workflows, too. */
+const ways = ['exit', 'exhaust', 'throwLater', 'rejectUnhandled', 'throwNoError', 'returnNoJson', 'disconnect']
+/** On a machine that the workflows keep busy. */
 const answerSecondsMax = 5
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
-  test('workflows that block, leak, throw and exit leave the API and their neighbours alone', async (test) => {
+  test('workflows that block, leak, throw and exit affect neither the API nor other runs', async (test) => {
     const fleet = await newFleet(test, kind, {
       settings: { WORKFLOW_MEMORY_MB: '64', ABORT_GRACE_SECONDS: '1', WORKER_SLOTS: '12' },
     })
@@ -50,7 +50,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       remark: `slowest probe ${slowest.toFixed(2)} s`,
     })
     expect(badIds).toHaveLength(ways.length + 2)
-    // "rejectUnheard" returns as if nothing had happened.
+    // "rejectUnhandled" returns normally.
     expect(ended.succeeded).toBeLessThanOrEqual(1)
     expect(succeeded).toBe(neighbours.acknowledged.length)
     expect(neighbours.rejected.size).toBe(0)

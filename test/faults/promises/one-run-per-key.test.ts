@@ -1,4 +1,4 @@
-/** P7: an Idempotency-Key makes one run, however many processes are asked at the same time and wherever one of them dies. */
+/** P7: requests with the same Idempotency-Key queue one run, across processes and crashes. */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -21,7 +21,7 @@ const put = (api: ApiMember, key: string, idempotencyKey: string) =>
   queueRun(api.executionUrl, key, 'greet', { name: 'Ada' }, { 'Idempotency-Key': idempotencyKey })
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
-  test('many calls with one key at the same time, to several processes, make one run', async (test) => {
+  test('parallel requests with one key to several processes queue one run', async (test) => {
     const fleet = await newFleet(test, kind)
     const { key } = await fleet.createAccount()
     const apis = await Promise.all(Array.from({ length: processes }, () => fleet.api()))
@@ -41,7 +41,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     expect(answers.filter((answer) => !answer?.replayed)).toHaveLength(1)
   })
 
-  test('a process that dies between the commit and its answer leaves the run that the repeated call gets', async (test) => {
+  test('after a crash between commit and response, the repeated request gets the same run', async (test) => {
     const fleet = await newFleet(test, kind)
     const { key } = await fleet.createAccount()
     const armed = join(fleet.place.directory, 'armed')

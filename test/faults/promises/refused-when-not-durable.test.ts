@@ -1,4 +1,4 @@
-/** P3: what cannot be made durable is refused by 503, and the service goes on by itself as soon as it can be again. */
+/** P3: a run that cannot be made durable is refused with 503, and the service recovers by itself. */
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -40,7 +40,7 @@ async function queueThrough({ about, fleet, api, begin, end }: Faulty): Promise<
   const mended = performance.now()
   const before = ledger.acknowledged.length
   await until('50 more runs are acknowledged', async () => {
-    // A server that has met the fault again while it recovered ends only then.
+    // A database server that meets the fault during its recovery exits only then.
     await fleet.place.resume?.()
     return ledger.acknowledged.length >= before + 50
   })
@@ -76,7 +76,7 @@ async function fillDisk(kind: FleetStore, about: Faulty['about'], test: Paramete
   const begin = async () => {
     const file = openSync(filler, 'w')
     const page = Buffer.alloc(4096)
-    // The store takes room meanwhile, so that nobody knows how much is left.
+    // The store grows meanwhile, so the free space is unknown.
     expect(() => {
       for (;;) writeSync(file, page)
     }).toThrow('ENOSPC')
@@ -90,24 +90,21 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
   const full = { promise: 'P3', store: kind.name, fault: 'disk full' }
   const noMounts = whyMountingFails()
   if (noMounts) record({ ...full, skipped: noMounts })
-  test.skipIf(noMounts)('a full disk is answered with 503, and with 202 again when there is room', async (test) => {
+  test.skipIf(noMounts)('a full disk causes 503, and 202 again when there is space', async (test) => {
     await fillDisk(kind, full, test)
   })
 
   const broken = { promise: 'P3', store: kind.name, fault: 'I/O error at fsync' }
   const noTraces = whyTracingFails()
   if (noTraces) record({ ...broken, skipped: noTraces })
-  test.skipIf(noTraces)(
-    'an I/O error at fsync is answered with 503, and with 202 again when there is none',
-    async (test) => {
-      const fleet = await newFleet(test, kind)
-      const api = await fleet.api({ worker: true })
-      let stop = async () => {}
-      const begin = async () => {
-        stop = await injectFailures(kind.syncing(fleet.place, api.pid), 'fsync,fdatasync', 'EIO')
-      }
-      const end = () => stop()
-      await queueThrough({ about: broken, fleet, api, begin, end })
-    },
-  )
+  test.skipIf(noTraces)('an I/O error at fsync causes 503, and 202 again without it', async (test) => {
+    const fleet = await newFleet(test, kind)
+    const api = await fleet.api({ worker: true })
+    let stop = async () => {}
+    const begin = async () => {
+      stop = await injectFailures(kind.syncing(fleet.place, api.pid), 'fsync,fdatasync', 'EIO')
+    }
+    const end = () => stop()
+    await queueThrough({ about: broken, fleet, api, begin, end })
+  })
 })

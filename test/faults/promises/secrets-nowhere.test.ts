@@ -1,6 +1,6 @@
 /**
- * P11: a key's value, a secret variable and a context's cookies stand in no file, log, row or error, with every log at its
- * most talkative: the service's, and the database server's with every statement and its parameters.
+ * P11: a key's value, a secret variable and a context's cookies appear in no file, log, row or error, even with the most
+ * verbose logs of the service and of the database server, which logs every statement with its parameters.
  */
 import { describe, expect, test } from 'vitest'
 import { createState } from '../../support/browser-contexts.ts'
@@ -10,7 +10,7 @@ import { fleetStores } from '../../support/fleet-stores.ts'
 import { waitForOutcome } from '../../support/ledger.ts'
 import { record } from '../figures.ts'
 
-/** Everything that PostgreSQL can be told to log of what it is sent. */
+/** Makes PostgreSQL log everything that it receives. */
 const talkative = {
   log_statement: 'all',
   log_min_duration_statement: '0',
@@ -39,7 +39,7 @@ function caller(key: string, answers: string[]) {
 
 type Call = ReturnType<typeof caller>
 
-/** Runs that have a secret, and say it: one that succeeds, one that fails, one that waits, and some that are refused. */
+/** Queues runs that leak their secret: one succeeds, one fails, one waits, and some are refused. */
 async function useSecrets(call: Call, { executionUrl }: ApiMember, token: string): Promise<string[]> {
   const queue = '/v1/execution/queue-remote/betray'
   const variableData = { token, nested: { token }, fails: false }
@@ -70,7 +70,7 @@ async function useKey(call: Call, { executionUrl, browserContextUrl }: ApiMember
   expect((await call(executionUrl, 'GET', `/${value}`)).status).toBe(404)
 }
 
-/** Every value of every row, as a dump has them: long ones are compressed in PostgreSQL's files. */
+/** Every value of every row, as in a dump, because PostgreSQL compresses long values in its files. */
 async function rowsIn(fleet: Fleet): Promise<Buffer> {
   return fleet.withStore(async ({ read }) => {
     const values: unknown[] = []
@@ -89,7 +89,7 @@ async function rowsIn(fleet: Fleet): Promise<Buffer> {
 const text = (value: unknown) => Buffer.from(typeof value === 'object' ? JSON.stringify(value) : String(value))
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
-  test('keys, secret variables and cookies stand nowhere', async (test) => {
+  test('keys, secret variables and cookies appear nowhere', async (test) => {
     const fleet = await newFleet(test, kind, { settings: { LOG_LEVEL: 'trace' }, server: talkative })
     const { key } = await fleet.createAccount()
     const api = await fleet.api()
@@ -129,7 +129,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     })
     expect(running).toEqual([])
     expect(stopped).toEqual([])
-    // The search does find what is there.
+    // The search finds what is there.
     const prefix = key.slice(0, 8)
     expect(findCanaries(places(), [prefix]).length).toBeGreaterThan(0)
     expect(findCanaries([['a dump', rows]], [prefix])).toEqual(['a dump'])

@@ -1,4 +1,4 @@
-/** P15: connections that are slow or idle are cut, and keep nobody else from being answered. */
+/** P15: slow and idle connections are closed, and do not delay other clients. */
 import { connect, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { newFleet } from '../../support/fleet.ts'
@@ -6,13 +6,13 @@ import { embeddedFleetStore } from '../../support/fleet-stores.ts'
 import { record } from '../figures.ts'
 
 const connectionsOfEach = 70
-/** Node looks for them once a second, and the machine has other things to do. */
+/** Node checks once a second, and the machine is busy. */
 const toleranceSeconds = 4
 
 interface Slow {
   what: string
   secondsMax: number
-  /** What it sends at once; then one byte each second. */
+  /** Sent immediately; then one byte per second follows. */
   begins: string
 }
 
@@ -26,7 +26,7 @@ function kinds(key: string): Slow[] {
   ]
 }
 
-/** Resolves to how long the connection was kept. */
+/** Resolves with the connection's lifetime in seconds. */
 function keptSeconds(port: number, { begins }: Slow): Promise<number> {
   return new Promise((resolve) => {
     const began = performance.now()
@@ -40,7 +40,7 @@ function keptSeconds(port: number, { begins }: Slow): Promise<number> {
   })
 }
 
-test('slow clients are cut after 10 and 20 seconds, and others are answered meanwhile', async (test) => {
+test('slow clients are disconnected after 10 and 20 seconds, while others are served', async (test) => {
   const fleet = await newFleet(test, embeddedFleetStore)
   const { key } = await fleet.createAccount()
   const api = await fleet.api()

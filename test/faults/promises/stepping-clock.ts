@@ -1,4 +1,4 @@
-/** Loaded into the service's process: its clock is off by the milliseconds in the file that CLOCK_STEP names. */
+/** Preloaded into the service's process: shifts its clock by the milliseconds in the file CLOCK_STEP. */
 import { readFileSync } from 'node:fs'
 
 const file = process.env.CLOCK_STEP ?? ''

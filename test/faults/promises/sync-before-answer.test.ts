@@ -1,4 +1,4 @@
-/** P2: the system has confirmed that a run is on the disk before its 202 is written to the caller's connection. */
+/** P2: a run is synced to disk before its 202 is sent. */
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { newFleet } from '../../support/fleet.ts'
@@ -15,7 +15,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
   const about = { promise: 'P2', store: kind.name, fault: 'order of system calls, one by one and under load' }
   if (refused) record({ ...about, skipped: refused })
 
-  test.skipIf(refused)('every 202 is written after the fsync of its run has returned', async (test) => {
+  test.skipIf(refused)('every 202 is sent after the fsync of its run has returned', async (test) => {
     const fleet = await newFleet(test, kind)
     const { key } = await fleet.createAccount()
     const output = join(fleet.place.directory, 'calls')
@@ -32,7 +32,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     record({ ...about, figures: { acknowledged: responses, lost }, remark: `${syncs} times \`fsync\`` })
     expect(responses).toBe(oneByOne + ledger.acknowledged.length)
     expect(afterSync).toBe(responses)
-    // Otherwise nothing was under load: runs that arrive together share an fsync.
+    // Under load, runs that arrive together share an fsync.
     expect(syncs).toBeLessThan(responses + oneByOne)
   })
 })

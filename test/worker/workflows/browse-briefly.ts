@@ -1,4 +1,4 @@
-/** Browses, and is out of time soon. */
+/** Browses, with a short time limit. */
 import { defineWorkflow } from 'execution-service/workflow'
 import { definition } from './browse.ts'
 

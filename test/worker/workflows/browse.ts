@@ -1,4 +1,4 @@
-/** Visits a site with its browser: tells what it finds there of earlier visits, leaves a value, and ends in many ways. */
+/** Visits a site: returns what earlier visits have stored, stores a value, and ends in one of many ways. */
 import { appendFileSync, existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type BrowserRunContext, defineWorkflow } from 'execution-service/workflow'
@@ -6,14 +6,14 @@ import type { BrowserContext, Page } from 'playwright-core'
 
 interface Variables {
   url: string
-  /** What is left; the site makes a cookie of it too. */
+  /** The value to store; the site also sets it as a cookie. */
   value?: string
   how: string
   started?: string
   until?: string
 }
 
-/** Text for the page: what it has kept, and how it keeps a value. */
+/** Code for the page that reads and writes all kinds of storage. */
 const scripts = {
   database: `new Promise((resolve, reject) => {
     const opening = indexedDB.open('visits', 1)
@@ -47,12 +47,12 @@ const scripts = {
 }
 
 async function seenBy(page: Page, url: string): Promise<Record<string, string>> {
-  // The page says which cookies came with this very request.
+  // The page shows the cookies of this request.
   await page.goto(url)
   return page.evaluate(`${scripts.seen}(() => ${scripts.database})`)
 }
 
-/** Leaves the value, and returns what was there before. */
+/** Stores the value, and returns what was stored before. */
 async function visit(context: BrowserContext, { url, value }: Variables) {
   const page = await context.newPage()
   const before = await seenBy(page, url)

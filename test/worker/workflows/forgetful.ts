@@ -1,4 +1,4 @@
-/** Asks for a browser that it has not said to use, as JavaScript lets it. */
+/** Asks for a browser without `browser: true`, which only JavaScript allows. */
 import { type BrowserRunContext, defineWorkflow } from 'execution-service/workflow'
 
 export default defineWorkflow({

@@ -1,4 +1,4 @@
-/** Gives its secret away wherever it can, and tells what it sees of its environment. */
+/** Leaks its secret in every way it can, and returns its environment. */
 import { defineWorkflow } from 'execution-service/workflow'
 
 export default defineWorkflow({
@@ -19,7 +19,7 @@ export default defineWorkflow({
     const password = variables.login?.password ?? ''
     log(`The password is ${password}.`)
     log(JSON.stringify(variables))
-    // biome-ignore lint/suspicious/noConsole: a console line is one of the places to look at.
+    // biome-ignore lint/suspicious/noConsole: the test searches console output, too.
     console.log(variables)
     process.stdout.write(`${password}\n`)
     progress(10, password)

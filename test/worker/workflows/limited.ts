@@ -1,4 +1,4 @@
-/** Takes longer than it may, whether it is told to end or not. */
+/** Exceeds its time limit and ignores its AbortSignal. */
 import { defineWorkflow } from 'execution-service/workflow'
 
 export default defineWorkflow({
@@ -10,7 +10,7 @@ export default defineWorkflow({
   timeLimitSeconds: 0.3,
   async run({ variables, signal }) {
     while (variables.blocking);
-    // Even a result that comes after all is too late.
+    // A late result does not count.
     await new Promise((resolve) => signal.addEventListener('abort', resolve))
     return 'too late'
   },

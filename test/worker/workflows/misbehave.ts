@@ -1,4 +1,4 @@
-/** Does to its process what a workflow should not. */
+/** Harms its own process in different ways. */
 import { appendFileSync } from 'node:fs'
 import { defineWorkflow } from 'execution-service/workflow'
 
@@ -15,7 +15,7 @@ const ways = {
     }, 5)
     await new Promise(() => setInterval(() => {}, 1000))
   },
-  rejectUnheard: () => {
+  rejectUnhandled: () => {
     Promise.reject(new Error('rejected when nobody was listening'))
     return 'as if nothing had happened'
   },
@@ -27,10 +27,10 @@ const ways = {
     process.disconnect()
     await new Promise(() => setInterval(() => {}, 1000))
   },
-  /** Returns, while something goes on that would disturb whoever comes next. */
+  /** Returns while code goes on that would disturb the next run. */
   leaveBehind: (file: string) => {
     setInterval(() => {
-      // biome-ignore lint/suspicious/noConsole: it is to be found in no other run's log.
+      // biome-ignore lint/suspicious/noConsole: the line must appear in no other run's log.
       console.log('said by one that has returned')
       appendFileSync(file, `${process.pid}\n`)
     }, 5)

@@ -1,4 +1,4 @@
-/** Counts in a file how often each of its steps has run, and fails between them as often as it is told to. */
+/** Counts the executions of each step in a file, and fails between steps as often as its variables say. */
 import { appendFile } from 'node:fs/promises'
 import { defineWorkflow } from 'execution-service/workflow'
 
@@ -15,7 +15,7 @@ export default defineWorkflow({
   retry: { maxAttempts: 3, backoffSeconds: 0.001, backoffFactor: 1 },
   async run({ variables, attempt, step }) {
     const count = (name: string) => appendFile(variables.file, `${name} ${attempt}\n`)
-    // A name that every object inherits is a name like any other.
+    // A name that every object inherits.
     const first = await step('constructor', async () => {
       await count('first')
       return { madeBy: attempt, nothing: undefined }

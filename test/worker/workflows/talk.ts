@@ -1,4 +1,4 @@
-/** Says something in every way that there is. */
+/** Reports something in every way: log, console, progress and steps. */
 import { defineWorkflow } from 'execution-service/workflow'
 
 export default defineWorkflow({
@@ -13,7 +13,7 @@ export default defineWorkflow({
   output: { type: 'object', required: ['said'], properties: { said: { type: 'string' } } },
   async run({ variables, log, progress, step }) {
     log(`${variables.greeting} from log`)
-    // biome-ignore lint/suspicious/noConsole: a workflow may, and the line is to be found in its run's log.
+    // biome-ignore lint/suspicious/noConsole: the test expects the line in the run's log.
     console.error('and from the %s', 'console', { at: 1 })
     progress(50, 'half way')
     const said = await step('speak', async () => `${variables.greeting}!`)

@@ -1,4 +1,4 @@
-/** Tells in a file that it has started, and waits until another file is there: patiently, or blocking its thread. */
+/** Writes a file when it has started, and waits until another file exists: patiently, or blocking its thread. */
 import { appendFileSync, existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineWorkflow } from 'execution-service/workflow'
@@ -13,7 +13,7 @@ export default defineWorkflow({
     properties: {
       started: { type: 'string', description: 'Gets a line for each attempt: its number and its process.' },
       until: { type: 'string' },
-      how: { enum: ['patiently', 'deafly', 'blocking'], default: 'patiently' },
+      how: { enum: ['patiently', 'ignoring its signal', 'blocking'], default: 'patiently' },
     },
   },
   output: { type: 'object', required: ['attempt'], properties: { attempt: { type: 'integer' } } },
@@ -22,7 +22,7 @@ export default defineWorkflow({
     appendFileSync(variables.started, `${attempt} ${process.pid}\n`)
     while (!existsSync(variables.until)) {
       if (variables.how === 'patiently') await delay(10, undefined, { signal })
-      if (variables.how === 'deafly') await delay(10)
+      if (variables.how === 'ignoring its signal') await delay(10)
     }
     return { attempt }
   },

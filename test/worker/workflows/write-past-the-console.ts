@@ -1,4 +1,4 @@
-/** Writes lines to the process's own streams. */
+/** Writes to the process's own output streams. */
 import { defineWorkflow } from 'execution-service/workflow'
 
 export default defineWorkflow({
@@ -10,7 +10,7 @@ export default defineWorkflow({
   async run() {
     await new Promise((resolve) => process.stdout.write('on standard output\n', resolve))
     await new Promise((resolve) => process.stderr.write('on standard error\n', resolve))
-    // Long enough for pipes that are not the channel of what else is said.
+    // Output arrives on other pipes than messages: give it time.
     await new Promise((resolve) => setTimeout(resolve, 100))
   },
 })

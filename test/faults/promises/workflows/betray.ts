@@ -1,2 +1,2 @@
-/** Says its secret in every way a workflow can. */
+/** Leaks its secret in every way a workflow can. */
 export { default } from '../../../operations/workflows/betray.ts'

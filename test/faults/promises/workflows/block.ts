@@ -1,4 +1,4 @@
-/** Never gives its thread back. */
+/** Blocks its thread for ever. */
 import { defineWorkflow } from 'execution-service/workflow'
 
 export default defineWorkflow({

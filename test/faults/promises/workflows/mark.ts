@@ -1,4 +1,4 @@
-/** Leaves a line in the run's file when an attempt starts and when it has done its work, and works for a while in between. */
+/** Appends a line to the run's file when an attempt starts and when it ends, and works for a while in between. */
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'

@@ -1,2 +1,2 @@
-/** Does to its process what a workflow should not. */
+/** Harms its own process in different ways. */
 export { default } from '../../../worker/workflows/misbehave.ts'

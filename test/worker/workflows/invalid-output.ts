@@ -1,8 +1,8 @@
-/** Returns what its output schema does not allow. */
+/** Returns an output that violates its schema. */
 import { defineWorkflow } from 'execution-service/workflow'
 
 export default defineWorkflow({
-  id: 'misfit',
+  id: 'invalid-output',
   version: '1.0.0',
   title: 'Misfit',
   variables: { type: 'object' },
