@@ -3,12 +3,12 @@
  * optionally, the text of the key file.
  */
 import { randomBytes } from 'node:crypto'
-import { closeSync, existsSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { syncDirectory } from '../key-file.ts'
 import { resultCode } from './sqlite-connection.ts'
-import type { Inspection } from './sqlite-inspection.ts'
+import { type Inspection, readHeader } from './sqlite-inspection.ts'
 
 /** A backup cannot be written or restored; the message says what to do. */
 export class BackupError extends Error {}
@@ -130,13 +130,7 @@ const magic = 'SQLite format 3\0'
  * `undefined` when it is not an SQLite file.
  */
 function readDatabaseSize(file: string): number | undefined {
-  const header = Buffer.alloc(100)
-  const descriptor = openSync(file, 'r')
-  try {
-    readSync(descriptor, header, 0, header.length, 0)
-  } finally {
-    closeSync(descriptor)
-  }
+  const header = readHeader(file)
   if (header.toString('latin1', 0, magic.length) !== magic) return undefined
   const pageBytes = header.readUInt16BE(16)
   return (pageBytes === 1 ? 65536 : pageBytes) * header.readUInt32BE(28)

@@ -28,7 +28,9 @@ export interface Inspection extends StoreInspection {
 export async function inspectSqliteStore(directory: string): Promise<Inspection | undefined> {
   const path = join(directory, 'service.db')
   if (!existsSync(path)) return undefined
-  const journalMode = readJournalMode(path)
+  const header = readHeader(path)
+  // Format versions (section 1.3.3).
+  const journalMode = header[18] === 2 && header[19] === 2 ? 'wal' : 'delete'
   // Without a log, a read-only connection would leave the log that it creates behind. With one, a writable connection
   // would checkpoint what a killed process has left in it.
   const readOnly = journalMode !== 'wal' || existsSync(`${path}-wal`)
@@ -53,16 +55,16 @@ export async function inspectSqliteStore(directory: string): Promise<Inspection 
   }
 }
 
-/** Reads the header's format versions (sqlite.org/fileformat.html, section 1.3.3). */
-function readJournalMode(path: string): 'wal' | 'delete' {
-  const header = Buffer.alloc(20)
+/** Reads the header of a database file (sqlite.org/fileformat.html, section 1.3). */
+export function readHeader(path: string): Buffer {
+  const header = Buffer.alloc(100)
   const file = openSync(path, 'r')
   try {
     readSync(file, header, 0, header.length, 0)
   } finally {
     closeSync(file)
   }
-  return header[18] === 2 && header[19] === 2 ? 'wal' : 'delete'
+  return header
 }
 
 function sizeOf(path: string): number {
