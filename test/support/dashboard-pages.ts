@@ -174,7 +174,7 @@ async function queueRuns(dashboard: Dashboard, key: string) {
   const succeeded = await queue('build-manifest', { directory: 'src/domain/runs' })
   const failed = await queue('count-words', { path: 'missing.md' })
   const delayed = await queue('count-words', { path: 'README.md' }, '?delaySeconds=3600')
-  const running = await queue('build-manifest', { directory: 'src', pauseMilliseconds: 2000 })
+  const running = await queue('build-manifest', { directory: 'src', pauseMilliseconds: 5000 })
   const isAt = async (id: string, status: string) => {
     const { body } = await dashboard.call(key, 'GET', `/v1/execution/runs/${id}`)
     return (body as { status: string }).status === status

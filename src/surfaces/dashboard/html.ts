@@ -1,5 +1,6 @@
 /** HTML as tagged templates that escape every value, and the elements that pages are made of. */
 import { html } from 'hono/html'
+import { nameLengthMax } from '../../domain/display-names.ts'
 
 export { html }
 
@@ -120,6 +121,15 @@ export function selectField(field: Field & { value: string; options: Option[] })
       html`<option value="${value}" ${attribute('selected', value === field.value)}>${title}</option>`,
   )
   return labelledField(field, (common) => html`<select ${common}>${options}</select>`)
+}
+
+/** The page that renames an item. `back` is the page to return to. */
+export function renamePage(title: string, back: { path: string; title: string }, name: string, error?: string): Html {
+  return html`${backLink(back.path, back.title)} ${heading(title)}
+    <form method="post" class="card">
+      ${inputField({ name: 'name', label: 'Name', value: name, error, required: true, maxlength: nameLengthMax, autofocus: true })}
+      <div class="buttons"><button>Rename</button><a href="${back.path}">Cancel</a></div>
+    </form>`
 }
 
 /** The line break after the tag belongs to HTML's syntax: without it, a leading line break of the text would be lost. */

@@ -3,6 +3,7 @@ import { v7 as uuid } from 'uuid'
 import { type ApiKey, ApiKeyError } from '../../../domain/api-keys/api-key.ts'
 import type { RevealedKey } from '../../../domain/api-keys/api-keys.ts'
 import type { Dependencies } from '../dependencies.ts'
+import { renamePage } from '../html.ts'
 import {
   formId,
   orNotFound,
@@ -77,7 +78,7 @@ function parseExpiry(lifetime: string): number | null {
 }
 
 export const showApiKeyRename: PageHandler = async (request, deps) =>
-  apiKeyPage('Rename API key', templates.renderApiKeyRename(await findOwnKey(request, deps)))
+  renameKeyPage((await findOwnKey(request, deps)).name)
 
 export const renameApiKey: PageHandler = async (request, deps) => {
   const key = await findOwnKey(request, deps)
@@ -87,8 +88,13 @@ export const renameApiKey: PageHandler = async (request, deps) => {
     return { location: '/api-keys?done=renamed' }
   } catch (error) {
     if (!(error instanceof ApiKeyError)) throw error
-    return apiKeyPage('Rename API key', templates.renderApiKeyRename({ ...key, name }, error.message), 400)
+    return renameKeyPage(name, error.message, 400)
   }
+}
+
+function renameKeyPage(name: string, error?: string, status = 200): Page {
+  const title = 'Rename API key'
+  return apiKeyPage(title, renamePage(title, { path: '/api-keys', title: 'API Keys' }, name, error), status)
 }
 
 export const confirmRotation: PageHandler = async (request, deps) =>

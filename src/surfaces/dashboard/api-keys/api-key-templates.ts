@@ -164,14 +164,6 @@ export function renderCreatedApiKey(key: RevealedKey, command: string | undefine
     <p><a class="button secondary" href="/api-keys">Done</a></p>`
 }
 
-export function renderApiKeyRename(key: ApiKey, error?: string): Html {
-  return html`${backLink('/api-keys', 'API Keys')} ${heading('Rename API key')}
-    <form method="post" class="card">
-      ${inputField({ name: 'name', label: 'Name', value: key.name, error, required: true, maxlength: 100, autofocus: true })}
-      <div class="buttons"><button>Rename</button><a href="/api-keys">Cancel</a></div>
-    </form>`
-}
-
 export function renderRotation(key: ApiKey, newId: string, error?: string): Html {
   return html`${backLink('/api-keys', 'API Keys')} ${heading(`Rotate “${key.name}”?`)}
     ${error ? notice('bad', error) : nothing}

@@ -18,14 +18,6 @@ export function renderNewContext(name: string, error?: string): Html {
     </form>`
 }
 
-export function renderContextRename({ id, name }: BrowserContext, value: string, error?: string): Html {
-  return html`${backLink(`/browser-contexts/${id}`, name)} ${heading('Rename browser context')}
-    <form method="post" class="card">
-      ${inputField({ name: 'name', label: 'Name', value, error, required: true, maxlength: nameLengthMax, autofocus: true })}
-      <div class="buttons"><button>Rename</button><a href="/browser-contexts/${id}">Cancel</a></div>
-    </form>`
-}
-
 export function renderContextDeletion(context: BrowserContext): Html {
   const { id, name, heldByRunId, version, lastUsedAt } = context
   const inUse =

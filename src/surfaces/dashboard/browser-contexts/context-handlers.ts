@@ -6,7 +6,7 @@ import type { BrowserContext } from '../../../domain/browser-contexts/browser-co
 import type { ContextInUse, Version } from '../../../domain/browser-contexts/context-versions.ts'
 import { nameError } from '../../../domain/display-names.ts'
 import type { Dependencies } from '../dependencies.ts'
-import type { Html } from '../html.ts'
+import { type Html, renamePage } from '../html.ts'
 import { orNotFound, type Page, type PageHandler, type PageRequest } from '../page-handler.ts'
 import { readQueuerLabels } from '../runs/run-labels.ts'
 import * as forms from './context-form-templates.ts'
@@ -82,7 +82,7 @@ async function contextPage(
 
 export const showContextRename: PageHandler = async (request, deps) => {
   const context = await findContext(request, deps)
-  return renamePage(context, context.name)
+  return renameContextPage(context, context.name)
 }
 
 export const renameContext: PageHandler = async (request, deps) => {
@@ -90,14 +90,15 @@ export const renameContext: PageHandler = async (request, deps) => {
   const context = await findContext(request, deps)
   const name = parseName(form)
   const error = nameError(name)
-  if (error !== undefined) return renamePage(context, name, error, 400)
+  if (error !== undefined) return renameContextPage(context, name, error, 400)
   const renamed = await deps.browserContexts.rename(account.id, context.id, name, actor)
-  if (renamed === 'nameTaken') return renamePage(context, name, nameTaken, 409)
+  if (renamed === 'nameTaken') return renameContextPage(context, name, nameTaken, 409)
   return redirectTo(orNotFound(renamed !== 'noSuchContext' && renamed).id, 'renamed')
 }
 
-function renamePage(context: BrowserContext, name: string, error?: string, status = 200): Page {
-  return contextTab('Rename browser context', forms.renderContextRename(context, name, error), status)
+function renameContextPage({ id, name }: BrowserContext, value: string, error?: string, status = 200): Page {
+  const title = 'Rename browser context'
+  return contextTab(title, renamePage(title, { path: `/browser-contexts/${id}`, title: name }, value, error), status)
 }
 
 export const confirmContextDeletion: PageHandler = async (request, deps) =>

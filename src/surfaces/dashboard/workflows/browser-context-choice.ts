@@ -1,12 +1,10 @@
 /** The choice of a browser context in the queue form, and of when the run saves into it. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { PersistContext, Run } from '../../../domain/runs/run.ts'
-import { type Document, resolve } from '../../../openapi/document.ts'
-import { executionContract } from '../../../openapi/served-documents.ts'
-import { readOperations } from '../../../openapi/served-operations.ts'
 import { persistLabels } from '../browser-contexts/context-labels.ts'
 import { type Html, html, selectField } from '../html.ts'
 import type { ContextQuery } from './curl-commands.ts'
+import { parameterSchema } from './queue-options.ts'
 
 export interface ContextChoice {
   /** Empty for none. */
@@ -15,16 +13,7 @@ export interface ContextChoice {
   error?: string
 }
 
-const persistDefault = readPersistDefault()
-
-/** From the OpenAPI document. */
-function readPersistDefault(): PersistContext {
-  const operation = readOperations(executionContract.document).find(({ id }) => id === 'queueRemoteRun')
-  const schema = operation?.parameters.find(({ name }) => name === 'persistContext')?.schema
-  const value = resolve<{ default?: unknown }>(executionContract.document as Document, schema)?.default
-  if (isPersistContext(value)) return value
-  throw new Error('queueRemoteRun has no default for persistContext')
-}
+const persistDefault = parameterSchema('persistContext').default as PersistContext
 
 function isPersistContext(value: unknown): value is PersistContext {
   return typeof value === 'string' && Object.hasOwn(persistLabels, value)

@@ -2,7 +2,7 @@
 import type { VariableError } from '../../../domain/workflows/workflows.ts'
 import { parsePointer } from '../../../openapi/json-pointer.ts'
 import { hiddenSecret, hideSecrets, parseVariables, type SecretPlaces } from './json-input.ts'
-import { type Members, ownMember } from './json-schema.ts'
+import type { Members } from './json-schema.ts'
 import { inputName, type VariableField } from './variable-fields.ts'
 
 /** A field's text, with its validation error. A ticked checkbox has the text `on`. */
@@ -158,7 +158,7 @@ export function assignErrors(values: FormValues, errors: readonly VariableError[
 /** The masked secrets of an earlier run, which stand for their values. */
 export function maskedSecrets(fields: readonly VariableField[], variables: Members): Members {
   const secrets = fields.filter(({ isSecret, name }) => isSecret && Object.hasOwn(variables, name))
-  return Object.fromEntries(secrets.map(({ name }) => [name, ownMember(variables, name)]))
+  return Object.fromEntries(secrets.map(({ name }) => [name, variables[name]]))
 }
 
 /** Removes submitted secrets before the form is shown again. */

@@ -12,11 +12,6 @@ export function toMembers(value: unknown): Members {
   return isObject(value) ? value : {}
 }
 
-/** An own member, never an inherited one. */
-export function ownMember(value: unknown, name: string): unknown {
-  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
-}
-
 /** The schemas of an object's members. A member that is only required has the schema `true`. */
 export function memberSchemas(schema: Members): { name: string; schema: unknown; required: boolean }[] {
   const properties = toMembers(schema.properties)

@@ -1,5 +1,5 @@
 /** The scheduling options of a queued run, within the limits of the Execution API. */
-
+import { type Document, resolve, type Schema } from '../../../openapi/document.ts'
 import { executionContract } from '../../../openapi/served-documents.ts'
 import { readOperations } from '../../../openapi/served-operations.ts'
 import type { FormValue } from './form-values.ts'
@@ -11,16 +11,21 @@ const names: OptionName[] = ['delaySeconds', 'expiresInSeconds', 'priority']
 
 const operation = readOperations(executionContract.document).find(({ id }) => id === 'queueRemoteRun')
 
-/** From the OpenAPI document. */
+/** The schema of a query parameter of queueRemoteRun. */
+export function parameterSchema(name: string): Schema {
+  const schema = operation?.parameters.find((parameter) => parameter.name === name)?.schema
+  if (schema === undefined) throw new Error(`queueRemoteRun has no parameter ${name}`)
+  return resolve(executionContract.document as Document, schema)
+}
+
 export const optionBounds = Object.fromEntries(names.map((name) => [name, readBounds(name)])) as Record<
   OptionName,
   { min: number; max: number }
 >
 
 function readBounds(name: OptionName): { min: number; max: number } {
-  const { minimum, maximum } = operation?.parameters.find((parameter) => parameter.name === name)?.schema ?? {}
-  if (typeof minimum === 'number' && typeof maximum === 'number') return { min: minimum, max: maximum }
-  throw new Error(`queueRemoteRun has no bounds for ${name}`)
+  const { minimum, maximum } = parameterSchema(name)
+  return { min: Number(minimum), max: Number(maximum) }
 }
 
 export const noOptions: QueueOptions = {
