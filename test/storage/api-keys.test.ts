@@ -135,7 +135,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
   })
 
   describe('limits under concurrency', () => {
-    test.for([1, 2, 3, 4, 5])(
+    test.for([1, 2])(
       'a user gets at most five keys from 30 concurrent requests to two processes (round %i)',
       async (_, test) => {
         const { domain, accountId, key } = await openAccount(test, kind)
@@ -149,19 +149,16 @@ describe.each(stores)('API keys ($name)', (kind) => {
       },
     )
 
-    test.for([1, 2, 3, 4, 5])(
-      'three users of an account share a limit of five active keys (round %i)',
-      async (_, test) => {
-        const { domain, accountId, userId, key } = await openAccount(test, kind)
-        const other = await openDomain(test, { kind, place: domain.place })
-        const users = [userId, await newUser(domain, accountId), await newUser(domain, accountId)]
-        const keys = Array.from({ length: 30 }, (_, index) => ({ ...key, userId: users[index % 3] ?? userId }))
-        expect(await createMany([domain, other], keys)).toBe(5)
-        expect(await domain.apiKeys.list(accountId)).toHaveLength(5)
-        // The limit of another account is separate.
-        await newAccount(domain)
-      },
-    )
+    test.for([1, 2])('three users of an account share a limit of five active keys (round %i)', async (_, test) => {
+      const { domain, accountId, userId, key } = await openAccount(test, kind)
+      const other = await openDomain(test, { kind, place: domain.place })
+      const users = [userId, await newUser(domain, accountId), await newUser(domain, accountId)]
+      const keys = Array.from({ length: 30 }, (_, index) => ({ ...key, userId: users[index % 3] ?? userId }))
+      expect(await createMany([domain, other], keys)).toBe(5)
+      expect(await domain.apiKeys.list(accountId)).toHaveLength(5)
+      // The limit of another account is separate.
+      await newAccount(domain)
+    })
   })
 
   describe('scopes', () => {

@@ -73,20 +73,17 @@ export async function insert({ query }: Transaction, key: NewKey): Promise<void>
     .execute()
 }
 
-export async function list({ query }: Transaction, accountId: string, now: number): Promise<ApiKey[]> {
-  const keys = query.selectFrom('api_keys').selectAll().where('account_id', '=', accountId)
-  const rows = await keys.where('deleted_at', 'is', null).orderBy('id').execute()
+function selectKeys({ query }: Transaction, accountId: string) {
+  return query.selectFrom('api_keys').selectAll().where('account_id', '=', accountId).where('deleted_at', 'is', null)
+}
+
+export async function list(tx: Transaction, accountId: string, now: number): Promise<ApiKey[]> {
+  const rows = await selectKeys(tx, accountId).orderBy('id').execute()
   return rows.map((row) => toApiKey(row, now))
 }
 
-export async function find(
-  { query }: Transaction,
-  accountId: string,
-  id: string,
-  now: number,
-): Promise<ApiKey | undefined> {
-  const keys = query.selectFrom('api_keys').selectAll().where('account_id', '=', accountId).where('id', '=', id)
-  const row = await keys.where('deleted_at', 'is', null).executeTakeFirst()
+export async function find(tx: Transaction, accountId: string, id: string, now: number): Promise<ApiKey | undefined> {
+  const row = await selectKeys(tx, accountId).where('id', '=', id).executeTakeFirst()
   return row && toApiKey(row, now)
 }
 
