@@ -1,4 +1,4 @@
-/** A process as an executor is one: it has a browser with a page, says so, and does nothing more. */
+/** Opens a page in a browser, as an executor does, and waits. */
 import { openBrowser } from '../../src/worker/browser/connection.ts'
 
 const { context } = await openBrowser({ url: process.argv[2] ?? '' }, undefined)

@@ -1,4 +1,4 @@
-/** A process as a worker is one: it has a browser for its runs, says where, and does nothing more. */
+/** Starts a browser, as a worker does, sends its address, and waits. */
 import { pino } from 'pino'
 import { BrowserHost } from '../../src/worker/browser/browser-host.ts'
 

@@ -48,10 +48,10 @@ test('two windows that create keys at the same time stop at five, and the page e
   for (const page of windows) await page.goto('/api-keys/new')
   for (const [index, page] of windows.entries()) await page.getByLabel('Name').fill(`window ${index}`)
   await Promise.all(windows.map((page) => page.getByRole('button', { name: 'Create API key' }).click()))
-  const answers = windows.map((page) =>
+  const responses = windows.map((page) =>
     page.getByText('Copy this key now').or(page.getByText('You have reached your limit')),
   )
-  for (const answer of answers) await answer.waitFor()
+  for (const response of responses) await response.waitFor()
   const shown = await Promise.all(windows.map((page) => page.getByRole('main').innerText()))
   expect(shown.filter((text) => text.includes('Copy this key now'))).toHaveLength(1)
   expect(shown.filter((text) => text.includes('You have reached your limit'))).toHaveLength(1)

@@ -58,9 +58,9 @@ test('one run signs in, later runs reuse the session, and its cookie is exposed 
   const session = data?.cookies.find(({ name }) => name === 'session')?.value ?? ''
   expect(session).toMatch(/^[0-9a-f]{32}$/)
   const events = await Promise.all([signedIn, read].map(({ id }) => collect(client.runs.events(id))))
-  const told = [JSON.stringify([signedIn, read, events]), service.output()]
-  expect(told[0]).toContain('ada has 3 orders')
-  for (const secret of [password, session]) for (const text of told) expect(text).not.toContain(secret)
+  const exposed = [JSON.stringify([signedIn, read, events]), service.output()]
+  expect(exposed[0]).toContain('ada has 3 orders')
+  for (const secret of [password, session]) for (const text of exposed) expect(text).not.toContain(secret)
 
   const headers = { Cookie: `session=${session}` }
   await fetch(`${site.url}/sign-out`, { method: 'POST', headers, redirect: 'manual' })

@@ -204,7 +204,7 @@ describe('an operator', () => {
     expect(await get('/livez')).toEqual({ status: 200, type: 'text/plain; charset=utf-8', text: 'alive\n' })
     expect(await get('/readyz')).toEqual({ status: 200, type: 'text/plain; charset=utf-8', text: 'ready\n' })
     // Includes the worker's metrics, unless it is too busy to reply.
-    const metrics = await until('the worker tells what it has measured', async () => {
+    const metrics = await until('the metrics include those of the worker', async () => {
       const answer = await get('/metrics')
       expect(answer.status).toBe(200)
       return answer.text.includes('process="worker"') && answer

@@ -32,23 +32,23 @@ async function sendAll(count: number, send: (service: ServiceProcess, index: num
 
 test('a key with a limit of 100 requests per minute makes exactly 100, over two processes and both APIs', async () => {
   const { key } = await installation.createAccount()
-  const answers = await sendAll(300, ({ executionUrl, browserContextUrl }, index) =>
+  const responses = await sendAll(300, ({ executionUrl, browserContextUrl }, index) =>
     index % 4 < 2
       ? fetch(`${executionUrl}/v1/execution/workflows`, { headers: { Authorization: `Bearer ${key}` } })
       : fetch(`${browserContextUrl}/alpha/browser-contexts`, { headers: { 'x-service-api-key': key } }),
   )
-  expect(answers.filter((answer) => answer === 200)).toHaveLength(requestsPerMinute)
-  expect(answers.filter((answer) => answer === '/docs/errors#rate-limited')).toHaveLength(300 - requestsPerMinute)
+  expect(responses.filter((response) => response === 200)).toHaveLength(requestsPerMinute)
+  expect(responses.filter((response) => response === '/docs/errors#rate-limited')).toHaveLength(300 - requestsPerMinute)
 })
 
 test('an account with a limit of 40 queued runs gets exactly 40 of 100 sent to two processes', async () => {
   const { key } = await installation.createAccount()
   const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
   const body = JSON.stringify({ variableData: { name: 'Ada' } })
-  const answers = await sendAll(requestsPerMinute, ({ executionUrl }) =>
+  const responses = await sendAll(requestsPerMinute, ({ executionUrl }) =>
     fetch(`${executionUrl}/v1/execution/queue-remote/greet?delaySeconds=3600`, { method: 'PUT', headers, body }),
   )
-  expect(answers.filter((answer) => answer === 202)).toHaveLength(queuedRunsMax)
-  const refused = answers.filter((answer) => answer === '/docs/errors#too-many-queued-runs')
+  expect(responses.filter((response) => response === 202)).toHaveLength(queuedRunsMax)
+  const refused = responses.filter((response) => response === '/docs/errors#too-many-queued-runs')
   expect(refused).toHaveLength(requestsPerMinute - queuedRunsMax)
 })

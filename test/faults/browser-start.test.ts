@@ -14,7 +14,7 @@ test('a missing browser is an error for each user, and is searched again', async
   const { host } = await openBrowserHost(test, { path })
   const taken = await Promise.allSettled([host.acquire(), host.acquire()])
   const reason = new BrowserMissing(
-    `BROWSER_PATH is "${path}", which does not run (ENOENT): set it to the executable of a Chrome or Chromium.`,
+    `BROWSER_PATH is "${path}", which does not run (ENOENT): set it to the executable of Chrome or Chromium.`,
   )
   expect(taken).toEqual([1, 2].map(() => ({ status: 'rejected', reason })))
   symlinkSync(await browserProgram(test), path)
@@ -46,8 +46,8 @@ test.for([
   async (complaint, test) => {
     vi.spyOn(process, 'getuid').mockReturnValue(1000)
     test.onTestFinished(() => void vi.restoreAllMocks())
-    const refusal = `case "$*" in *--no-sandbox*) ;; *) echo '${complaint}' >&2; exit 1;; esac`
-    const path = await browserProgram(test, `${isStart} ${refusal}`)
+    const failing = `case "$*" in *--no-sandbox*) ;; *) echo '${complaint}' >&2; exit 1;; esac`
+    const path = await browserProgram(test, `${isStart} ${failing}`)
     const { host, log } = await openBrowserHost(test, { path })
     const { url } = await host.acquire()
     expect(host.describe()).toMatchObject({ sandboxed: false })

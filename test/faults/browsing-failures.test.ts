@@ -69,7 +69,7 @@ describe.concurrent('a run with a browser', () => {
     const contextId = await site.createContext()
     const ended = await waitForRun(site.domain, await site.visit({ contextId, persist: 'always' }))
     const sentence =
-      'BROWSER_PATH is "/no/such/browser", which does not run (ENOENT): set it to the executable of a Chrome or Chromium.'
+      'BROWSER_PATH is "/no/such/browser", which does not run (ENOENT): set it to the executable of Chrome or Chromium.'
     expect(ended).toMatchObject({ status: 'failed', error: { name: 'BrowserUnavailable', message: sentence } })
     expect(await site.context(contextId)).toMatchObject({ status: 'empty', heldByRunId: null })
     const idle = await site.visit({ contextId, how: 'idle' })

@@ -164,13 +164,13 @@ describe.concurrent('a run with a browser', () => {
         status: 'failed',
         error: { message: expect.stringMatching(/^The site says \*{8}(,\*{8})?\.$/) },
       })
-      const told =
+      const visible =
         value === undefined
           ? [JSON.stringify(ended), ...(await describeEvents(site.domain, run))]
           : [JSON.stringify(ended.error)]
       expect(
         findCanaries(
-          told.map((line) => [line, line]),
+          visible.map((line) => [line, line]),
           [masked],
         ),
       ).toEqual([])
@@ -208,7 +208,7 @@ describe.concurrent('a run with a browser', () => {
 test('no state of a browser appears in a file of the data directory or in the log', async () => {
   const { place } = site.domain
   expect(canaries.length).toBeGreaterThan(15)
-  const told = canaries.filter((value) => !value.endsWith('-set'))
+  const visible = canaries.filter((value) => !value.endsWith('-set'))
   const outputs = await site.domain.store.read.all<{ id: string }>(
     "SELECT id FROM runs WHERE output LIKE '%canary-%'",
     [],
@@ -220,7 +220,7 @@ test('no state of a browser appears in a file of the data directory or in the lo
   })
   await site.domain.store.write((tx) => tx.all('SELECT 1', []))
   const rows = await site.domain.store.read.all<object>('SELECT * FROM run_events', [])
-  expect(findCanaries([['events', JSON.stringify(rows)]], told)).toEqual([])
+  expect(findCanaries([['events', JSON.stringify(rows)]], visible)).toEqual([])
   expect(findCanaries([['log', workerLog.join('\n')]], canaries)).toEqual([])
   expect(workerLog.join('\n')).toContain('browser started')
   expect(readFiles(place).length).toBeGreaterThan(0)

@@ -37,9 +37,9 @@ function secretsIn(database: DatabaseSync): SecretRow[] {
 
 /** The ids of the keys that encrypt anything in the store. */
 function keysInUse(database: DatabaseSync): string[] {
-  const sealed =
+  const ciphertext =
     'SELECT secrets AS it FROM runs UNION ALL SELECT value FROM run_steps UNION ALL SELECT value FROM encryption_check'
-  const rows = database.prepare(`SELECT DISTINCT hex(substr(it, 2, 4)) AS id FROM (${sealed}) WHERE it IS NOT NULL`)
+  const rows = database.prepare(`SELECT DISTINCT hex(substr(it, 2, 4)) AS id FROM (${ciphertext}) WHERE it IS NOT NULL`)
   return rows.all().map(({ id }) => String(id).toLowerCase())
 }
 

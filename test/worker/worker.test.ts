@@ -164,12 +164,15 @@ describe.concurrent('a worker', () => {
     test.for([
       ['throwNoError', { name: 'Error', message: '{ code: 7 }' }],
       ['returnNoJson', { name: 'TypeError', message: 'The output is not JSON: Do not know how to serialize a BigInt' }],
-    ] as const)('tells what it threw or returned when that was of no use (%s)', async ([how, error], test) => {
-      const { domain, principal } = await openInstallation(test)
-      await startWorker(test, domain)
-      const run = await queueRun(domain, principal, { workflowId: 'misbehave', variables: { how } })
-      expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', reason: 'workflowFailed', error })
-    })
+    ] as const)(
+      'reports a thrown value that is no error, or an output that is not JSON (%s)',
+      async ([how, error], test) => {
+        const { domain, principal } = await openInstallation(test)
+        await startWorker(test, domain)
+        const run = await queueRun(domain, principal, { workflowId: 'misbehave', variables: { how } })
+        expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', reason: 'workflowFailed', error })
+      },
+    )
   })
 
   describe('isolates from other runs a run that', () => {

@@ -23,10 +23,10 @@ function marksIn(fleet: Fleet): string {
 }
 
 async function queueMarks(url: string, key: string, count: number, directory: string, milliseconds: number) {
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: count }, () => queueRun(url, key, 'mark', { directory, milliseconds })),
   )
-  return answers.flatMap((answer) => answer?.id ?? [])
+  return responses.flatMap((response) => response?.id ?? [])
 }
 
 const wait = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))

@@ -58,8 +58,8 @@ describe.each(faults)('%s', (fault, broken) => {
     await untilAcknowledged(ledger, 60)
     await begin()
     const readiness = async () => {
-      const answers = await Promise.all([first, second].map(({ managementUrl }) => fetch(`${managementUrl}/readyz`)))
-      return answers.map(({ status }) => status)
+      const responses = await Promise.all([first, second].map(({ managementUrl }) => fetch(`${managementUrl}/readyz`)))
+      return responses.map(({ status }) => status)
     }
     const stalls = fault.includes('stalled')
     // A stalled request takes a while: a query may take 30 s.
@@ -72,11 +72,11 @@ describe.each(faults)('%s', (fault, broken) => {
       expect(ledger.acknowledged.length).toBeLessThan(before + 16)
     }
     await end()
-    const mended = performance.now()
+    const repairedAt = performance.now()
     const before = ledger.acknowledged.length
     await until('both processes are ready', async () => (await readiness()).every((status) => status === 200))
     await untilAcknowledged(ledger, before + 60)
-    const seconds = (performance.now() - mended) / 1000
+    const seconds = (performance.now() - repairedAt) / 1000
     await stop()
     const { lost, duplicated } = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
     const figures = {

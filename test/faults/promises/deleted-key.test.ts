@@ -25,27 +25,27 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const counts = { before: 0, after: 0, acceptedAfter: 0 }
     for (let round = 0; round < rounds; round += 1) {
       const key = await account.createKey()
-      const heard: Heard[] = []
+      const results: Heard[] = []
       let calling = true
       const call = async (url: string) => {
         while (calling) {
           const began = performance.now()
           const headers = { Authorization: `Bearer ${key.value}` }
-          const answer = await fetch(`${url}/v1/execution/workflows`, { headers })
-          await answer.arrayBuffer()
-          heard.push({ began, status: answer.status })
+          const response = await fetch(`${url}/v1/execution/workflows`, { headers })
+          await response.arrayBuffer()
+          results.push({ began, status: response.status })
         }
       }
       const urls = apis.flatMap(({ executionUrl }) => Array(callersOfEach).fill(executionUrl) as string[])
       const callers = urls.map(call)
-      await until('the key is in use', () => heard.length >= urls.length * 3)
+      await until('the key is in use', () => results.length >= urls.length * 3)
       await account.deleteKey(key.id)
       const deleted = performance.now()
-      await until('it is tried again', () => heard.filter(({ began }) => began > deleted).length >= urls.length * 3)
+      await until('it is tried again', () => results.filter(({ began }) => began > deleted).length >= urls.length * 3)
       calling = false
       await Promise.all(callers)
-      const later = heard.filter(({ began }) => began > deleted)
-      counts.before += heard.length - later.length
+      const later = results.filter(({ began }) => began > deleted)
+      counts.before += results.length - later.length
       counts.after += later.length
       counts.acceptedAfter += later.filter(({ status }) => status !== 401).length
     }

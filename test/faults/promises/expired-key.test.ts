@@ -25,11 +25,11 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const account = await administration.createAccount()
     const { value } = await account.createKey({ expiresAt: Date.now() + hour })
     const asked = async ({ executionUrl }: { executionUrl: string }, key = value) => {
-      const answer = await fetch(`${executionUrl}/v1/execution/workflows`, {
+      const response = await fetch(`${executionUrl}/v1/execution/workflows`, {
         headers: { Authorization: `Bearer ${key}` },
       })
-      await answer.arrayBuffer()
-      return answer.status
+      await response.arrayBuffer()
+      return response.status
     }
     expect([await asked(stepped), await asked(other)]).toEqual([200, 200])
     step(2 * hour)

@@ -34,12 +34,12 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       // One user in half of the rounds; three users share the account's limit in the others.
       if (round % 2 === 1) userIds.push(await newUser({ store }, accountId), await newUser({ store }, accountId))
       const wanted: Wanted = { accountId, userIds, count: keysOfEach }
-      const answers = creators.map(async (creator) => {
-        const answer = once(creator, 'message')
+      const responses = creators.map(async (creator) => {
+        const response = once(creator, 'message')
         creator.send(wanted)
-        return (await answer)[0] as Made
+        return (await response)[0] as Made
       })
-      for (const each of await Promise.all(answers)) refused += each.refused
+      for (const each of await Promise.all(responses)) refused += each.refused
       const inAccount = store.read.query.selectFrom('api_keys').select('id').where('account_id', '=', accountId)
       made.push((await inAccount.where('deleted_at', 'is', null).execute()).length)
     }

@@ -22,7 +22,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       queueRun(api.executionUrl, key, 'block', {}),
       queueRun(api.executionUrl, key, 'block', {}),
     ])
-    const badIds = bad.flatMap((answer) => answer?.id ?? [])
+    const badIds = bad.flatMap((response) => response?.id ?? [])
     const neighbours = newLedger()
     const stop = startCallers(neighbours, { urls: () => [api.executionUrl], key, count: 2 })
     let slowest = 0

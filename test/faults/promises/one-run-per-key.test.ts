@@ -26,19 +26,19 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const { key } = await fleet.createAccount()
     const apis = await Promise.all(Array.from({ length: processes }, () => fleet.api()))
     const sent = Array.from({ length: calls }, (_, index) => put(apis[index % processes] as ApiMember, key, 'once'))
-    const answers = await Promise.all(sent)
-    const ids = new Set(answers.map((answer) => answer?.id))
+    const responses = await Promise.all(sent)
+    const ids = new Set(responses.map((response) => response?.id))
     const runs = await runsIn(fleet)
     record({
       promise: 'P7',
       store: kind.name,
       fault: `${calls} PUTs at once with one Idempotency-Key, ${processes} processes`,
-      figures: { acknowledged: answers.length, duplicated: runs.length - 1 },
+      figures: { acknowledged: responses.length, duplicated: runs.length - 1 },
     })
-    expect(answers.map((answer) => answer?.status)).toEqual(Array(calls).fill(202))
+    expect(responses.map((response) => response?.status)).toEqual(Array(calls).fill(202))
     expect([...ids]).toEqual(runs)
     expect(runs).toHaveLength(1)
-    expect(answers.filter((answer) => !answer?.replayed)).toHaveLength(1)
+    expect(responses.filter((response) => !response?.replayed)).toHaveLength(1)
   })
 
   test('after a crash between commit and response, the repeated request gets the same run', async (test) => {

@@ -37,7 +37,7 @@ async function queueThrough({ about, fleet, api, begin, end }: Faulty): Promise<
   const refused = () => ledger.rejected.get(503) ?? 0
   await until('calls are refused by 503', () => refused() >= refusals)
   await end()
-  const mended = performance.now()
+  const repairedAt = performance.now()
   const before = ledger.acknowledged.length
   await until('50 more runs are acknowledged', async () => {
     // A database server that meets the fault during its recovery exits only then.
@@ -48,7 +48,7 @@ async function queueThrough({ about, fleet, api, begin, end }: Faulty): Promise<
     return (await queueRun(api.executionUrl, key, 'greet', { name: 'Ada' }))?.status === 202
   })
   expect(answered).toBe(true)
-  const seconds = (performance.now() - mended) / 1000
+  const seconds = (performance.now() - repairedAt) / 1000
   await stop()
   await finish(about, fleet, ledger, seconds)
 }

@@ -25,14 +25,14 @@ interface Sent {
   text: string
 }
 
-function caller(key: string, answers: string[]) {
+function caller(key: string, responses: string[]) {
   return async (url: string, method: string, path: string, body?: unknown): Promise<Sent> => {
     const credential = path.startsWith('/alpha/') ? { 'x-service-api-key': key } : { Authorization: `Bearer ${key}` }
     const headers = { ...credential, 'Content-Type': 'application/json', 'Idempotency-Key': crypto.randomUUID() }
     const text = typeof body === 'string' ? body : JSON.stringify(body)
-    const answer = await fetch(`${url}${path}`, { method, headers, ...(body !== undefined && { body: text }) })
-    const sent = { status: answer.status, text: await answer.text() }
-    answers.push(sent.text)
+    const response = await fetch(`${url}${path}`, { method, headers, ...(body !== undefined && { body: text }) })
+    const sent = { status: response.status, text: await response.text() }
+    responses.push(sent.text)
     return sent
   }
 }
@@ -96,8 +96,8 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const worker = await fleet.worker()
     const token = `canary-${crypto.randomUUID()} "quoted"`
     const cookie = `canary-${crypto.randomUUID()}`
-    const answers: string[] = []
-    const call = caller(key, answers)
+    const responses: string[] = []
+    const call = caller(key, responses)
     const ids = await useSecrets(call, api, token)
     await useCookies(call, api, cookie)
     await useKey(call, api, key)
@@ -115,8 +115,8 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       Object.entries(canaries).flatMap(([name, value]) =>
         findCanaries(searched, [value]).map((place) => `${name}: ${place}`),
       )
-    const said = answers.map((each): [string, string] => ['an answer', each])
-    const running = among([...places(), ...said, ['a dump', rows]])
+    const outputs = responses.map((each): [string, string] => ['a response', each])
+    const running = among([...places(), ...outputs, ['a dump', rows]])
     await Promise.all([fleet.kill(), fleet.place.server?.end('SIGINT')])
     const stopped = among(places())
     const searched = places().length + 1

@@ -52,11 +52,11 @@ test('slow clients are disconnected after 10 and 20 seconds, while others are se
   const probe = async () => {
     while (waiting) {
       const began = performance.now()
-      const answer = await fetch(`${api.executionUrl}/v1/execution/runs`, {
+      const response = await fetch(`${api.executionUrl}/v1/execution/runs`, {
         headers: { Authorization: `Bearer ${key}` },
       })
-      expect(answer.status).toBe(200)
-      await answer.arrayBuffer()
+      expect(response.status).toBe(200)
+      await response.arrayBuffer()
       slowest = Math.max(slowest, (performance.now() - began) / 1000)
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
@@ -73,7 +73,7 @@ test('slow clients are disconnected after 10 and 20 seconds, while others are se
       store: 'embedded',
       fault,
       figures,
-      remark: `slowest other answer ${slowest.toFixed(2)} s`,
+      remark: `slowest other response ${slowest.toFixed(2)} s`,
     })
     expect(seconds[index]).toBeGreaterThan(secondsMax - toleranceSeconds)
     expect(seconds[index]).toBeLessThan(secondsMax + toleranceSeconds)

@@ -11,12 +11,12 @@ const ways = {
   },
   throwLater: async () => {
     setTimeout(() => {
-      throw new Error('thrown when nobody was listening')
+      throw new Error('thrown when unhandled')
     }, 5)
     await new Promise(() => setInterval(() => {}, 1000))
   },
   rejectUnhandled: () => {
-    Promise.reject(new Error('rejected when nobody was listening'))
+    Promise.reject(new Error('rejected when unhandled'))
     return 'as if nothing had happened'
   },
   throwNoError: () => {
