@@ -93,7 +93,7 @@ function renderKeyTable(user: User, keys: ApiKey[], names: Map<string, string>):
 }
 
 function renderScopes({ scopes }: ApiKey): Html {
-  if (scopes === null) return html`<span class="muted">full access</span>`
+  if (scopes === null) return html`<span class="muted">all</span>`
   return html`${scopes.map((scope) => html`<code>${scope}</code> `)}`
 }
 
