@@ -8,7 +8,7 @@ import { documentHashLocal } from './listener.ts'
 import { parameterReader } from './parameters.ts'
 import { createPathLookup } from './path-lookup.ts'
 import { type HttpProblemKind, httpProblemTypes, problemBody } from './problem.ts'
-import { requestSchemas, requestValidations } from './request-validation.ts'
+import { requestValidations } from './request-validation.ts'
 import { internalError, problemResponse, rateLimited, unavailable } from './response.ts'
 import { responseValidation, schemaCompiler } from './response-validation.ts'
 import { type Fallback, fail, findOperation, type StageOptions, serveOperation, startExchange } from './stages.ts'
@@ -86,7 +86,8 @@ function serve(
   const compile = schemaCompiler(document)
   const validationFor = requestValidations(document)
   const served = operations.map((operation): [Operation, ServedOperation] => {
-    for (const schema of requestSchemas(document, operation)) compile(schema)
+    // The validator of requests compiles these only at the first request.
+    for (const schema of operation.body?.schemas ?? []) compile(schema)
     const it = {
       operation,
       credential: credentialReader(operation.scheme, realm),

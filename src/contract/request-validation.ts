@@ -1,6 +1,6 @@
 /**
  * Validates requests with express-openapi-validator ("EOV"), and reports all validation errors as one problem.
- * docs/decisions/0001-validation.md explains why each path has an instance of its own.
+ * docs/decisions/0001-validation.md explains why each path has its own instance.
  */
 import { parse } from 'node:url'
 import express, { type Request, type RequestHandler, type Response } from 'express'
@@ -235,12 +235,4 @@ function unknownMemberPointer(path: string, body: unknown): string {
     parent += `/${token}`
   }
   return parent
-}
-
-/** The schemas that EOV compiles at a first request: compiled at start, they reveal what it could not compile. */
-export function requestSchemas(document: Document, { path, method }: Operation): Schema[] {
-  const operation = document.paths[path]?.[method.toLowerCase()] as OperationMembers | undefined
-  const body =
-    operation?.requestBody && resolve<{ content: Record<string, { schema?: Schema }> }>(document, operation.requestBody)
-  return Object.values(body?.content ?? {}).map(({ schema = {} }) => schema)
 }

@@ -37,7 +37,7 @@ export interface Operation {
   parameters: Parameter[]
   scheme: SecurityScheme
   scopes: string[]
-  body: { required: boolean; mediaTypes: string[]; bytesMax: number } | undefined
+  body: { required: boolean; mediaTypes: string[]; schemas: Schema[]; bytesMax: number } | undefined
   responses: Map<number, Response>
   /** Media types of all successful responses; empty when none of them has a body. */
   successTypes: string[]
@@ -113,7 +113,8 @@ function readBody(id: string, body: RequestBodyObject): Operation['body'] {
   if (other) throw new Error(`The body of ${id} is ${other}; only JSON is served.`)
   if (!Number.isSafeInteger(bytesMax) || bytesMax < 1)
     throw new Error(`The x-body-bytes-max of ${id} must be a positive integer.`)
-  return { required, mediaTypes, bytesMax }
+  const schemas = Object.values(body.content).map(({ schema = {} }) => schema)
+  return { required, mediaTypes, schemas, bytesMax }
 }
 
 function readResponse(document: Document, id: string, status: string, reference: unknown): [number, Response] {
