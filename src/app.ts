@@ -212,12 +212,8 @@ async function listenForManagement({ HOST: host, MANAGEMENT_PORT: port }: Config
   return listen(managementApp(management), { host, port, name: 'MANAGEMENT_PORT' })
 }
 
-interface InstallationMetricsOptions {
-  config: Config
-  store: Store
-  workflows: () => readonly Workflow[]
-  ready: () => Promise<void>
-}
+type InstallationMetricsOptions = Pick<DomainOptions, 'config' | 'store'> &
+  Pick<Parameters<Metrics['registerInstallationMetrics']>[0], 'workflows' | 'ready'>
 
 function addInstallationMetrics(metrics: Metrics, { config, store, ...options }: InstallationMetricsOptions): void {
   const { ACCOUNT_CONCURRENCY: accountConcurrency } = config

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -86,10 +87,10 @@ async function demo(staysUp: boolean, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Starts the service on free ports, unless the environment sets them, and creates an API key. */
+/** Starts the service and creates an API key. */
 async function start(dataDirectory: string, cleanUp: (() => Promise<unknown>)[]) {
   for (const name of ignoredVariables) delete process.env[name]
-  const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
+  const ports = await replaceUsedPorts()
   const workflows = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
   const settings = { DATA_DIR: dataDirectory, WORKFLOWS_DIR: workflows, SHUTDOWN_SECONDS: '1', LOG_LEVEL: 'error' }
   // The worker process inherits them.
@@ -108,6 +109,22 @@ async function start(dataDirectory: string, cleanUp: (() => Promise<unknown>)[])
   say(`  Execution API  ${service.executionUrl}`)
   say(`  API key        ${key.value}`)
   return { service, administration, apiKey: key.value, accountId }
+}
+
+/** The settings of default ports that are in use: 0 lets the service choose a free one. */
+async function replaceUsedPorts(): Promise<NodeJS.ProcessEnv> {
+  const defaults = readConfig({})
+  const ports: NodeJS.ProcessEnv = {}
+  for (const name of ['DASHBOARD_PORT', 'EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const) {
+    const server = createServer().listen(defaults[name], defaults.HOST)
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    )
+    if (isFree) await once(server.close(), 'close')
+    else ports[name] = '0'
+  }
+  return ports
 }
 
 /** Prints a request as a curl command, sends it, and prints the status. @throws for another status than `expected`. */
