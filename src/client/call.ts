@@ -126,7 +126,8 @@ async function tryOnce(
     const isMissing = data === undefined && response.status !== 204
     if (isMissing) return { error: unexpectedResponse(response, 'The response has no content.'), response }
     isStreaming = as === 'stream' && data !== undefined
-    return { data: isStreaming ? withEndCallback(data as ReadableStream<Uint8Array>, limit.end) : data, response }
+    if (!isStreaming) return { data, response }
+    return { data: withEndCallback(data as ReadableStream<Uint8Array>, limit.signal, limit.end), response }
   } catch (cause) {
     if (init.signal?.aborted) return { error: aborted(init.signal), response }
     if (limit.isOver)

@@ -55,10 +55,25 @@ export function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSigna
   })
 }
 
-/** The same stream, calling `onEnd` when it ends, fails or is cancelled. Reads nothing in advance. */
-export function withEndCallback(stream: ReadableStream<Uint8Array>, onEnd: () => void): ReadableStream<Uint8Array> {
+/**
+ * The same stream, calling `onEnd` when it ends, fails or is cancelled. Reads nothing in advance. Observes the signal
+ * itself: Node's fetch can lose an abort after the response headers, when its Request has been garbage-collected.
+ */
+export function withEndCallback(
+  stream: ReadableStream<Uint8Array>,
+  signal: AbortSignal,
+  onEnd: () => void,
+): ReadableStream<Uint8Array> {
   const reader = stream.getReader()
   const source: UnderlyingDefaultSource<Uint8Array> = {
+    start(controller) {
+      const onAbort = () => {
+        controller.error(signal.reason)
+        reader.cancel(signal.reason).catch(() => {})
+        onEnd()
+      }
+      signal.addEventListener('abort', onAbort, { once: true })
+    },
     async pull(controller) {
       try {
         const { done, value } = await reader.read()
