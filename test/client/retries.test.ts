@@ -1,5 +1,7 @@
 /** Which calls the client retries after which failures, how long it waits, and what stops it, against a scripted server. */
 import { getEventListeners } from 'node:events'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, type TestContext, test } from 'vitest'
 import {
   type ClientOptions,
@@ -181,6 +183,22 @@ describe.concurrent('retries', () => {
     controller.abort(new Error('Enough'))
     await expect(rest).rejects.toThrow('Enough')
     await until('the connection is closed', () => server.abandoned === 1)
+  })
+
+  test('an AbortSignal ends a stream after the Request was garbage-collected', { timeout: 10_000 }, async (test) => {
+    const { execution } = await startClients(test, [stream('early', hang)])
+    const controller = new AbortController()
+    const { data } = await execution.streamRunEvents({ params, signal: controller.signal })
+    const reader = (data as ReadableStream).getReader()
+    await reader.read()
+    setFlagsFromString('--expose-gc')
+    const collectGarbage = runInNewContext('gc') as () => void
+    for (let rounds = 0; rounds < 3; rounds++) {
+      collectGarbage()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    controller.abort(new Error('Enough'))
+    await expect(reader.read()).rejects.toThrow('Enough')
   })
 
   test('the time limit of a try does not end a stream that has started', async (test) => {
