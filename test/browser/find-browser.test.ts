@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, type TestContext, test, vi } from 'vitest'
 import { BrowserMissing, findBrowser } from '../../src/worker/browser/find-browser.ts'
-import { newPlace } from '../support/domain.ts'
+import { newDirectory } from '../support/domain.ts'
 
 const chromium = 'echo "Chromium 153.0.1.2 built on Debian"'
 /** Ubuntu installs this stub instead of a browser. */
@@ -14,7 +14,7 @@ const stub = 'echo "Command requires the chromium snap to be installed." >&2\nex
 
 /** Creates a directory with these programs and makes it the PATH until the test ends. */
 async function onlyOnPath(test: TestContext, programs: Record<string, string>): Promise<string> {
-  const directory = await newPlace(test)
+  const directory = await newDirectory(test)
   for (const [name, script] of Object.entries(programs)) {
     writeFileSync(join(directory, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
   }
@@ -76,13 +76,13 @@ test.runIf(process.platform === 'linux' && process.arch === 'x64')(
 )
 
 test('without any browser, the error says what to install', async (test) => {
-  const place = await newPlace(test)
-  cpSync(fileURLToPath(new URL('../../src', import.meta.url)), join(place, 'src'), { recursive: true })
-  writeFileSync(join(place, 'package.json'), '{ "type": "module" }')
-  const script = `import { findBrowser } from ${JSON.stringify(join(place, 'src/worker/browser/find-browser.ts'))}
+  const directory = await newDirectory(test)
+  cpSync(fileURLToPath(new URL('../../src', import.meta.url)), join(directory, 'src'), { recursive: true })
+  writeFileSync(join(directory, 'package.json'), '{ "type": "module" }')
+  const script = `import { findBrowser } from ${JSON.stringify(join(directory, 'src/worker/browser/find-browser.ts'))}
     await findBrowser(undefined).catch((error) => console.log(error.constructor.name, error.message))`
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], {
-    env: { PATH: place },
+    env: { PATH: directory },
   })
   expect(stdout.trim()).toBe(
     'BrowserMissing No browser is installed: install Google Chrome or Chromium, or set BROWSER_PATH to its executable ' +

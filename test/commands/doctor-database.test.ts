@@ -19,7 +19,7 @@ import { readConfig } from '../../src/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import type { DatabaseFacts, DatabaseInspection } from '../../src/storage/postgres/postgres-inspection.ts'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
-import { newPlace, type Test } from '../support/domain.ts'
+import { newDirectory, type Test } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
 import { serviceSettings } from '../support/service.ts'
 
@@ -80,7 +80,7 @@ describe('a database', () => {
     const url = await database(test)
     const before = await postgres.contents(url)
     const settings = {
-      ...serviceSettings({ DATA_DIR: await newPlace(test) }),
+      ...serviceSettings({ DATA_DIR: await newDirectory(test) }),
       DATABASE_URL: url,
       BROWSER_PATH: '/nowhere',
     }
@@ -197,7 +197,7 @@ describe('a database', () => {
 
 test('with a shared database, a key in a file is a warning', async (test) => {
   const read = await inspect(test, await database(test))
-  const DATA_DIR = await newPlace(test)
+  const DATA_DIR = await newDirectory(test)
   const settings = { DATABASE_URL: 'postgres://127.0.0.1/none', DATA_DIR }
   expect(await checkEncryptionKey(readConfig(settings), read)).toMatchObject({
     status: 'warn',

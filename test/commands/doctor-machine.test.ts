@@ -28,7 +28,7 @@ import { readConfig } from '../../src/config.ts'
 import { listen } from '../../src/contract/listener.ts'
 import { Workers } from '../../src/domain/runs/workers.ts'
 import { managementApp } from '../../src/surfaces/management/management.ts'
-import { newPlace, openStore, type Test } from '../support/domain.ts'
+import { newDirectory, openStore, type Test } from '../support/domain.ts'
 import { moduleText, writeModules } from '../support/worker.ts'
 
 describe('the configuration', () => {
@@ -49,13 +49,13 @@ describe('the configuration', () => {
 
 describe('the data directory', () => {
   test('passes when it is writable, and the check leaves no file', async (test) => {
-    const place = await newPlace(test)
-    expect(await checkDataDirectory(place)).toEqual({ status: 'ok', detail: place, advice: null })
-    expect(readdirSync(place)).toEqual([])
+    const directory = await newDirectory(test)
+    expect(await checkDataDirectory(directory)).toEqual({ status: 'ok', detail: directory, advice: null })
+    expect(readdirSync(directory)).toEqual([])
   })
 
   test('fails when it is a file, below a file, or not writable', async (test) => {
-    const file = join(await newPlace(test), 'file')
+    const file = join(await newDirectory(test), 'file')
     writeFileSync(file, '')
     for (const directory of [file, join(file, 'data'), '/proc']) {
       const finding = await checkDataDirectory(directory)
@@ -99,7 +99,7 @@ async function startProgram(test: Test, server: Server = createServer()): Promis
 describe('a port', () => {
   test('fails when another program listens on it, and names the program', async (test) => {
     const port = await startProgram(test)
-    const config = readConfig({ EXECUTION_PORT: String(port), DATA_DIR: await newPlace(test) })
+    const config = readConfig({ EXECUTION_PORT: String(port), DATA_DIR: await newDirectory(test) })
     expect(await checkPort(config, 'EXECUTION_PORT', 'absent')).toEqual({
       status: 'fail',
       detail: expect.stringMatching(
@@ -112,11 +112,11 @@ describe('a port', () => {
   })
 
   test('passes when it is free, 0, or used by a process that has the store open', async (test) => {
-    const place = await newPlace(test)
+    const directory = await newDirectory(test)
     const server = createServer()
     const port = await startProgram(test, server)
-    const config = readConfig({ EXECUTION_PORT: String(port), DASHBOARD_PORT: '0', DATA_DIR: place })
-    const store = await openStore(test, place)
+    const config = readConfig({ EXECUTION_PORT: String(port), DASHBOARD_PORT: '0', DATA_DIR: directory })
+    const store = await openStore(test, directory)
     await store.check()
     const used = { status: 'ok', detail: `127.0.0.1:${port} is in use by the running service` }
     expect(await checkPort(config, 'EXECUTION_PORT', 'alive')).toMatchObject(used)
@@ -176,9 +176,9 @@ describe('the service', () => {
   })
 
   test('fails without a live worker', async (test) => {
-    const place = await newPlace(test)
-    const store = await openStore(test, place)
-    const read = await openEmbeddedStore(place)
+    const directory = await newDirectory(test)
+    const store = await openStore(test, directory)
+    const read = await openEmbeddedStore(directory)
     test.onTestFinished(() => void ('inspection' in read && read.inspection?.close()))
     const now = Date.now()
     const none = { status: 'fail', detail: 'no worker is alive: runs stay queued' }
@@ -219,7 +219,7 @@ describe('workflows', () => {
   })
 
   test('are a warning when there are none', async (test) => {
-    expect(await check(await newPlace(test))).toMatchObject({ status: 'warn' })
+    expect(await check(await newDirectory(test))).toMatchObject({ status: 'warn' })
   })
 })
 

@@ -32,38 +32,38 @@ import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { migrationsFor } from '../../src/storage/migrations/migrations.ts'
 import { connect, sqliteColumnTypes } from '../../src/storage/sqlite/sqlite-connection.ts'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
-import { newAccount, newPlace, openDomain, queueRun, type Test, workflow } from '../support/domain.ts'
+import { newAccount, newDirectory, openDomain, queueRun, type Test, workflow } from '../support/domain.ts'
 
 const minute = 60_000
 
 /** Opens a store as `doctor` does, until the test ends. */
-async function open(test: Test, place: string) {
-  const found = await openEmbeddedStore(place)
+async function open(test: Test, directory: string) {
+  const found = await openEmbeddedStore(directory)
   test.onTestFinished(() => void ('inspection' in found && found.inspection?.close()))
   return found
 }
 
 /** Creates a store with an account, and closes it. */
 async function createStore(test: Test): Promise<string> {
-  const place = await newPlace(test)
-  const store = await openSqliteStore(place)
+  const directory = await newDirectory(test)
+  const store = await openSqliteStore(directory)
   await new Accounts(store).createFirst()
   await store.close()
-  return place
+  return directory
 }
 
-function change(place: string, sql: string): void {
-  const database = new DatabaseSync(join(place, 'service.db'))
+function change(directory: string, sql: string): void {
+  const database = new DatabaseSync(join(directory, 'service.db'))
   database.exec(sql)
   database.close()
 }
 
 describe('the store', () => {
   test('passes when it is intact and has this version, also while it is in use', async (test) => {
-    const { place, accounts } = await openDomain(test)
+    const { location, accounts } = await openDomain(test)
     await accounts.createFirst()
-    const found = await open(test, place)
-    const path = join(place, 'service.db')
+    const found = await open(test, location)
+    const path = join(location, 'service.db')
     expect(await checkStore(found)).toMatchObject({
       status: 'ok',
       detail: expect.stringContaining(`${path} is intact`),
@@ -72,9 +72,9 @@ describe('the store', () => {
   })
 
   test('fails with a newer schema', async (test) => {
-    const place = await createStore(test)
-    change(place, "INSERT INTO kysely_migration VALUES ('9999-future', '2030-01-01T00:00:00.000Z')")
-    expect(await checkStore(await open(test, place))).toMatchObject({
+    const directory = await createStore(test)
+    change(directory, "INSERT INTO kysely_migration VALUES ('9999-future', '2030-01-01T00:00:00.000Z')")
+    expect(await checkStore(await open(test, directory))).toMatchObject({
       status: 'fail',
       detail: expect.stringContaining('newer version of this service (it has 9999-future)'),
       advice: 'Start that version, or restore a backup.',
@@ -82,15 +82,15 @@ describe('the store', () => {
   })
 
   test('passes with an earlier schema, and the clock is still checked', async (test) => {
-    const place = await newPlace(test)
-    const { database, tx } = connect(join(place, 'service.db'), { readOnly: false })
+    const directory = await newDirectory(test)
+    const { database, tx } = connect(join(directory, 'service.db'), { readOnly: false })
     const { '0001-initial': initial } = migrationsFor(sqliteColumnTypes)
     const provider = { getMigrations: async () => ({ '0001-initial': initial as Migration }) }
     await new Migrator({ db: tx.query, provider }).migrateToLatest()
     const at = Date.now()
     database.exec(`INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', 'Default', 0, ${at})`)
     database.close()
-    const found = await open(test, place)
+    const found = await open(test, directory)
     const detail = expect.stringMatching(/earlier schema; the next start migrates it \(0002-dashboard, .+\)$/)
     expect(await checkStore(found)).toMatchObject({ status: 'ok', detail })
     expect(await checkClock(found, at)).toMatchObject({ status: 'ok' })
@@ -98,11 +98,11 @@ describe('the store', () => {
   })
 
   test('fails when a page is damaged', async (test) => {
-    const place = await createStore(test)
-    const file = openSync(join(place, 'service.db'), 'r+')
+    const directory = await createStore(test)
+    const file = openSync(join(directory, 'service.db'), 'r+')
     writeSync(file, Buffer.alloc(4096, '?'), 0, 4096, 4096 * 5)
     closeSync(file)
-    expect(await checkStore(await open(test, place))).toMatchObject({
+    expect(await checkStore(await open(test, directory))).toMatchObject({
       status: 'fail',
       detail: expect.stringContaining('service.db is damaged ('),
       advice: expect.stringContaining('restore the data directory from a backup'),
@@ -110,9 +110,9 @@ describe('the store', () => {
   })
 
   test('fails when it is not a database', async (test) => {
-    const place = await newPlace(test)
-    writeFileSync(join(place, 'service.db'), 'A letter to the editor.\n'.repeat(1000))
-    const found = await open(test, place)
+    const directory = await newDirectory(test)
+    writeFileSync(join(directory, 'service.db'), 'A letter to the editor.\n'.repeat(1000))
+    const found = await open(test, directory)
     expect(await checkStore(found)).toMatchObject({
       status: 'fail',
       detail: 'the store cannot be opened (file is not a database)',
@@ -139,10 +139,10 @@ describe('the store', () => {
 
 describe('durability', () => {
   test('passes with the settings of the service on a disk', async (test) => {
-    const place = await createStore(test)
-    const found = await open(test, place)
+    const directory = await createStore(test)
+    const found = await open(test, directory)
     const store = 'inspection' in found ? found.inspection : undefined
-    expect(await checkDurability(place, store)).toMatchObject({ status: 'ok' })
+    expect(await checkDurability(directory, store)).toMatchObject({ status: 'ok' })
   })
 
   test.each([
@@ -158,13 +158,13 @@ describe('durability', () => {
   })
 
   test('warns when another program has turned off the write-ahead log', async (test) => {
-    const place = await createStore(test)
-    change(place, 'PRAGMA journal_mode = DELETE')
-    const found = await open(test, place)
+    const directory = await createStore(test)
+    change(directory, 'PRAGMA journal_mode = DELETE')
+    const found = await open(test, directory)
     const store = 'inspection' in found ? found.inspection : undefined
-    expect(await checkDurability(place, store)).toMatchObject({ status: 'warn' })
+    expect(await checkDurability(directory, store)).toMatchObject({ status: 'warn' })
     // The inspection did not turn it on.
-    expect(await open(test, place)).toMatchObject({ inspection: { journalMode: 'delete' } })
+    expect(await open(test, directory)).toMatchObject({ inspection: { journalMode: 'delete' } })
   })
 
   test.each([
@@ -199,12 +199,12 @@ async function withSecret(test: Test) {
   const domain = await openDomain(test, { workflows: [workflow({ variables: secret })] })
   const { principal } = await newAccount(domain)
   await queueRun(domain, principal, { variables: { token: 'a very secret one' } })
-  const key = hash('sha256', domain.place, 'buffer').toString('base64')
-  const path = join(domain.place, 'encryption.key')
+  const key = hash('sha256', domain.location, 'buffer').toString('base64')
+  const path = join(domain.location, 'encryption.key')
   writeFileSync(path, `${key}\n`, { mode: 0o600 })
-  const found = await open(test, domain.place)
+  const found = await open(test, domain.location)
   const check = (ENCRYPTION_KEY = '') =>
-    checkEncryptionKey(readConfig({ DATA_DIR: domain.place, ENCRYPTION_KEY }), found)
+    checkEncryptionKey(readConfig({ DATA_DIR: domain.location, ENCRYPTION_KEY }), found)
   return { path, key, check }
 }
 
@@ -263,7 +263,7 @@ describe('the clock', () => {
     const domain = await openDomain(test)
     const { principal } = await newAccount(domain)
     await queueRun(domain, principal)
-    const found = await open(test, domain.place)
+    const found = await open(test, domain.location)
     expect(await checkClock(found, Date.now() + off)).toMatchObject({ status, detail: expect.stringMatching(detail) })
   })
 

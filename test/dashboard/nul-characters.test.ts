@@ -9,18 +9,18 @@ import { createItems, routePath, routes } from './route-list.ts'
 
 let dashboard: DashboardService
 let own: Awaited<ReturnType<typeof createItems>>
-let place: string
+let location: string
 const directory = mkdtempSync(join(tmpdir(), 'execution-service-nul-'))
 
 beforeAll(async () => {
-  place = await postgres.prepare()
-  dashboard = await startDashboardService({ DATA_DIR: directory, DATABASE_URL: place })
+  location = await postgres.prepare()
+  dashboard = await startDashboardService({ DATA_DIR: directory, DATABASE_URL: location })
   own = await createItems(dashboard)
 })
 
 afterAll(async () => {
   await dashboard.stop()
-  await postgres.remove(place)
+  await postgres.remove(location)
   rmSync(directory, { recursive: true })
 })
 

@@ -23,13 +23,13 @@ import {
   openBrowserHost,
   startReportingProcess,
 } from '../support/browser-host.ts'
-import { newPlace } from '../support/domain.ts'
+import { newDirectory } from '../support/domain.ts'
 import { waitForProcessEnd } from '../support/processes.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
 /** Makes browsers create their files in a new directory. */
 async function ownTemporaryDirectory(test: TestContext): Promise<string> {
-  const directory = await newPlace(test)
+  const directory = await newDirectory(test)
   vi.stubEnv('TMPDIR', directory)
   test.onTestFinished(() => void vi.unstubAllEnvs())
   return directory
@@ -84,7 +84,7 @@ test('browser and host process have no secret of the service in their environmen
     vi.stubEnv(name, 'canary')
   }
   test.onTestFinished(() => void vi.unstubAllEnvs())
-  const file = join(await newPlace(test), 'environment')
+  const file = join(await newDirectory(test), 'environment')
   const { host } = await openBrowserHost(test, { path: await browserProgram(test, `env >> ${file}`) })
   await host.acquire()
   for (const each of [file, `/proc/${findHostProcess()}/environ`]) {
@@ -95,7 +95,7 @@ test('browser and host process have no secret of the service in their environmen
 })
 
 test('a symbolic link with the name of a browser directory is not followed', async (test) => {
-  const [temporary, elsewhere] = [await ownTemporaryDirectory(test), await newPlace(test)]
+  const [temporary, elsewhere] = [await ownTemporaryDirectory(test), await newDirectory(test)]
   const link = join(temporary, 'execution-service-browser-link')
   symlinkSync(elsewhere, link)
   for (const path of [link, elsewhere]) lutimesSync(path, 0, 0)

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { BrowserMissing } from '../../src/worker/browser/browser-host.ts'
 import { browserProgram, findBrowserProcesses, openBrowserHost } from '../support/browser-host.ts'
-import { newPlace } from '../support/domain.ts'
+import { newDirectory } from '../support/domain.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
 const isStart = 'test "$1" = --version ||'
 
 test('a missing browser is an error for each user, and is searched again', async (test) => {
-  const path = join(await newPlace(test), 'browser')
+  const path = join(await newDirectory(test), 'browser')
   const { host } = await openBrowserHost(test, { path })
   const taken = await Promise.allSettled([host.acquire(), host.acquire()])
   const reason = new BrowserMissing(
@@ -62,7 +62,7 @@ test.for([
 )
 
 test('a stopping worker does not wait for a browser that is starting', async (test) => {
-  const file = join(await newPlace(test), 'started')
+  const file = join(await newDirectory(test), 'started')
   const { host } = await openBrowserHost(test, {
     // Like Chromium, it ends when its control pipe closes.
     path: await browserProgram(test, `${isStart} { touch ${file}; exec cat <&3 >/dev/null; }`),

@@ -206,7 +206,7 @@ describe.concurrent('a run with a browser', () => {
 })
 
 test('no state of a browser appears in a file of the data directory or in the log', async () => {
-  const { place } = site.domain
+  const { location } = site.domain
   expect(canaries.length).toBeGreaterThan(15)
   const visible = canaries.filter((value) => !value.endsWith('-set'))
   const outputs = await site.domain.store.read.all<{ id: string }>(
@@ -223,5 +223,5 @@ test('no state of a browser appears in a file of the data directory or in the lo
   expect(findCanaries([['events', JSON.stringify(rows)]], visible)).toEqual([])
   expect(findCanaries([['log', workerLog.join('\n')]], canaries)).toEqual([])
   expect(workerLog.join('\n')).toContain('browser started')
-  expect(readFiles(place).length).toBeGreaterThan(0)
+  expect(readFiles(location).length).toBeGreaterThan(0)
 })

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, type TestContext, test } from 'vitest'
 import { readFiles } from '../support/canaries.ts'
-import { newPlace } from '../support/domain.ts'
+import { newDirectory } from '../support/domain.ts'
 import { freePort } from '../support/free-port.ts'
 import { newInstallation, runCommand } from '../support/installation.ts'
 import { startStoreProcess } from '../support/processes.ts'
@@ -71,8 +71,8 @@ function browserSettings(): Environment {
 }
 
 test('before the first start, doctor reports what it will create and creates nothing', async (test) => {
-  const place = await newPlace(test)
-  const directory = join(place, 'not', 'yet')
+  const parent = await newDirectory(test)
+  const directory = join(parent, 'not', 'yet')
   const WORKFLOWS_DIR = await writeModules(test, { 'a.mjs': moduleText('a') })
   const { code, stderr, report, checks } = await runDoctor({
     ...serviceSettings({ DATA_DIR: directory }),
@@ -94,28 +94,28 @@ test('before the first start, doctor reports what it will create and creates not
     detail: 'BROWSER_PATH is "/nowhere/chromium", which does not run (ENOENT)',
   })
   for (const { status, advice } of report.checks) expect(advice === null).toBe(status === 'ok')
-  expect(readdirSync(place)).toEqual([])
+  expect(readdirSync(parent)).toEqual([])
 })
 
 test.for(['start', 'writeAndDie'])(
   'doctor changes no file of a store that its last process closed by %s',
   async (last, test) => {
-    const place = await newPlace(test)
-    const left = await startStoreProcess(test, { kind: sqlite, command: last, places: [place] })
+    const directory = await newDirectory(test)
+    const left = await startStoreProcess(test, { kind: sqlite, command: last, locations: [directory] })
     const ended = once(left, 'exit')
     left.send('go')
     await ended
-    const before = contents(place)
-    expect(before.has(join(place, 'service.db-wal'))).toBe(last === 'writeAndDie')
-    const { checks } = await runDoctor({ ...serviceSettings({ DATA_DIR: place }), ...noBrowser })
+    const before = contents(directory)
+    expect(before.has(join(directory, 'service.db-wal'))).toBe(last === 'writeAndDie')
+    const { checks } = await runDoctor({ ...serviceSettings({ DATA_DIR: directory }), ...noBrowser })
     expect(checks.store?.status).toBe('ok')
-    expect(contents(place)).toEqual(before)
+    expect(contents(directory)).toEqual(before)
   },
 )
 
 /** Every file except the shared-memory index, which readers change. */
-function contents(place: string): Map<string, string> {
-  const files = readFiles(place).map(([path, bytes]) => [path, bytes.toString('base64')] as const)
+function contents(directory: string): Map<string, string> {
+  const files = readFiles(directory).map(([path, bytes]) => [path, bytes.toString('base64')] as const)
   return new Map(files.filter(([path]) => !path.endsWith('-shm')))
 }
 
@@ -142,14 +142,14 @@ test('doctor continues after failures, gives advice for each, and prints no secr
 })
 
 async function everythingWrong(test: TestContext): Promise<{ environment: Environment; secrets: string[] }> {
-  const place = await newPlace(test)
-  mkdirSync(join(place, 'service.db'))
+  const directory = await newDirectory(test)
+  mkdirSync(join(directory, 'service.db'))
   const other = createServer((_request, response) => void response.end('hello'))
   await new Promise((resolve) => other.listen(0, '127.0.0.1', () => resolve(undefined)))
   onTestFinished(() => void other.close())
   const secrets = [randomBytes(31).toString('base64'), randomBytes(12).toString('hex')]
   const environment = {
-    ...serviceSettings({ DATA_DIR: place }),
+    ...serviceSettings({ DATA_DIR: directory }),
     LOG_LEVEL: 'loud',
     EXECUTION_PORT: '3001x',
     MANAGEMENT_PORT: String((other.address() as AddressInfo).port),

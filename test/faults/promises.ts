@@ -22,7 +22,7 @@ export const promises: readonly Promised[] = [
   {
     id: 'P2',
     sentence: 'A run is synced to disk before its 202 is sent.',
-    faults: [fault('sync-before-answer')],
+    faults: [fault('sync-before-response')],
     quick: ['test/storage/sqlite.test.ts'],
   },
   {

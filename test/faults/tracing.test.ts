@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { startCollector } from '../support/collector.ts'
-import { newPlace } from '../support/domain.ts'
+import { newDirectory } from '../support/domain.ts'
 import { until } from '../support/service.ts'
 import { startTwoStepService } from '../support/two-step-service.ts'
 
@@ -21,7 +21,7 @@ test('each process logs one warning when the collector rejects its spans, and ru
 })
 
 test('without a collector no process loads the OpenTelemetry SDK', async (context) => {
-  const loaded = await newPlace(context)
+  const loaded = await newDirectory(context)
   const watched = (name: string) => ({
     NODE_OPTIONS: `--import=${new URL('../support/loaded-modules.ts', import.meta.url)}`,
     LOADED_MODULES: `${loaded}/${name}`,

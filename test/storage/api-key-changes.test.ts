@@ -8,9 +8,9 @@ import { waitLimits } from '../support/timeouts.ts'
 async function openKeys(
   test: Test,
   kind: StoreKind,
-  { place, now = Date.now }: { place?: string; now?: () => number } = {},
+  { location, now = Date.now }: { location?: string; now?: () => number } = {},
 ) {
-  const domain = await openDomain(test, { kind, now, ...(place !== undefined && { place }) })
+  const domain = await openDomain(test, { kind, now, ...(location !== undefined && { location }) })
   return { ...domain, auditLog: new AuditLog(domain.store) }
 }
 
@@ -35,7 +35,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
 
   test('an ID creates one key, also when sent repeatedly to several processes', async (test) => {
     const one = await openKeys(test, kind)
-    const two = await openKeys(test, kind, { place: one.place })
+    const two = await openKeys(test, kind, { location: one.location })
     const { accountId, userId } = await newAccount(one)
     const other = await newAccount(one)
     const key = { id: newId(), accountId, userId, name: 'Key', scopes: null, expiresAt: null }
@@ -54,7 +54,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
     test('a rotated key keeps name, scopes and lifetime, even at the limit, and its old value is refused everywhere', async (test) => {
       let at = Date.now()
       const one = await openKeys(test, kind, { now: () => at })
-      const two = await openKeys(test, kind, { place: one.place, now: () => at })
+      const two = await openKeys(test, kind, { location: one.location, now: () => at })
       const { accountId, userId } = await newAccount(one, { scopesEnabled: true })
       const scopes = one.apiKeys.knownScopes.slice(0, 2)
       const draft = { accountId, userId, name: 'nightly', scopes, expiresAt: at + 10_000 }
@@ -74,7 +74,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
 
     test.for([1, 2, 3])('ten concurrent rotations of a key create one new key (round %i)', async (_, test) => {
       const one = await openKeys(test, kind)
-      const two = await openKeys(test, kind, { place: one.place })
+      const two = await openKeys(test, kind, { location: one.location })
       const { accountId, key } = await newAccount(one)
       const rotate = (index: number) => (index % 2 ? one : two).apiKeys.rotate(accountId, key.id, newId(), operator)
       const results = await Promise.all(Array.from({ length: 10 }, (_, index) => rotate(index)))

@@ -43,7 +43,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
     const { domain, accountId, key } = await openAccount(test, kind)
     const { value } = await domain.apiKeys.create({ ...key, name: 'canary-name' }, operator)
     await domain.apiKeys.authenticate(value)
-    const contents = await kind.contents(domain.place)
+    const contents = await kind.contents(domain.location)
     expect(contents.includes('canary-name')).toBe(true)
     for (const spelling of [value, value.toUpperCase(), value.replaceAll('-', '')]) {
       expect(contents.includes(spelling)).toBe(false)
@@ -54,7 +54,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
 
   test('a deleted key is refused by every process once the deletion has returned', async (test) => {
     const { domain, accountId, key } = await openAccount(test, kind)
-    const other = await openDomain(test, { kind, place: domain.place })
+    const other = await openDomain(test, { kind, location: domain.location })
     const [deleted, kept] = [await domain.apiKeys.create(key, operator), await domain.apiKeys.create(key, operator)]
     expect(await other.apiKeys.authenticate(deleted.value)).toBeDefined()
     expect(await domain.apiKeys.delete(accountId, deleted.id, operator)).toBe(true)
@@ -101,7 +101,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
       expect(await domain.apiKeys.authenticate(value)).toBeUndefined()
       at = expiresAt - 3_600_000
       expect(await domain.apiKeys.authenticate(value)).toBeUndefined()
-      const other = await openDomain(test, { kind, place: domain.place, now: () => at })
+      const other = await openDomain(test, { kind, location: domain.location, now: () => at })
       expect(await other.apiKeys.authenticate(value)).toBeUndefined()
       expect(await domain.apiKeys.list(accountId)).toMatchObject([{ expired: true, expiresAt }])
     })
@@ -139,7 +139,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
       'a user gets at most five keys from 30 concurrent requests to two processes (round %i)',
       async (_, test) => {
         const { domain, accountId, key } = await openAccount(test, kind)
-        const other = await openDomain(test, { kind, place: domain.place })
+        const other = await openDomain(test, { kind, location: domain.location })
         const keys = Array.from({ length: 30 }, () => key)
         expect(await createMany([domain, other], keys)).toBe(5)
         const [first] = await domain.apiKeys.list(accountId)
@@ -151,7 +151,7 @@ describe.each(stores)('API keys ($name)', (kind) => {
 
     test.for([1, 2])('three users of an account share a limit of five active keys (round %i)', async (_, test) => {
       const { domain, accountId, userId, key } = await openAccount(test, kind)
-      const other = await openDomain(test, { kind, place: domain.place })
+      const other = await openDomain(test, { kind, location: domain.location })
       const users = [userId, await newUser(domain, accountId), await newUser(domain, accountId)]
       const keys = Array.from({ length: 30 }, (_, index) => ({ ...key, userId: users[index % 3] ?? userId }))
       expect(await createMany([domain, other], keys)).toBe(5)

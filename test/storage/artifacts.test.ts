@@ -114,7 +114,7 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     for (let index = 0; index < 5; index += 1)
       await keep(`${index}`, Buffer.alloc(index === 0 ? 10 : artifactBytesMax / 3))
     clock.advance(30 * 24 * 60 * 60)
-    const other = await openDomain(test, { kind, place: domain.place, now: clock.now })
+    const other = await openDomain(test, { kind, location: domain.location, now: clock.now })
     const write = vi.spyOn(domain.store, 'write')
     const kept = async () =>
       (await domain.store.read.all<{ name: string }>('SELECT name FROM artifacts ORDER BY name', [])).map(

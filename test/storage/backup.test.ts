@@ -37,11 +37,11 @@ async function openInstallation(context: TestContext, changes: Partial<Settings>
   context.onTestFinished(() => print.mockRestore())
   const settings: Settings = { DATA_DIR: emptyDirectory(context), ...changes }
   await accountsIn(settings, 'Backed up')
-  const place = emptyDirectory(context)
-  const file = join(place, 'backup.db')
+  const directory = emptyDirectory(context)
+  const file = join(directory, 'backup.db')
   const printed = () => print.mock.calls.map(([text]) => text).join('')
   const backUp = (options: BackupOptions = {}, to = file) => backup(to, options, settings)
-  return { settings, place, file, backUp, printed }
+  return { settings, directory, file, backUp, printed }
 }
 
 const emptySettings = (context: TestContext): Settings => ({ DATA_DIR: emptyDirectory(context) })
@@ -58,10 +58,10 @@ async function restoreError(file: string, settings: Settings, replace = false): 
 }
 
 test('a backup is a single file, readable by its owner only, that restores a data directory', async (context) => {
-  const { file, place, backUp, printed } = await openInstallation(context)
+  const { file, directory, backUp, printed } = await openInstallation(context)
   await backUp()
   expect(statSync(file).mode & 0o777).toBe(0o600)
-  expect(readdirSync(place)).toEqual(['backup.db'])
+  expect(readdirSync(directory)).toEqual(['backup.db'])
   expect(printed()).toContain('It contains the encryption key: its reader can decrypt everything.')
   const DATA_DIR = join(emptyDirectory(context), 'new')
   await restore(file, {}, { DATA_DIR })
@@ -143,11 +143,13 @@ test('a key from the environment is never part of a backup', async (context) => 
 })
 
 test('a failed backup reports the reason and leaves no file', async (context) => {
-  const { settings, place, file, backUp } = await openInstallation(context)
-  await expect(backUp({}, join(place, 'none', 'backup.db'))).rejects.toThrow(
-    `${join(place, 'none')} does not exist: create it`,
+  const { settings, directory, file, backUp } = await openInstallation(context)
+  await expect(backUp({}, join(directory, 'none', 'backup.db'))).rejects.toThrow(
+    `${join(directory, 'none')} does not exist: create it`,
   )
-  await expect(backUp({ overwrite: true }, place)).rejects.toThrow(`${place} is a directory: name a file in it.`)
+  await expect(backUp({ overwrite: true }, directory)).rejects.toThrow(
+    `${directory} is a directory: name a file in it.`,
+  )
   const empty = emptySettings(context)
   await expect(backup(file, {}, empty)).rejects.toThrow(`There is no store in ${empty.DATA_DIR}: set DATA_DIR to`)
   writeFileSync(join(settings.DATA_DIR, 'encryption.key'), newKey())
@@ -156,18 +158,18 @@ test('a failed backup reports the reason and leaves no file', async (context) =>
     const refused = command(file, {}, { ...settings, DATABASE_URL: 'postgres://127.0.0.1:1/none' })
     await expect(refused).rejects.toThrow(/^DATABASE_URL is set: this command is for the embedded store\. /)
   }
-  expect(readdirSync(place)).toEqual([])
+  expect(readdirSync(directory)).toEqual([])
 })
 
 test('a file that is not a backup, is damaged, or is of a newer version is rejected', async (context) => {
-  const { file, place, backUp } = await openInstallation(context)
+  const { file, directory, backUp } = await openInstallation(context)
   const target = emptySettings(context)
   const notABackup = 'FILE is not a backup: name a file that `backup` has written.'
-  writeFileSync(join(place, 'text'), 'SQLite, but not really')
-  mkdirSync(join(place, 'directory'))
-  new DatabaseSync(join(place, 'other.db')).exec('CREATE TABLE backups (name TEXT)')
+  writeFileSync(join(directory, 'text'), 'SQLite, but not really')
+  mkdirSync(join(directory, 'directory'))
+  new DatabaseSync(join(directory, 'other.db')).exec('CREATE TABLE backups (name TEXT)')
   for (const name of ['none', 'text', 'directory', 'other.db']) {
-    expect(await restoreError(join(place, name), target)).toBe(notABackup)
+    expect(await restoreError(join(directory, name), target)).toBe(notABackup)
   }
   await backUp()
   const whole = readFileSync(file)

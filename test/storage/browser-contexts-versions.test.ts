@@ -39,7 +39,7 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
 
   test('concurrent writes get consecutive numbers', async (test) => {
     const { domain, put, context, read, accountId, contextId, versions } = await open(test, { versionsKept: 100 })
-    const other = await openDomain(test, { kind, place: domain.place, versionsKept: 100 })
+    const other = await openDomain(test, { kind, location: domain.location, versionsKept: 100 })
     const states = Array.from({ length: 12 }, (_, index) => createState(`value ${index}`))
     const replace = (state: string, index: number) =>
       index % 2 ? put(state) : other.contextVersions.replace(accountId, contextId, state, apiKey)
@@ -78,7 +78,7 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     expect(await versions.list(accountId, contextId)).toHaveLength(1)
     const minutes = 60_000
     const runMaintenanceAt = async (at: number) => {
-      const later = await openDomain(test, { kind, place: domain.place, now: () => at })
+      const later = await openDomain(test, { kind, location: domain.location, now: () => at })
       await later.maintenance.once()
     }
     await runMaintenanceAt(Date.now() + 59 * minutes)
@@ -148,7 +148,7 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
       for (const canary of canaries) await put(createState(canary, 'shown.example.com'))
       await versions.restore(accountId, contextId, 1, apiKey)
       await versions.stage(accountId, contextId, createState(canaries[0] ?? ''), apiKey)
-      const contents = async () => [['the store', await kind.contents(domain.place)]] as [string, Buffer][]
+      const contents = async () => [['the store', await kind.contents(domain.location)]] as [string, Buffer][]
       expect(findCanaries(await contents(), canaries)).toEqual([])
       // Proves that the search finds what the store contains.
       expect(findCanaries(await contents(), ['shown.example.com'])).toEqual(['the store'])
@@ -162,7 +162,7 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
       for (const value of ['short', 'x'.repeat(20_000)]) await put(createState(value))
       const encrypted = (await rows()).map(({ state }) => Buffer.from(state.subarray(0, 100)))
       const areStored = async () => {
-        const contents = await kind.contents(domain.place)
+        const contents = await kind.contents(domain.location)
         return encrypted.map((bytes) => contents.includes(bytes))
       }
       expect(await areStored()).toEqual([true, true])

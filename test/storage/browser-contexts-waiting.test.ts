@@ -15,8 +15,8 @@ const runIds = (claims: readonly Claim[]) => claims.map(({ runId }) => runId)
 describe.each(stores)('runs with a browser context ($name)', (kind) => {
   test('run one at a time, by priority and age, when many workers claim at once', async (test) => {
     const { domain, contextId, createContext, queue } = await openWithContext(test, { kind })
-    const { place, workflows } = domain
-    const other = await openDomain(test, { kind, place, workflows: workflows.list() })
+    const { location, workflows } = domain
+    const other = await openDomain(test, { kind, location, workflows: workflows.list() })
     const contexts = [contextId, await createContext()]
     const queued: Run[] = []
     // Sequentially: runs that are queued together have no order of age.

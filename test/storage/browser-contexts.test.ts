@@ -9,7 +9,7 @@ import { stores } from '../support/store-kinds.ts'
 describe.each(stores)('browser contexts ($name)', (kind) => {
   test('of 30 concurrent requests to create a name, one succeeds', async (test) => {
     const domain = await openDomain(test, { kind })
-    const other = await openDomain(test, { kind, place: domain.place })
+    const other = await openDomain(test, { kind, location: domain.location })
     const { accountId } = await newAccount(domain)
     const create = (index: number) => (index % 2 ? domain : other).browserContexts.create(accountId, 'shop')
     const made = await Promise.all(Array.from({ length: 30 }, (_, index) => create(index)))
@@ -129,7 +129,7 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     expect(await browserContexts.delete(accountId, contextId)).toBe(false)
     expect(await browserContexts.create(accountId, name)).toBeDefined()
     expect(await claimAll(domain.queue, domain)).toMatchObject([{ runId: run.id, contextLease: null }])
-    const later = await openDomain(test, { kind, place: domain.place, now: () => Date.now() + 61_000 })
+    const later = await openDomain(test, { kind, location: domain.location, now: () => Date.now() + 61_000 })
     await domain.maintenance.once()
     expect(await rows()).toHaveLength(2)
     // Scheduled again soon, because versions remain.

@@ -5,22 +5,22 @@ import { toStoreError } from '../../src/storage/postgres/postgres-errors.ts'
 import { migrationLockId } from '../../src/storage/postgres/postgres-schema.ts'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
-import { newPlace, type Test } from '../support/domain.ts'
+import { newStoreLocation, type Test } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
-async function connectClient(test: Test, place: string): Promise<pg.Client> {
-  const client = new pg.Client(place)
+async function connectClient(test: Test, location: string): Promise<pg.Client> {
+  const client = new pg.Client(location)
   await client.connect()
   test.onTestFinished(() => client.end())
   return client
 }
 
 test('a silently lost connection fails one call and is then replaced', async (test) => {
-  const place = new URL(await newPlace(test, postgres))
-  const proxy = await startTcpProxy(test, Number(place.port))
-  place.port = String(proxy.port)
-  const store = await openPostgresStore(place.href, { connectionsMax: 1 })
+  const location = new URL(await newStoreLocation(test, postgres))
+  const proxy = await startTcpProxy(test, Number(location.port))
+  location.port = String(proxy.port)
+  const store = await openPostgresStore(location.href, { connectionsMax: 1 })
   test.onTestFinished(() => store.close())
   test.onTestFinished(() => void vi.useRealTimers())
   const read = () => store.read.all('SELECT 1 AS one', [])
@@ -38,10 +38,10 @@ test('a silently lost connection fails one call and is then replaced', async (te
 })
 
 test('statements are prepared again after a newer version has migrated the tables', async (test) => {
-  const place = await newPlace(test, postgres)
-  const store = await openPostgresStore(place)
+  const location = await newStoreLocation(test, postgres)
+  const store = await openPostgresStore(location)
   test.onTestFinished(() => store.close())
-  const newer = await connectClient(test, place)
+  const newer = await connectClient(test, location)
   const sql = 'SELECT * FROM workers'
   const read = () => store.read.all(sql, [])
   const acts = [read, () => store.write(({ all }) => all(sql, []))]
@@ -54,13 +54,13 @@ test('statements are prepared again after a newer version has migrated the table
 })
 
 test("waiting for another process's migration is exempt from the query timeout", async (test) => {
-  const place = await newPlace(test, postgres)
-  const migrating = await connectClient(test, place)
-  const observing = await connectClient(test, place)
+  const location = await newStoreLocation(test, postgres)
+  const migrating = await connectClient(test, location)
+  const observing = await connectClient(test, location)
   await migrating.query('SELECT pg_advisory_lock($1)', [migrationLockId])
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   test.onTestFinished(() => void vi.useRealTimers())
-  const opened = openPostgresStore(place)
+  const opened = openPostgresStore(location)
   opened.catch(() => {})
   const waiting = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`

@@ -1,15 +1,15 @@
 /** Conformance tests for counters: all processes share a count until its window ends. */
 import { describe, expect, test } from 'vitest'
 import { StoreUnavailable } from '../../src/storage/store.ts'
-import { newPlace, openStore, type Test } from '../support/domain.ts'
+import { newStoreLocation, openStore, type Test } from '../support/domain.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const minute = 60_000
 
 /** Returns the counters of two processes of one installation. */
 async function twoProcesses(test: Test, kind: StoreKind) {
-  const place = await newPlace(test, kind)
-  const [first, second] = [await openStore(test, place, kind), await openStore(test, place, kind)]
+  const location = await newStoreLocation(test, kind)
+  const [first, second] = [await openStore(test, location, kind), await openStore(test, location, kind)]
   return [first.counters, second.counters] as const
 }
 
@@ -53,8 +53,8 @@ describe.each(stores)('counters ($name)', (kind) => {
   })
 
   test('throw StoreUnavailable when the store is closed', async (test) => {
-    const place = await newPlace(test, kind)
-    const store = await kind.open(place)
+    const location = await newStoreLocation(test, kind)
+    const store = await kind.open(location)
     await store.counters.add('one', 1, minute)
     await store.close()
     await expect(store.counters.add('one', 1, minute)).rejects.toThrow(StoreUnavailable)

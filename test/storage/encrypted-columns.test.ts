@@ -21,7 +21,7 @@ const emptyState = JSON.stringify({ cookies: [], origins: [] })
 async function openRotated(test: Test, kind: StoreKind) {
   const domain = await openDomain(test, { kind, workflows: [withSecret] })
   const newer = randomBytes(keyBytes)
-  const keys = [newer, hash('sha256', domain.place, 'buffer')]
+  const keys = [newer, hash('sha256', domain.location, 'buffer')]
   const { principal } = await newAccount(domain)
   return {
     ...domain,

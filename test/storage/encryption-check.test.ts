@@ -7,7 +7,7 @@ import { openEncryption } from '../../src/domain/installation.ts'
 import type { Encryption } from '../../src/storage/encryption.ts'
 import { createKeyFile, keyFilePath } from '../../src/storage/key-file.ts'
 import type { Store } from '../../src/storage/store.ts'
-import { newPlace, openStore } from '../support/domain.ts'
+import { newDirectory, newStoreLocation, openStore } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
 
 const newKey = () => randomBytes(32).toString('base64')
@@ -35,8 +35,8 @@ const checks = (store: Store) => store.read.query.selectFrom('encryption_check')
 
 describe.each(stores)('the encryption of a store ($name)', (kind) => {
   test('uses one key for all processes that start together, and for later ones', async (test) => {
-    const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
-    const four = await Promise.all(Array.from({ length: 4 }, () => openStore(test, place, kind)))
+    const [location, directory] = [await newStoreLocation(test, kind), await newDirectory(test)]
+    const four = await Promise.all(Array.from({ length: 4 }, () => openStore(test, location, kind)))
     const opened = await Promise.all(four.map((store) => open(store, directory)))
     const encrypted = opened[0]?.encrypt('text', 'aad') ?? new Uint8Array()
     for (const encryption of opened) expect(encryption.decrypt(encrypted, 'aad')).toBe('text')
@@ -46,8 +46,8 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
   })
 
   test('requires the original key file: a lost one fails the start instead of being replaced', async (test) => {
-    const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
-    const store = await openStore(test, place, kind)
+    const [location, directory] = [await newStoreLocation(test, kind), await newDirectory(test)]
+    const store = await openStore(test, location, kind)
     await open(store, directory)
     const path = keyFilePath(directory)
     renameSync(path, `${path}.lost`)
@@ -62,8 +62,8 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
   })
 
   test('requires the original ENCRYPTION_KEY as the current or a previous key', async (test) => {
-    const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
-    const store = await openStore(test, place, kind)
+    const [location, directory] = [await newStoreLocation(test, kind), await newDirectory(test)]
+    const store = await openStore(test, location, kind)
     const [key, other] = [newKey(), newKey()]
     await open(store, directory, { ENCRYPTION_KEY: key })
     expect(existsSync(keyFilePath(directory))).toBe(false)
@@ -77,8 +77,8 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
   })
 
   test('accepts one key when processes start together with different ones', async (test) => {
-    const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
-    const [one, two] = [await openStore(test, place, kind), await openStore(test, place, kind)]
+    const [location, directory] = [await newStoreLocation(test, kind), await newDirectory(test)]
+    const [one, two] = [await openStore(test, location, kind), await openStore(test, location, kind)]
     const opened = await Promise.allSettled(
       [one, two].map((store) => open(store, directory, { ENCRYPTION_KEY: newKey() })),
     )
@@ -86,8 +86,8 @@ describe.each(stores)('the encryption of a store ($name)', (kind) => {
   })
 
   test('of an earlier version is adopted by the key that decrypts its values, and by no other', async (test) => {
-    const [place, directory] = [await newPlace(test, kind), await newPlace(test)]
-    const store = await openStore(test, place, kind)
+    const [location, directory] = [await newStoreLocation(test, kind), await newDirectory(test)]
+    const store = await openStore(test, location, kind)
     const path = keyFilePath(directory)
     await removeCheckValue(store, await open(store, directory))
     renameSync(path, `${path}.lost`)

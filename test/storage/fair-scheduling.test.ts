@@ -56,7 +56,7 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
   test('never exceeds the concurrency limit of an account in two processes, and shows it as waitingFor', async (test) => {
     const accountConcurrency = 2
     const domain = await openDomain(test, { kind, accountConcurrency })
-    const other = await openDomain(test, { kind, accountConcurrency, place: domain.place })
+    const other = await openDomain(test, { kind, accountConcurrency, location: domain.location })
     const [one, two] = [await flood(domain, 8), await flood(domain, 8)]
     for (let finished = 0; finished < 16; ) {
       const asked = Array.from({ length: 6 }, (_, index) => claimAll((index % 2 ? domain : other).queue, domain, 3))

@@ -11,12 +11,12 @@ import { sqlText } from '../support/run-rows.ts'
 const schema = 'execution_service_jobs'
 
 /** Makes running attempts 25 hours older, and lets pg-boss expire their jobs. */
-async function expireJobs(test: Test, { store, place }: Domain): Promise<void> {
+async function expireJobs(test: Test, { store, location }: Domain): Promise<void> {
   await store.read.all(
     `UPDATE ${schema}.job SET started_on = started_on - interval '25 hours' WHERE state = 'active'`,
     [],
   )
-  const boss = new PgBoss({ connectionString: place, schema, migrate: false, schedule: false, supervise: false })
+  const boss = new PgBoss({ connectionString: location, schema, migrate: false, schedule: false, supervise: false })
   boss.on('error', () => {})
   await boss.start()
   test.onTestFinished(() => boss.stop({ graceful: false }))
@@ -76,7 +76,7 @@ test('a run that starts while maintenance looks for expired runs does not expire
   const clock = createManualClock()
   const slowTime = clock.now()
   const domain = await openDomain(test, { kind: postgres, now: clock.now })
-  const other = await openDomain(test, { kind: postgres, place: domain.place, now: () => slowTime })
+  const other = await openDomain(test, { kind: postgres, location: domain.location, now: () => slowTime })
   const { principal } = await newAccount(domain)
   const run = await queueRun(domain, principal, { expiresInSeconds: 10 })
   clock.advance(60)

@@ -16,13 +16,13 @@ import { describe, expect, test, vi } from 'vitest'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { keyRefreshMilliseconds } from '../../src/storage/encryption-keys.ts'
 import { addKey, createKeyFile, KeyFile, keyFilePath } from '../../src/storage/key-file.ts'
-import { newPlace, type Test } from '../support/domain.ts'
+import { newDirectory, type Test } from '../support/domain.ts'
 import { startProcess, startStoreProcess } from '../support/processes.ts'
 import { sqlite } from '../support/store-kinds.ts'
 
 /** Creates a key file with one key in a new directory. */
 async function newKeyFile(test: Test): Promise<string> {
-  const path = keyFilePath(join(await newPlace(test), 'data'))
+  const path = keyFilePath(join(await newDirectory(test), 'data'))
   createKeyFile(path)
   return path
 }
@@ -46,7 +46,7 @@ test('a key file is created once, readable by its owner only', async (test) => {
 test.for(['', 'bm90IGEgd2hvbGUga2V5\n', '\n\n'])(
   'a truncated key file (%j) is rejected and not overwritten',
   async (content, test) => {
-    const path = keyFilePath(await newPlace(test))
+    const path = keyFilePath(await newDirectory(test))
     writeFileSync(path, content, { mode: 0o600 })
     createKeyFile(path)
     expect(() => new KeyFile(path)).toThrow(`${path} does not contain a key of 32 bytes: restore it from a backup.`)
@@ -71,8 +71,8 @@ test.for(['640', '604', '660'])('a key file that other users can read (mode %s) 
 })
 
 test('processes that start together create one key file', async (test) => {
-  const place = await newPlace(test)
-  const directories = Array.from({ length: 100 }, (_, index) => join(place, String(index)))
+  const directory = await newDirectory(test)
+  const directories = Array.from({ length: 100 }, (_, index) => join(directory, String(index)))
   const start = () => startProcess(test, new URL('../support/key-process.ts', import.meta.url), directories)
   const processes = await Promise.all([start(), start(), start()])
   const messages = processes.map((each) => once(each, 'message'))
@@ -127,10 +127,10 @@ describe.skipIf(process.getuid?.() !== 0)('a key file of another user', () => {
 })
 
 test('keys that processes add concurrently are all kept', async (test) => {
-  const place = await newPlace(test)
-  const path = keyFilePath(place)
+  const directory = await newDirectory(test)
+  const path = keyFilePath(directory)
   createKeyFile(path)
-  const start = () => startStoreProcess(test, { kind: sqlite, command: 'addKeys', places: [place] })
+  const start = () => startStoreProcess(test, { kind: sqlite, command: 'addKeys', locations: [directory] })
   const processes = await Promise.all([start(), start(), start()])
   const exits = processes.map((each) => once(each, 'exit'))
   for (const each of processes) each.send('go')

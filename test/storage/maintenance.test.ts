@@ -3,7 +3,15 @@ import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import { Maintenance } from '../../src/maintenance/maintenance.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
-import { type Domain, newAccount, newPlace, openDomain, queueRun, retention, type Test } from '../support/domain.ts'
+import {
+  type Domain,
+  newAccount,
+  newStoreLocation,
+  openDomain,
+  queueRun,
+  retention,
+  type Test,
+} from '../support/domain.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
@@ -102,7 +110,7 @@ describe.each(stores)('maintenance ($name)', (kind) => {
     const expire = () => queueRun(domain, principal, { expiresInSeconds: 1 })
     const unstarted = await Promise.all(Array.from({ length: 10 }, expire))
     const later = Date.now() + 60_000
-    const other = await openDomain(test, { kind, place: domain.place, now: () => later })
+    const other = await openDomain(test, { kind, location: domain.location, now: () => later })
     await Promise.all([until(later), other.maintenance.once(), until(later), other.maintenance.once()])
     const statuses = async (id: string) =>
       (await eventsAfter(domain.store.read, id, 0, 10)).map(({ data }) => data.status)
@@ -129,8 +137,8 @@ describe.each(stores)('maintenance ($name)', (kind) => {
   })
 
   test('reports an error and continues', async (test) => {
-    const place = await newPlace(test, kind)
-    const store = await kind.open(place)
+    const location = await newStoreLocation(test, kind)
+    const store = await kind.open(location)
     const failed = vi.fn()
     const maintenance = new Maintenance(store, retention, failed)
     await store.close()

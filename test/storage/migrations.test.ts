@@ -2,13 +2,13 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
-import { newPlace, openStore } from '../support/domain.ts'
+import { newStoreLocation, openStore } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
 import { startStoreProcess } from '../support/processes.ts'
 import { stores } from '../support/store-kinds.ts'
 
 test('every text column in PostgreSQL has bytewise collation, so that all indexes can serve all comparisons', async (test) => {
-  const store = await openStore(test, await newPlace(test, postgres), postgres)
+  const store = await openStore(test, await newStoreLocation(test, postgres), postgres)
   // The table of counters is exempt: its text is compared with parameters only.
   const sql = `SELECT table_name, column_name FROM information_schema.columns
     WHERE table_schema = 'execution_service' AND table_name <> 'counters' AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C'`
@@ -17,31 +17,31 @@ test('every text column in PostgreSQL has bytewise collation, so that all indexe
 
 describe.each(stores)('opening a store ($name)', (kind) => {
   test('succeeds in four processes that start together in an empty directory, and one creates the first account', async (test) => {
-    const places = await Promise.all(Array.from({ length: 5 }, () => newPlace(test, kind, { empty: true })))
-    const start = () => startStoreProcess(test, { kind, command: 'start', places })
+    const locations = await Promise.all(Array.from({ length: 5 }, () => newStoreLocation(test, kind, { empty: true })))
+    const start = () => startStoreProcess(test, { kind, command: 'start', locations })
     const children = await Promise.all([start(), start(), start(), start()])
     const exits = children.map((child) => once(child, 'exit'))
     for (const child of children) child.send('go')
     expect(await Promise.all(exits)).toEqual(children.map(() => [0, null]))
-    for (const place of places) {
-      expect(await new Accounts(await openStore(test, place, kind)).list()).toHaveLength(1)
+    for (const location of locations) {
+      expect(await new Accounts(await openStore(test, location, kind)).list()).toHaveLength(1)
     }
   })
 
   test('changes nothing in a store of this version', async (test) => {
-    const place = await newPlace(test, kind)
-    const first = await kind.open(place)
+    const location = await newStoreLocation(test, kind)
+    const first = await kind.open(location)
     const account = await new Accounts(first).create({ name: 'Kept', scopesEnabled: true })
     await first.close()
-    expect(await new Accounts(await openStore(test, place, kind)).list()).toEqual([account])
+    expect(await new Accounts(await openStore(test, location, kind)).list()).toEqual([account])
   })
 
   test('fails with an explanation when a newer version has migrated the store', async (test) => {
-    const place = await newPlace(test, kind)
-    const store = await openStore(test, place, kind)
+    const location = await newStoreLocation(test, kind)
+    const store = await openStore(test, location, kind)
     const migration = "INSERT INTO kysely_migration (name, timestamp) VALUES ('9999-newer', '2999-01-01T00:00:00.000Z')"
     await store.write((tx) => tx.all(migration, []))
-    await expect(kind.open(place)).rejects.toThrow(
+    await expect(kind.open(location)).rejects.toThrow(
       /^The store was written by a newer version of this service: start that version, or restore a backup\.$/,
     )
   })

@@ -8,14 +8,14 @@ import { hashKeyValue } from '../../src/domain/api-keys/api-key.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
 import { migrationsFor } from '../../src/storage/migrations/migrations.ts'
 import { connect, sqliteColumnTypes } from '../../src/storage/sqlite/sqlite-connection.ts'
-import { newPlace, openDomain, queueRun } from '../support/domain.ts'
+import { newDirectory, openDomain, queueRun } from '../support/domain.ts'
 
 const runId = '018bcfe5-6800-7000-8000-000000000001'
 const values = { good: crypto.randomUUID(), deleted: crypto.randomUUID(), expired: crypto.randomUUID() }
 
 /** Writes a store of that version: an account with its user, three keys and a run. */
-async function writeOldStore(place: string): Promise<void> {
-  const { database, tx } = connect(join(place, 'service.db'), { readOnly: false })
+async function writeOldStore(location: string): Promise<void> {
+  const { database, tx } = connect(join(location, 'service.db'), { readOnly: false })
   const { '0001-initial': initial } = migrationsFor(sqliteColumnTypes)
   const provider = { getMigrations: async () => ({ '0001-initial': initial as Migration }) }
   const { error } = await new Migrator({ db: tx.query, provider }).migrateToLatest()
@@ -37,9 +37,9 @@ async function writeOldStore(place: string): Promise<void> {
 }
 
 test('API keys from before the dashboard authenticate, and can be listed, rotated and deleted', async (context) => {
-  const place = await newPlace(context)
-  await writeOldStore(place)
-  const domain = await openDomain(context, { place })
+  const location = await newDirectory(context)
+  await writeOldStore(location)
+  const domain = await openDomain(context, { location })
   const { apiKeys } = domain
   const principal = { accountId: 'a', apiKeyId: 'good' }
   expect(await apiKeys.authenticate(values.good)).toEqual({ principal, scopes: ['runs:read'] })
@@ -58,9 +58,9 @@ test('API keys from before the dashboard authenticate, and can be listed, rotate
 })
 
 test('the user from before the dashboard becomes the owner through a welcome link', async (context) => {
-  const place = await newPlace(context)
-  await writeOldStore(place)
-  const { store, accounts } = await openDomain(context, { place })
+  const location = await newDirectory(context)
+  await writeOldStore(location)
+  const { store, accounts } = await openDomain(context, { location })
   const [links, users] = [new SignInLinks(store), new Users(store)]
   expect(await accounts.createFirst()).toBeUndefined()
   expect(await users.list('a')).toMatchObject([{ id: 'u', name: 'Owner', role: 'owner', email: null }])

@@ -16,7 +16,7 @@ const planMilliseconds = 1100
 test('claiming and completing runs reads no more rows when thousands were queued since the tables were empty', async (test) => {
   const domain = await openDomain(test, { kind: postgres })
   const { principal } = await newAccount(domain)
-  const client = new pg.Client(domain.place)
+  const client = new pg.Client(domain.location)
   await client.connect()
   test.onTestFinished(() => client.end())
   const completeOne = async () =>

@@ -4,7 +4,15 @@ import { expect, test } from 'vitest'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 import { claimAll } from '../support/claims.ts'
-import { newAccount, newPlace, openDomain, openStore, queueRun, type Test, workflow } from '../support/domain.ts'
+import {
+  newAccount,
+  newStoreLocation,
+  openDomain,
+  openStore,
+  queueRun,
+  type Test,
+  workflow,
+} from '../support/domain.ts'
 import { postgres, whileConnectionsRefused } from '../support/postgres.ts'
 import { startTransactionPooler } from '../support/transaction-pooler.ts'
 
@@ -20,31 +28,31 @@ async function openingError(url: string): Promise<string> {
 }
 
 /** Returns the URL with some of its parts replaced. */
-function withChanges(place: string, changes: Partial<URL>): string {
-  return Object.assign(new URL(place), changes).href
+function withChanges(location: string, changes: Partial<URL>): string {
+  return Object.assign(new URL(location), changes).href
 }
 
-async function administer(place: string, sql: string): Promise<void> {
-  const client = new pg.Client(place)
+async function administer(location: string, sql: string): Promise<void> {
+  const client = new pg.Client(location)
   await client.connect()
   await client.query(sql).finally(() => client.end())
 }
 
 /** Creates a role that can connect and has no privileges. */
-async function newRole(test: Test, place: string): Promise<string> {
+async function newRole(test: Test, location: string): Promise<string> {
   const name = `role_${crypto.randomUUID().replaceAll('-', '')}`
-  await administer(place, `CREATE ROLE ${name} LOGIN`)
-  test.onTestFinished(() => administer(place, `DROP OWNED BY ${name}; DROP ROLE ${name}`))
+  await administer(location, `CREATE ROLE ${name} LOGIN`)
+  test.onTestFinished(() => administer(location, `DROP OWNED BY ${name}; DROP ROLE ${name}`))
   return name
 }
 
 test('explains why the database cannot be opened, without revealing the password', async (test) => {
-  const place = await newPlace(test, postgres)
+  const location = await newStoreLocation(test, postgres)
   const password = 'a-secret'
-  expect(await openingError(withChanges(place, { port: '1', password }))).toMatch(
+  expect(await openingError(withChanges(location, { port: '1', password }))).toMatch(
     /^PostgreSQL at 127\.0\.0\.1:1\/\w+ cannot be reached \(.*ECONNREFUSED.*\): start it, or correct DATABASE_URL\.$/,
   )
-  const nowhere = await openingError(withChanges(place, { pathname: '/nowhere', password }))
+  const nowhere = await openingError(withChanges(location, { pathname: '/nowhere', password }))
   expect(nowhere).toMatch(
     /has no such database: database "nowhere" does not exist\. Create it, or correct DATABASE_URL\.$/,
   )
@@ -52,26 +60,26 @@ test('explains why the database cannot be opened, without revealing the password
 })
 
 test('explains that the TLS settings do not match', async (test) => {
-  const place = await newPlace(test, postgres)
-  expect(await openingError(`${place}?sslmode=require`)).toMatch(
+  const location = await newStoreLocation(test, postgres)
+  expect(await openingError(`${location}?sslmode=require`)).toMatch(
     /^The TLS settings of .* do not match \(.*\): set up TLS on the server, or correct sslmode/,
   )
 })
 
 test('is not opened through a pooler in transaction mode', async (test) => {
-  const place = await newPlace(test, postgres)
-  expect(await openingError(place)).toBe('opened')
-  const pooled = await startTransactionPooler(test, place)
+  const location = await newStoreLocation(test, postgres)
+  expect(await openingError(location)).toBe('opened')
+  const pooled = await startTransactionPooler(test, location)
   expect(await openingError(pooled)).toMatch(
     /^The pooler at 127\.0\.0\.1:\d+\/\w+ assigns a connection per transaction, .* session mode\.$/,
   )
 })
 
 test('names the missing privileges', async (test) => {
-  const place = await postgres.prepare({ empty: true })
-  test.onTestFinished(() => postgres.remove(place))
-  const username = await newRole(test, place)
-  expect(await openingError(withChanges(place, { username }))).toMatch(
+  const location = await postgres.prepare({ empty: true })
+  test.onTestFinished(() => postgres.remove(location))
+  const username = await newRole(test, location)
+  expect(await openingError(withChanges(location, { username }))).toMatch(
     /lacks privileges in the database .* Grant it CREATE on the database/,
   )
 })
@@ -80,7 +88,7 @@ test('is unavailable while connections are refused, and recovers by itself', asy
   const domain = await openDomain(test, { kind: postgres })
   const { principal } = await newAccount(domain)
   await queueRun(domain, principal)
-  await whileConnectionsRefused(domain.place, async () => {
+  await whileConnectionsRefused(domain.location, async () => {
     await expect(domain.store.check()).rejects.toThrow(StoreUnavailable)
     await expect(queueRun(domain, principal)).rejects.toThrow(StoreUnavailable)
     await expect(domain.runs.list(principal.accountId, { limit: 1 })).rejects.toThrow(StoreUnavailable)
@@ -91,10 +99,10 @@ test('is unavailable while connections are refused, and recovers by itself', asy
 })
 
 test("commits synchronously even if the server's default is asynchronous", async (test) => {
-  const place = await newPlace(test, postgres)
-  const name = new URL(place).pathname.slice(1)
-  await administer(place, `ALTER DATABASE ${name} SET synchronous_commit TO off`)
-  const store = await openStore(test, place, postgres)
+  const location = await newStoreLocation(test, postgres)
+  const name = new URL(location).pathname.slice(1)
+  await administer(location, `ALTER DATABASE ${name} SET synchronous_commit TO off`)
+  const store = await openStore(test, location, postgres)
   const shown = "SELECT current_setting('synchronous_commit') AS value"
   expect(await store.read.all(shown, [])).toEqual([{ value: 'on' }])
   expect(await store.write((tx) => tx.all(shown, []))).toEqual([{ value: 'on' }])

@@ -41,7 +41,7 @@ describe.each(stores)('the queue ($name)', (kind) => {
 
   test('gives each run to one worker when many claim at the same time', async (test) => {
     const domain = await openDomain(test, { kind })
-    const other = await openDomain(test, { kind, place: domain.place })
+    const other = await openDomain(test, { kind, location: domain.location })
     const { principal } = await newAccount(domain)
     const queued = await Promise.all(Array.from({ length: 40 }, () => queueRun(domain, principal)))
     const claims = await Promise.all(
@@ -73,7 +73,7 @@ describe.each(stores)('the queue ($name)', (kind) => {
       const limit = 3
       const workflows = [workflow({ concurrencyLimit: limit })]
       const domain = await openDomain(test, { kind, workflows })
-      const other = await openDomain(test, { kind, workflows, place: domain.place })
+      const other = await openDomain(test, { kind, workflows, location: domain.location })
       const [first, second] = [await newAccount(domain), await newAccount(domain)]
       for (const { principal } of [first, second]) {
         await Promise.all(Array.from({ length: 10 }, () => queueRun(domain, principal)))

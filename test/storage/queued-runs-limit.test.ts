@@ -11,7 +11,7 @@ type Account = Awaited<ReturnType<typeof newAccount>>
 /** Two processes of one installation, and an account. */
 async function openTwo(test: Test, kind: StoreKind, queuedRunsMax: number) {
   const domain = await openDomain(test, { kind, queuedRunsMax })
-  const other = await openDomain(test, { kind, queuedRunsMax, place: domain.place })
+  const other = await openDomain(test, { kind, queuedRunsMax, location: domain.location })
   return { domain, other, account: await newAccount(domain) }
 }
 

@@ -131,12 +131,12 @@ describe.each(stores)('retention ($name)', (kind) => {
       ...retentionFrom({ RUN_RETENTION_DAYS: 1, ARTIFACT_RETENTION_DAYS: 9, AUDIT_LOG_RETENTION_DAYS: 1 }),
     }
     expect(days).toEqual({ runs: 1, artifacts: 1, auditLog: 1 })
-    const brief = await openDomain(test, { kind, place: domain.place, now: clock.now, retention: days })
+    const brief = await openDomain(test, { kind, location: domain.location, now: clock.now, retention: days })
     const run = await queueRun(brief, principal, { idempotencyKey: 'daily' })
     await brief.runs.cancel(principal.accountId, run.id)
     // The clock of the other process is fast.
     const ahead = () => clock.now() + 30 * 60 * 1000
-    const other = await openDomain(test, { kind, place: domain.place, now: ahead, retention: days })
+    const other = await openDomain(test, { kind, location: domain.location, now: ahead, retention: days })
     clock.advance(daySeconds - millisecond)
     await purgeAll(brief)
     await other.store.write(async (tx) => expiredRuns(days.runs, ahead).remove(tx))

@@ -14,7 +14,7 @@ const never = new AbortController().signal
 /** One process that follows runs, and one that executes them. */
 async function openTwo(test: Test, kind: StoreKind) {
   const domain = await openDomain(test, { kind })
-  const worker = await openDomain(test, { kind, place: domain.place })
+  const worker = await openDomain(test, { kind, location: domain.location })
   const { principal } = await newAccount(domain)
   const feed = new RunFeed(domain.store)
   test.onTestFinished(() => feed.close())

@@ -15,7 +15,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       const { principal } = await newAccount(domain)
       const request = { variables: { a: [1, { b: null }] }, priority: -3, delaySeconds: 5, expiresInSeconds: 60 }
       const run = await queueRun(domain, principal, request)
-      const other = await openDomain(test, { kind, place: domain.place })
+      const other = await openDomain(test, { kind, location: domain.location })
       expect(await other.runs.get(principal.accountId, run.id)).toEqual(run)
       expect(await other.runs.get(principal.accountId, run.id.toUpperCase())).toEqual(run)
       expect(run).toMatchObject({ status: 'queued', attempts: 0, variables: request.variables, priority: -3 })
@@ -62,7 +62,7 @@ describe.each(stores)('runs ($name)', (kind) => {
 
     test('creates one run for a hundred concurrent requests to two processes', async (test) => {
       const domain = await openDomain(test, { kind })
-      const other = await openDomain(test, { kind, place: domain.place })
+      const other = await openDomain(test, { kind, location: domain.location })
       const { accountId, principal } = await newAccount(domain)
       const request = {
         workflowId: 'anything',

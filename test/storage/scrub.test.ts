@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from '../../src/storage/store.ts'
-import { newPlace, openStore } from '../support/domain.ts'
+import { newDirectory, newStoreLocation, openStore } from '../support/domain.ts'
 import { startStoreProcess } from '../support/processes.ts'
 import { stores } from '../support/store-kinds.ts'
 
@@ -32,23 +32,23 @@ const deleteRuns = (store: Store) => store.write((tx) => tx.all("DELETE FROM run
 
 describe.each(stores)('scrubbing ($name)', (kind) => {
   test('removes deleted rows from all files while another process keeps reading', async (test) => {
-    const place = await newPlace(test, kind)
-    const store = await openStore(test, place, kind)
-    const reader = await startStoreProcess(test, { kind, command: 'readOn', places: [place] })
+    const location = await newStoreLocation(test, kind)
+    const store = await openStore(test, location, kind)
+    const reader = await startStoreProcess(test, { kind, command: 'readOn', locations: [location] })
     await insertRuns(store)
     reader.send('go')
     await once(reader, 'message')
-    expect((await kind.contents(place)).includes(canary)).toBe(true)
+    expect((await kind.contents(location)).includes(canary)).toBe(true)
     await deleteRuns(store)
     await store.scrub()
-    expect((await kind.contents(place)).includes(canary)).toBe(false)
+    expect((await kind.contents(location)).includes(canary)).toBe(false)
     expect(reader.exitCode).toBeNull()
     expect((await store.read.all("SELECT 1 FROM runs WHERE output LIKE 'x%'", [])).length).toBe(161)
   })
 
   test('loses no concurrent writes, even when it starts during one', async (test) => {
-    const place = await newPlace(test, kind)
-    const store = await openStore(test, place, kind)
+    const location = await newStoreLocation(test, kind)
+    const store = await openStore(test, location, kind)
     const scrubs: Promise<void>[] = []
     const write = (_: unknown, index: number) =>
       store.write(async (tx) => {
@@ -67,13 +67,13 @@ describe.each(stores)('scrubbing ($name)', (kind) => {
 /** Opens a store with deleted rows, and a reader with an open transaction. */
 async function openWithReader(
   test: { onTestFinished(act: () => void): void },
-  place: string,
+  location: string,
   scrubWaitMillisecondsMax: number,
 ) {
-  const store = await openSqliteStore(place, { scrubWaitMillisecondsMax })
+  const store = await openSqliteStore(location, { scrubWaitMillisecondsMax })
   test.onTestFinished(() => store.close())
   await insertRuns(store)
-  const reader = new DatabaseSync(join(place, 'service.db'), { readOnly: true })
+  const reader = new DatabaseSync(join(location, 'service.db'), { readOnly: true })
   test.onTestFinished(() => reader.close())
   reader.exec('BEGIN; SELECT COUNT(*) FROM runs')
   await deleteRuns(store)
@@ -81,7 +81,7 @@ async function openWithReader(
 }
 
 test('scrubbing waits for a reader without blocking the event loop', async (test) => {
-  const { store, reader } = await openWithReader(test, await newPlace(test), 15_000)
+  const { store, reader } = await openWithReader(test, await newDirectory(test), 15_000)
   const settled = vi.fn()
   const scrubbing = store.scrub().then(settled)
   // Would not run if SQLite blocked the process.
@@ -92,7 +92,7 @@ test('scrubbing waits for a reader without blocking the event loop', async (test
 })
 
 test('scrubbing fails when a reader blocks it for too long', async (test) => {
-  const { store } = await openWithReader(test, await newPlace(test), 30)
+  const { store } = await openWithReader(test, await newDirectory(test), 30)
   await expect(store.scrub()).rejects.toThrow(StoreUnavailable)
   await store.write((tx) => tx.all('DELETE FROM runs', []))
 })

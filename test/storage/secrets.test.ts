@@ -27,7 +27,7 @@ describe.each(stores)('secret variables ($name)', (kind) => {
       login: { codes: ['********', '********'] },
       other: canary.plain,
     })
-    const contents = await kind.contents(domain.place)
+    const contents = await kind.contents(domain.location)
     expect(contents.includes(canary.plain)).toBe(true)
     expect(contents.includes(canary.password)).toBe(false)
     expect(contents.includes(String(canary.code))).toBe(false)

@@ -22,7 +22,7 @@ describe.each(stores)('sessions ($name)', (kind) => {
     expect(await sessions.get(id)).toEqual(session)
     expect(await sessions.get(hashToken(id).toString('base64url'))).toBeUndefined()
     expect(await sessions.get('')).toBeUndefined()
-    const contents = await kind.contents(domain.place)
+    const contents = await kind.contents(domain.location)
     expect(contents.includes('canary')).toBe(true)
     expect(contents.includes(id)).toBe(false)
     expect(contents.includes(Buffer.from(id, 'base64url'))).toBe(false)
@@ -30,7 +30,7 @@ describe.each(stores)('sessions ($name)', (kind) => {
 
   test('a deleted session is refused by every process once the deletion has returned', async (test) => {
     const { domain, userId, sessions } = await openSessions(test, kind)
-    const other = new Sessions((await openDomain(test, { kind, place: domain.place })).store)
+    const other = new Sessions((await openDomain(test, { kind, location: domain.location })).store)
     const [ended, kept] = [newId(), newId()]
     for (const id of [ended, kept]) await sessions.create(id, { userId, data: '{}', expiresAt: Date.now() + 60_000 })
     await sessions.delete(ended)

@@ -10,9 +10,9 @@ import { type StoreKind, stores } from '../support/store-kinds.ts'
 async function openLinks(
   test: Test,
   kind: StoreKind,
-  { place, now = Date.now }: { place?: string; now?: () => number } = {},
+  { location, now = Date.now }: { location?: string; now?: () => number } = {},
 ) {
-  const domain = await openDomain(test, { kind, now, ...(place !== undefined && { place }) })
+  const domain = await openDomain(test, { kind, now, ...(location !== undefined && { location }) })
   return { ...domain, links: new SignInLinks(domain.store, now), users: new Users(domain.store) }
 }
 
@@ -28,7 +28,7 @@ async function successes(attempts: Promise<unknown>[]): Promise<number> {
 
 describe.each(stores)('sign-in links ($name)', (kind) => {
   test('the store contains neither tokens nor the passwords chosen through links', async (test) => {
-    const { place, accounts, links } = await openLinks(test, kind)
+    const { location, accounts, links } = await openLinks(test, kind)
     const { id } = await accounts.create({ name: 'canary-account', scopesEnabled: false })
     const used = (await links.createWelcomeLink(id)) ?? ''
     const user = await links.accept(used, ada)
@@ -36,7 +36,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       await links.invite(id, { label: 'Bo', role: 'member' }, operator),
       await links.createSignInLink(user, operator),
     ]
-    const contents = await kind.contents(place)
+    const contents = await kind.contents(location)
     expect(contents.includes('canary-account')).toBe(true)
     for (const token of [used, ...open]) {
       expect(token).toMatch(/^[\w-]{32}$/)
@@ -64,7 +64,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
 
     test.for([1, 2, 3])('one of eight concurrent uses of a welcome link succeeds (round %i)', async (_, test) => {
       const one = await openLinks(test, kind)
-      const two = await openLinks(test, kind, { place: one.place })
+      const two = await openLinks(test, kind, { location: one.location })
       const { id } = await one.accounts.create({ name: 'Test', scopesEnabled: false })
       const token = (await one.links.createWelcomeLink(id)) ?? ''
       const attempts = Array.from({ length: 8 }, (_, index) =>
@@ -103,7 +103,7 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
   describe('invitations', () => {
     test('concurrent uses of an invitation create one user with the invited role', async (test) => {
       const one = await openLinks(test, kind)
-      const two = await openLinks(test, kind, { place: one.place })
+      const two = await openLinks(test, kind, { location: one.location })
       const { id } = await one.accounts.create({ name: 'Test', scopesEnabled: false })
       for (const role of ['owner', 'member'] as const) {
         const token = await one.links.invite(id, { label: 'Somebody', role }, operator)

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { openSqliteStore, type SqliteOptions } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
-import { newPlace, openStore, type Test } from '../support/domain.ts'
+import { newDirectory, openStore, type Test } from '../support/domain.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
 const insertSql = 'INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)'
@@ -23,7 +23,7 @@ async function ids({ read }: Store): Promise<string[]> {
 }
 
 async function openStoreIn(test: Test, options: Partial<SqliteOptions> = {}) {
-  const directory = await newPlace(test)
+  const directory = await newDirectory(test)
   const store = await openSqliteStore(directory, { fallbackNotifyMilliseconds: 3_600_000, ...options })
   test.onTestFinished(() => store.close())
   return { directory, store }
@@ -51,7 +51,7 @@ test('the connection for reading rejects writes', async (test) => {
 })
 
 test('the data directory is accessible to its owner only', async (test) => {
-  const directory = join(await newPlace(test), 'made', 'by', 'the store')
+  const directory = join(await newDirectory(test), 'made', 'by', 'the store')
   await openStore(test, directory)
   expect(statSync(directory).mode & 0o777).toBe(0o700)
 })
@@ -152,7 +152,7 @@ test('a store with a damaged file is unavailable', async (test) => {
 })
 
 test('opening fails with an explanation while another program has the file locked', async (test) => {
-  const directory = await newPlace(test)
+  const directory = await newDirectory(test)
   mkdirSync(directory, { recursive: true })
   const other = openWriter(test, directory)
   other.exec('PRAGMA journal_mode = WAL; BEGIN EXCLUSIVE')

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
-import { newPlace, openStore } from '../support/domain.ts'
+import { newStoreLocation, openStore } from '../support/domain.ts'
 import { startStoreProcess } from '../support/processes.ts'
 import { stores } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
@@ -23,10 +23,10 @@ async function ids(tx: Transaction): Promise<string[]> {
 
 describe.each(stores)('a store ($name)', (kind) => {
   test('makes a write visible to other processes once it resolves', async (test) => {
-    const place = await newPlace(test, kind)
-    const first = await openStore(test, place, kind)
+    const location = await newStoreLocation(test, kind)
+    const first = await openStore(test, location, kind)
     expect(await first.write((tx) => insert(tx, 'a'))).toBe('a')
-    const second = await openStore(test, place, kind)
+    const second = await openStore(test, location, kind)
     expect(await ids(first.read)).toEqual(['a'])
     expect(await ids(second.read)).toEqual(['a'])
     await second.write((tx) => insert(tx, 'b'))
@@ -34,16 +34,16 @@ describe.each(stores)('a store ($name)', (kind) => {
   })
 
   test('keeps a write when the process is killed right after it resolves', async (test) => {
-    const place = await newPlace(test, kind)
-    const child = await startStoreProcess(test, { kind, command: 'writeAndDie', places: [place] })
+    const location = await newStoreLocation(test, kind)
+    const child = await startStoreProcess(test, { kind, command: 'writeAndDie', locations: [location] })
     child.send('go')
     expect(await once(child, 'exit')).toEqual([null, 'SIGKILL'])
-    const accounts = await new Accounts(await openStore(test, place, kind)).list()
+    const accounts = await new Accounts(await openStore(test, location, kind)).list()
     expect(accounts.map(({ name }) => name)).toEqual(['Written last'])
   })
 
   test('returns every type of value unchanged', async (test) => {
-    const store = await openStore(test, await newPlace(test, kind), kind)
+    const store = await openStore(test, await newStoreLocation(test, kind), kind)
     await store.write((tx) => insert(tx, 'a'))
     const { query } = store.read
     const text = `quotes ' " and ünïcode 🌍 and 漢字`
@@ -60,7 +60,7 @@ describe.each(stores)('a store ($name)', (kind) => {
   })
 
   test('returns the rows of a RETURNING clause', async (test) => {
-    const store = await openStore(test, await newPlace(test, kind), kind)
+    const store = await openStore(test, await newStoreLocation(test, kind), kind)
     const rows = await store.write(async (tx) => {
       await insert(tx, 'a')
       return tx.all("UPDATE accounts SET name = ? WHERE id = 'a' RETURNING id, name", ['renamed'])
@@ -69,8 +69,8 @@ describe.each(stores)('a store ($name)', (kind) => {
   })
 
   test('hides uncommitted writes from reads, even in the same process', async (test) => {
-    const place = await newPlace(test, kind)
-    const [store, other] = [await openStore(test, place, kind), await openStore(test, place, kind)]
+    const location = await newStoreLocation(test, kind)
+    const [store, other] = [await openStore(test, location, kind), await openStore(test, location, kind)]
     const seen = await store.write(async (tx) => {
       await insert(tx, 'a')
       return { transaction: await ids(tx), process: await ids(store.read), otherProcess: await ids(other.read) }
@@ -80,7 +80,7 @@ describe.each(stores)('a store ($name)', (kind) => {
   })
 
   test('rolls back a write that throws, and no other that arrives with it', async (test) => {
-    const store = await openStore(test, await newPlace(test, kind), kind)
+    const store = await openStore(test, await newStoreLocation(test, kind), kind)
     const failing = async (tx: Transaction) => {
       await insert(tx, 'b')
       throw new Error('rolled back')
@@ -98,7 +98,7 @@ describe.each(stores)('a store ($name)', (kind) => {
   })
 
   test('rolls back a single write that throws, and accepts the next one', async (test) => {
-    const store = await openStore(test, await newPlace(test, kind), kind)
+    const store = await openStore(test, await newStoreLocation(test, kind), kind)
     const failing = store.write(async (tx) => {
       await insert(tx, 'a')
       throw new Error('rolled back')
@@ -109,8 +109,8 @@ describe.each(stores)('a store ($name)', (kind) => {
   })
 
   test('runs one write at a time across processes', async (test) => {
-    const place = await newPlace(test, kind)
-    const both = [await openStore(test, place, kind), await openStore(test, place, kind)] as const
+    const location = await newStoreLocation(test, kind)
+    const both = [await openStore(test, location, kind), await openStore(test, location, kind)] as const
     await both[0].write((tx) => insert(tx, 'counter'))
     await both[0].write((tx) => tx.all("UPDATE accounts SET name = '0'", []))
     const increment = (store: Store) =>
@@ -126,8 +126,8 @@ describe.each(stores)('a store ($name)', (kind) => {
   })
 
   test('finishes pending writes on close, and is unavailable afterwards', async (test) => {
-    const place = await newPlace(test, kind)
-    const store = await kind.open(place)
+    const location = await newStoreLocation(test, kind)
+    const store = await kind.open(location)
     await store.check()
     const select = 'SELECT id FROM accounts'
     await store.read.all(select, [])
@@ -139,11 +139,11 @@ describe.each(stores)('a store ($name)', (kind) => {
     await expect(ids(store.read)).rejects.toThrow(StoreUnavailable)
     await expect(store.write((tx) => insert(tx, 'b'))).rejects.toThrow(StoreUnavailable)
     store.notify('queue')
-    expect(await ids((await openStore(test, place, kind)).read)).toEqual(['a'])
+    expect(await ids((await openStore(test, location, kind)).read)).toEqual(['a'])
   })
 
   test('enforces foreign keys', async (test) => {
-    const store = await openStore(test, await newPlace(test, kind), kind)
+    const store = await openStore(test, await newStoreLocation(test, kind), kind)
     const orphan = { id: 'u', account_id: 'missing', name: 'Orphan', created_at: 0 }
     const write = store.write(({ query }) => query.insertInto('users').values(orphan).execute())
     await expect(write).rejects.not.toThrow(StoreUnavailable)
@@ -151,8 +151,8 @@ describe.each(stores)('a store ($name)', (kind) => {
 
   describe('notifications', () => {
     test("call the topic's listeners in all processes, and no others", async (test) => {
-      const place = await newPlace(test, kind)
-      const [store, other] = [await openStore(test, place, kind), await openStore(test, place, kind)]
+      const location = await newStoreLocation(test, kind)
+      const [store, other] = [await openStore(test, location, kind), await openStore(test, location, kind)]
       /** Notifications of a process arrive in order, so all earlier ones have been delivered. */
       const drain = async () => {
         const listeners = [vi.fn(), vi.fn()] as const
@@ -181,9 +181,9 @@ describe.each(stores)('a store ($name)', (kind) => {
     })
 
     test('travel between two processes in both directions', async (test) => {
-      const place = await newPlace(test, kind)
-      const store = await openStore(test, place, kind)
-      const child = await startStoreProcess(test, { kind, command: 'answerNotification', places: [place] })
+      const location = await newStoreLocation(test, kind)
+      const store = await openStore(test, location, kind)
+      const child = await startStoreProcess(test, { kind, command: 'replyToNotification', locations: [location] })
       child.send('go')
       await once(child, 'message')
       const answered = vi.fn()

@@ -13,8 +13,8 @@ import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const password = 'a difference engine'
 
-async function openUsers(test: Test, kind: StoreKind, place?: string) {
-  const domain = await openDomain(test, { kind, ...(place !== undefined && { place }) })
+async function openUsers(test: Test, kind: StoreKind, location?: string) {
+  const domain = await openDomain(test, { kind, ...(location !== undefined && { location }) })
   const { store } = domain
   return { ...domain, users: new Users(store), links: new SignInLinks(store), sessions: new Sessions(store) }
 }
@@ -97,7 +97,7 @@ describe.each(stores)('users ($name)', (kind) => {
 
   test('of concurrent changes to the same e-mail address, in any account, one succeeds', async (test) => {
     const one = await openUsers(test, kind)
-    const two = await openUsers(test, kind, one.place)
+    const two = await openUsers(test, kind, one.location)
     const [ada, eve] = [await newAccount(one), await newAccount(one)]
     const bo = await newUser(one, ada.accountId)
     const email = 'wanted@example.com'
@@ -130,7 +130,7 @@ describe.each(stores)('users ($name)', (kind) => {
 
     test.for([1, 2, 3, 4])('remains when two owners remove each other concurrently (round %i)', async (round, test) => {
       const one = await openUsers(test, kind)
-      const two = await openUsers(test, kind, one.place)
+      const two = await openUsers(test, kind, one.location)
       const ada = await newAccount(one)
       const { accountId } = ada
       const bo = await newUser(one, accountId, 'owner')
@@ -146,7 +146,7 @@ describe.each(stores)('users ($name)', (kind) => {
   describe('removing a user', () => {
     test('revokes sessions, links, keys and the password in every process', async (test) => {
       const one = await openUsers(test, kind)
-      const two = await openUsers(test, kind, one.place)
+      const two = await openUsers(test, kind, one.location)
       const ada = await newAccount(one)
       const { accountId } = ada
       const bo = await newUser(one, accountId, 'owner')
@@ -192,7 +192,7 @@ describe.each(stores)('users ($name)', (kind) => {
 
     test('prevents a concurrent rotation from creating a key', async (test) => {
       const one = await openUsers(test, kind)
-      const two = await openUsers(test, kind, one.place)
+      const two = await openUsers(test, kind, one.location)
       const { accountId } = await newAccount(one)
       const bo = await newUser(one, accountId)
       const draft = { accountId, userId: bo.id, name: 'Key', scopes: null, expiresAt: null }
@@ -219,7 +219,7 @@ describe.each(stores)('users ($name)', (kind) => {
 
     test('prevents a concurrent request from creating a key', async (test) => {
       const one = await openUsers(test, kind)
-      const two = await openUsers(test, kind, one.place)
+      const two = await openUsers(test, kind, one.location)
       const { accountId } = await newAccount(one)
       const bo = await newUser(one, accountId)
       const key = { accountId, userId: bo.id, name: 'Key', scopes: null, expiresAt: null }

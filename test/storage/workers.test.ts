@@ -24,7 +24,7 @@ describe.each(stores)('workers ($name)', (kind) => {
     expect(await workers.alive()).toEqual([])
     await workers.announce(second, 15)
     await workers.announce(first, 15)
-    const other = await openDomain(test, { kind, place: domain.place })
+    const other = await openDomain(test, { kind, location: domain.location })
     expect(await new Workers(other.store, now).alive()).toEqual([first, second])
   })
 

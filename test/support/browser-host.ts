@@ -9,7 +9,7 @@ import { type CDPSession, chromium } from 'playwright-core'
 import { vi } from 'vitest'
 import { BrowserHost, type BrowserOptions } from '../../src/worker/browser/browser-host.ts'
 import { testBrowser } from './browser.ts'
-import { newPlace, type Test } from './domain.ts'
+import { newDirectory, type Test } from './domain.ts'
 import { waitLimits } from './timeouts.ts'
 
 /**
@@ -20,7 +20,7 @@ import { waitLimits } from './timeouts.ts'
 export async function browserProgram(test: Test, before = ''): Promise<string> {
   const { executable, environment } = await testBrowser()
   const variables = Object.entries(environment).map(([name, value]) => `export ${name}='${value}'`)
-  const path = join(await newPlace(test), 'browser')
+  const path = join(await newDirectory(test), 'browser')
   const script = ['#!/bin/sh', ...variables, before, `exec '${executable}' "$@"`, ''].join('\n')
   writeFileSync(path, script, { mode: 0o755 })
   return path
@@ -96,7 +96,7 @@ function read(pid: string, file: string): string {
 /** Starts a browser with a DevTools port, as a remote browser would be. */
 export async function startRemoteBrowser(test: Test) {
   const { executable, environment } = await testBrowser()
-  const profile = await newPlace(test)
+  const profile = await newDirectory(test)
   const flags = ['--headless', '--no-sandbox', '--remote-debugging-port=0', `--user-data-dir=${profile}`]
   const env = { ...process.env, ...environment }
   const child = spawn(executable, [...flags, 'about:blank'], { env, stdio: ['ignore', 'ignore', 'pipe'] })

@@ -27,20 +27,23 @@ import { type StoreKind, sqlite } from './store-kinds.ts'
 /** The part of a test's context that helpers need: cleanup after the test. */
 export type Test = Pick<TestContext, 'onTestFinished'>
 
-/** Creates a place for a store: an empty directory for SQLite, a database for PostgreSQL. It is removed with the test. */
-export async function newPlace(
+/** Returns an empty directory, which is removed with the test. */
+export const newDirectory = (test: Test): Promise<string> => newStoreLocation(test)
+
+/** Creates a location for a store: an empty directory for SQLite, a database for PostgreSQL. It is removed with the test. */
+export async function newStoreLocation(
   test: Test,
   kind: StoreKind = sqlite,
   options: Parameters<StoreKind['prepare']>[0] = {},
 ): Promise<string> {
-  const place = await kind.prepare(options)
-  test.onTestFinished(() => kind.remove(place))
-  return place
+  const location = await kind.prepare(options)
+  test.onTestFinished(() => kind.remove(location))
+  return location
 }
 
 /** Opens a store that is closed with the test. */
-export async function openStore(test: Test, place: string, kind: StoreKind = sqlite): Promise<Store> {
-  const store = await kind.open(place)
+export async function openStore(test: Test, location: string, kind: StoreKind = sqlite): Promise<Store> {
+  const store = await kind.open(location)
   test.onTestFinished(() => store.close())
   return store
 }
@@ -67,8 +70,8 @@ export const retention: Retention = retentionFrom(readConfig({}))
 
 export interface DomainOptions {
   kind?: StoreKind
-  /** Place of the store; default a new one. */
-  place?: string
+  /** Location of the store; default a new one. */
+  location?: string
   workflows?: readonly Workflow[]
   now?: () => number
   /** Number of versions kept of each browser context. */
@@ -90,13 +93,13 @@ function createWorkflows(listed: readonly Workflow[] | undefined): Workflows {
 
 export type Domain = Awaited<ReturnType<typeof openDomain>>
 
-/** Opens the domain on a store. Two domains on one place behave like two processes of an installation. */
+/** Opens the domain on a store. Two domains on one store behave like two processes of an installation. */
 export async function openDomain(test: Test, options: DomainOptions = {}) {
   const { kind = sqlite, now = Date.now, accountConcurrency = 0, queuedRunsMax = 0 } = options
-  const place = options.place ?? (await newPlace(test, kind))
-  const store = await openStore(test, place, kind)
+  const location = options.location ?? (await newStoreLocation(test, kind))
+  const store = await openStore(test, location, kind)
   const workflows = createWorkflows(options.workflows)
-  const encryption = new Encryption(new FixedKeys([hash('sha256', place, 'buffer')]))
+  const encryption = new Encryption(new FixedKeys([hash('sha256', location, 'buffer')]))
   const cursors = new Cursors(encryption)
   const artifacts = new RunArtifacts(store, retention.artifacts, now)
   const apiKeys = new ApiKeys(store, knownScopes(), now)
@@ -105,7 +108,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
     throw error
   }
   return {
-    place,
+    location,
     store,
     workflows,
     encryption,

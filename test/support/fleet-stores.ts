@@ -7,7 +7,7 @@ import { kill, type PostgresServer, startPostgres } from './postgres-server.ts'
 import { waitForProcessEnd } from './processes.ts'
 import { type Environment, removeDirectory, temporaryDirectory } from './service.ts'
 
-export interface FleetPlace {
+export interface FleetStorage {
   /** Contains all files of the store and the service. */
   directory: string
   dataDirectory: string
@@ -28,12 +28,12 @@ export interface FleetStore {
   /** Minimum size of the file system, in megabytes. */
   megabytesMin: number
   /** Returns the processes that call fsync for writes of the service's process `pid`. */
-  syncing(place: FleetPlace, pid: number): number[]
+  syncing(storage: FleetStorage, pid: number): number[]
   /** Creates an empty store in the directory, by default a new one. It is removed with the test. */
-  prepare(test: Test, directory?: string, settings?: Record<string, string>): Promise<FleetPlace>
+  prepare(test: Test, directory?: string, settings?: Record<string, string>): Promise<FleetStorage>
 }
 
-function placeIn(test: Test, given: string | undefined) {
+function createDirectories(test: Test, given: string | undefined) {
   const directory = given ?? temporaryDirectory()
   if (!given) test.onTestFinished(() => removeDirectory(directory))
   const dataDirectory = join(directory, 'data')
@@ -46,7 +46,7 @@ export const embeddedFleetStore: FleetStore = {
   logFiles: /service\.db-wal$/,
   megabytesMin: 16,
   syncing: (_, pid) => [pid],
-  prepare: async (test, given) => ({ ...placeIn(test, given), settings: {} }),
+  prepare: async (test, given) => ({ ...createDirectories(test, given), settings: {} }),
 }
 
 /** PostgreSQL's defaults, which the other tests' server turns off for speed. */
@@ -58,10 +58,10 @@ export const postgresFleetStore: FleetStore = {
   megabytesMin: 160,
   syncing: ({ server }) => (server ? findServerProcesses(server) : []),
   async prepare(test, given, settings = {}) {
-    const place = placeIn(test, given)
+    const storage = createDirectories(test, given)
     // The server runs as another user, who must be able to enter the directory.
-    chmodSync(place.directory, 0o711)
-    const serverDirectory = join(place.directory, 'postgres')
+    chmodSync(storage.directory, 0o711)
+    const serverDirectory = join(storage.directory, 'postgres')
     mkdirSync(serverDirectory)
     const server = await startPostgres({ dataDirectory: serverDirectory, settings: { ...durable, ...settings } })
     test.onTestFinished(() => server.remove())
@@ -69,7 +69,7 @@ export const postgresFleetStore: FleetStore = {
     execFileSync('sync', ['--file-system', serverDirectory])
     const isRunning = () => findServerProcesses(server).length > 0
     return {
-      ...place,
+      ...storage,
       settings: { DATABASE_URL: server.url() },
       server,
       async halt() {

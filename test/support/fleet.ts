@@ -6,7 +6,7 @@ import { readConfig } from '../../src/config.ts'
 import { openStore } from '../../src/domain/installation.ts'
 import type { Store } from '../../src/storage/store.ts'
 import type { Test } from './domain.ts'
-import type { FleetPlace, FleetStore } from './fleet-stores.ts'
+import type { FleetStorage, FleetStore } from './fleet-stores.ts'
 import { capture, cleanEnvironment, type Exit, parseAddresses, waitForExit } from './installation.ts'
 import {
   type Addresses,
@@ -43,7 +43,7 @@ export interface MemberOptions {
 }
 
 export interface Fleet {
-  place: FleetPlace
+  storage: FleetStorage
   settings: Environment
   /** Starts a process that serves the APIs and the dashboard; with `worker`, also a worker. */
   api(options?: MemberOptions & { worker?: boolean }): Promise<ApiMember>
@@ -70,14 +70,14 @@ export async function newFleet(
   kind: FleetStore,
   { settings: changes, directory, server }: FleetOptions = {},
 ): Promise<Fleet> {
-  const place = await kind.prepare(test, directory, server)
+  const storage = await kind.prepare(test, directory, server)
   const settings = {
-    ...serviceSettings({ DATA_DIR: place.dataDirectory }),
+    ...serviceSettings({ DATA_DIR: storage.dataDirectory }),
     WORKFLOWS_DIR: workflows,
     LEASE_SECONDS: '3',
     SHUTDOWN_SECONDS: '5',
     RATE_LIMIT_PER_MINUTE: '0',
-    ...place.settings,
+    ...storage.settings,
     ...changes,
   }
   const members: Member[] = []
@@ -91,7 +91,7 @@ export async function newFleet(
     return member
   }
   return {
-    place,
+    storage,
     settings,
     async api({ worker = false, ...options } = {}) {
       const roles = worker ? [] : ['--only', 'execution,browser-context,dashboard']

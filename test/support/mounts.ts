@@ -85,12 +85,12 @@ fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), EXT4_IOC_SHUTDOWN, struct.pack('I
 const diskBytes = 512 * 1024 ** 2
 
 function mountDisk() {
-  const place = temporaryDirectory()
-  const directory = join(place, 'mount')
+  const parent = temporaryDirectory()
+  const directory = join(parent, 'mount')
   mkdirSync(directory)
   // The database server runs as another user, who must be able to enter the directory.
-  chmodSync(place, 0o711)
-  let image = join(place, 'image')
+  chmodSync(parent, 0o711)
+  let image = join(parent, 'image')
   writeFileSync(image, '')
   truncateSync(image, diskBytes)
   run('mkfs.ext4', '-q', '-F', image)
@@ -115,7 +115,7 @@ function mountDisk() {
     },
     remove() {
       if (isMounted) unmount()
-      removeDirectory(place)
+      removeDirectory(parent)
     },
   }
 }

@@ -1,4 +1,4 @@
-/** PostgreSQL for the stores' tests: a place is the URL of a new database. */
+/** PostgreSQL for the stores' tests: a location is the URL of a new database. */
 import pg from 'pg'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { dropDatabase, makeDatabase } from './postgres-databases.ts'
@@ -8,14 +8,14 @@ export const postgres: StoreKind = {
   name: 'postgres',
   prepare: makeDatabase,
   remove: dropDatabase,
-  open: (place) => openPostgresStore(place, { fallbackNotifyMilliseconds: 3_600_000 }),
+  open: (location) => openPostgresStore(location, { fallbackNotifyMilliseconds: 3_600_000 }),
   contents,
 }
 
 /** Calls `act` while the database accepts no connections; existing ones are terminated. */
-export async function whileConnectionsRefused<Result>(place: string, act: () => Promise<Result>): Promise<Result> {
-  const name = new URL(place).pathname.slice(1)
-  const administration = new URL(place)
+export async function whileConnectionsRefused<Result>(location: string, act: () => Promise<Result>): Promise<Result> {
+  const name = new URL(location).pathname.slice(1)
+  const administration = new URL(location)
   administration.pathname = 'postgres'
   const allow = (client: pg.Client, allowed: boolean) =>
     client.query(`ALTER DATABASE ${name} WITH ALLOW_CONNECTIONS ${allowed}`)
@@ -27,16 +27,16 @@ export async function whileConnectionsRefused<Result>(place: string, act: () => 
 }
 
 /** Calls `act` while another transaction has the table of runs locked. */
-export async function whileLocked<Result>(place: string, act: () => Promise<Result>): Promise<Result> {
-  return withClient(place, async (client) => {
+export async function whileLocked<Result>(location: string, act: () => Promise<Result>): Promise<Result> {
+  return withClient(location, async (client) => {
     await client.query('BEGIN; LOCK TABLE execution_service.runs IN EXCLUSIVE MODE')
     return act()
   })
 }
 
 /** Returns all values of all rows. PostgreSQL's files also contain deleted rows until vacuum. */
-function contents(place: string): Promise<Buffer> {
-  return withClient(place, async (client) => {
+function contents(location: string): Promise<Buffer> {
+  return withClient(location, async (client) => {
     const tables = await client.query(
       `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
        WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`,

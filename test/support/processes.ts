@@ -11,9 +11,9 @@ import { waitLimits } from './timeouts.ts'
 /** Starts store-process.ts, which waits for a message before it runs the command. */
 export async function startStoreProcess(
   test: Test,
-  { kind, command, places }: { kind: StoreKind; command: string; places: readonly string[] },
+  { kind, command, locations }: { kind: StoreKind; command: string; locations: readonly string[] },
 ): Promise<ChildProcess> {
-  return startProcess(test, new URL('./store-process.ts', import.meta.url), [kind.name, command, ...places])
+  return startProcess(test, new URL('./store-process.ts', import.meta.url), [kind.name, command, ...locations])
 }
 
 /** Starts a process that runs the module, and waits for its first message. */

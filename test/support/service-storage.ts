@@ -16,7 +16,7 @@ export interface Storage {
   /** Environment that selects this storage. */
   settings: Environment
   /** Returns all stored bytes, by file or store. */
-  contents(): Promise<[place: string, bytes: Buffer][]>
+  contents(): Promise<[location: string, bytes: Buffer][]>
   /** Calls `act` while the store cannot be read. */
   whileUnreadable<Result>(act: () => Promise<Result>): Promise<Result>
   /** Calls `act` while another program has the store locked for writing. */

@@ -8,23 +8,23 @@ import { postgres } from './postgres.ts'
 
 export interface StoreKind {
   name: string
-  /** Creates a place for a store that any number of processes can open. It may be initialized unless `empty`. */
+  /** Creates a location for a store that any number of processes can open. It may be initialized unless `empty`. */
   prepare(options?: { empty?: boolean }): Promise<string>
-  /** Removes the place and its contents. */
-  remove(place: string): Promise<void>
+  /** Removes the location and its contents. */
+  remove(location: string): Promise<void>
   /** Opens a store without the fallback of notifications, so that no test passes because of it. */
-  open(place: string): Promise<Store>
+  open(location: string): Promise<Store>
   /** Returns all stored bytes. */
-  contents(place: string): Promise<Buffer>
+  contents(location: string): Promise<Buffer>
 }
 
 export const sqlite: StoreKind = {
   name: 'sqlite',
   prepare: () => mkdtemp(join(tmpdir(), 'execution-service-')),
-  remove: (place) => rm(place, { recursive: true, force: true, maxRetries: 5 }),
-  open: (place) => openSqliteStore(place, { fallbackNotifyMilliseconds: 3_600_000 }),
-  contents: async (place) => {
-    const entries = await readdir(place, { recursive: true, withFileTypes: true })
+  remove: (location) => rm(location, { recursive: true, force: true, maxRetries: 5 }),
+  open: (location) => openSqliteStore(location, { fallbackNotifyMilliseconds: 3_600_000 }),
+  contents: async (location) => {
+    const entries = await readdir(location, { recursive: true, withFileTypes: true })
     const files = entries.filter((entry) => entry.isFile())
     return Buffer.concat(await Promise.all(files.map((file) => readFile(join(file.parentPath, file.name)))))
   },

@@ -1,10 +1,10 @@
-/** A process with a store: `node store-process.ts KIND COMMAND PLACE…`. It waits for a message from its parent. */
+/** A process with a store: `node store-process.ts KIND COMMAND LOCATION…`. It waits for a message from its parent. */
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { addKeyInTransaction, keyFilePath } from '../../src/storage/key-file.ts'
 import type { Store } from '../../src/storage/store.ts'
 import { stores } from './store-kinds.ts'
 
-const [name, command, ...places] = process.argv.slice(2)
+const [name, command, ...locations] = process.argv.slice(2)
 const kind = stores.find((each) => each.name === name)
 if (!kind) throw new Error(`There is no store "${name}".`)
 
@@ -29,19 +29,19 @@ const commands: Record<string, (store: Store) => Promise<void>> = {
   },
   /** Adds ten keys to the key file. */
   async addKeys(store) {
-    for (let count = 0; count < 10; count += 1) await addKeyInTransaction(store, keyFilePath(places[0] ?? ''))
+    for (let count = 0; count < 10; count += 1) await addKeyInTransaction(store, keyFilePath(locations[0] ?? ''))
     await store.close()
     process.disconnect()
   },
-  /** Answers each notification with another. */
-  async answerNotification(store) {
+  /** Replies to each notification with another. */
+  async replyToNotification(store) {
     store.listen('queue', () => store.notify('runs'))
     process.send?.('listening')
   },
 }
 
 process.once('message', async () => {
-  for (const place of places) await commands[command ?? '']?.(await kind.open(place))
+  for (const location of locations) await commands[command ?? '']?.(await kind.open(location))
   if (command === 'start') process.disconnect()
 })
 process.once('disconnect', () => process.exit())

@@ -12,7 +12,7 @@ import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import { describeWorkflows } from '../../src/domain/workflows/describe-workflows.ts'
 import type { Workflow } from '../../src/domain/workflows/workflow.ts'
 import { createWorker, type WorkerOptions } from '../../src/worker/create-worker.ts'
-import { type Domain, newAccount, newPlace, openDomain, retention, type Test } from './domain.ts'
+import { type Domain, newAccount, newDirectory, openDomain, retention, type Test } from './domain.ts'
 import { type StoreKind, sqlite } from './store-kinds.ts'
 import { waitLimits } from './timeouts.ts'
 
@@ -25,13 +25,13 @@ export async function openInstallation(test: Test, kind: StoreKind = sqlite) {
   described ??= describeWorkflows(directory)
   const domain = await openDomain(test, { kind, workflows: await described })
   const { principal } = await newAccount(domain)
-  const exchange = await newPlace(test)
+  const exchange = await newDirectory(test)
   return { domain, principal, file: (name: string) => join(exchange, name) }
 }
 
 /** Writes modules, by file name, to a new directory. */
 export async function writeModules(test: Test, modules: Record<string, string>): Promise<string> {
-  const folder = await newPlace(test)
+  const folder = await newDirectory(test)
   for (const [name, text] of Object.entries(modules)) writeFileSync(join(folder, name), text)
   return folder
 }
@@ -72,20 +72,20 @@ export async function startWorker(
 /** Starts a worker in a separate process, like an operator. It is killed with the test. */
 export async function startWorkerProcess(
   test: Test,
-  { place }: Domain,
+  { location }: Domain,
   changes: NodeJS.ProcessEnv = {},
 ): Promise<ChildProcess> {
   const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
   const env = {
     ...process.env,
-    DATA_DIR: place,
+    DATA_DIR: location,
     WORKFLOWS_DIR: directory,
     LEASE_SECONDS: '3',
     ABORT_GRACE_SECONDS: '1',
     SHUTDOWN_SECONDS: '1',
     LOG_LEVEL: 'info',
     // The key of openDomain.
-    ENCRYPTION_KEY: hash('sha256', place, 'buffer').toString('base64'),
+    ENCRYPTION_KEY: hash('sha256', location, 'buffer').toString('base64'),
     ...changes,
   }
   const child = spawn(process.execPath, [main, 'worker'], { env, stdio: ['ignore', 'pipe', 'inherit'] })

@@ -117,8 +117,8 @@ describe.concurrent('a worker', () => {
   test('retries storing an outcome until the store is available again', async (test) => {
     const impatient = {
       ...sqlite,
-      open: (place: string) =>
-        openSqliteStore(place, { fallbackNotifyMilliseconds: 3_600_000, lockWaitMillisecondsMax: 20 }),
+      open: (location: string) =>
+        openSqliteStore(location, { fallbackNotifyMilliseconds: 3_600_000, lockWaitMillisecondsMax: 20 }),
     }
     const { domain, principal, file } = await openInstallation(test, impatient)
     let refused = 0
@@ -132,7 +132,7 @@ describe.concurrent('a worker', () => {
     const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
     await waitForStart(variables.started)
     await vi.waitUntil(async () => (await describeEvents(domain, run)).includes('info: attempt 1 waits'), waitLimits)
-    const locking = new DatabaseSync(join(domain.place, 'service.db'))
+    const locking = new DatabaseSync(join(domain.location, 'service.db'))
     test.onTestFinished(() => locking.close())
     locking.exec('BEGIN IMMEDIATE')
     writeFileSync(variables.until, '')

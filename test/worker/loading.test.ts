@@ -6,7 +6,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { describeWorkflows } from '../../src/domain/workflows/describe-workflows.ts'
 import { WorkflowError } from '../../src/domain/workflows/workflow.ts'
 import type { Worker } from '../../src/worker/worker.ts'
-import { newAccount, newPlace, openDomain, queueRun, type Test } from '../support/domain.ts'
+import { newAccount, newDirectory, openDomain, queueRun, type Test } from '../support/domain.ts'
 import { waitLimits } from '../support/timeouts.ts'
 import { moduleText, startWorker, waitForRun, writeModules } from '../support/worker.ts'
 
@@ -98,7 +98,7 @@ describe.concurrent('a folder of workflows', () => {
   })
 
   test('is rejected when it does not exist', async (test) => {
-    const folder = join(await newPlace(test), 'missing')
+    const folder = join(await newDirectory(test), 'missing')
     for (const error of await startErrors(test, folder)) {
       expect(error).toBeInstanceOf(WorkflowError)
       expect((error as Error).message).toMatch(/^WORKFLOWS_DIR \(\S+missing\) cannot be read: .+\.$/)

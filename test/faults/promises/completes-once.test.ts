@@ -17,7 +17,7 @@ const leaseSeconds = 3
 const seed = 20
 
 function marksIn(fleet: Fleet): string {
-  const directory = join(fleet.place.directory, 'marks')
+  const directory = join(fleet.storage.directory, 'marks')
   mkdirSync(directory)
   return directory
 }

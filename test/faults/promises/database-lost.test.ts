@@ -26,7 +26,7 @@ interface Reached {
 /** A fleet that connects to its database through a proxy. */
 async function reachedThroughProxy(test: Test): Promise<Reached> {
   const fleet = await newFleet(test, postgresFleetStore)
-  const { server } = fleet.place
+  const { server } = fleet.storage
   if (!server) throw new Error('The fleet has no server of its own.')
   const proxy = await startTcpProxy(test, server.port)
   const url = new URL(server.url())

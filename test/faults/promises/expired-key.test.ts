@@ -14,7 +14,7 @@ const clock = new URL('./stepping-clock.ts', import.meta.url)
 describe.each(fleetStores)('on the store "$name"', (kind) => {
   test('a key that expired in one process is refused by all, even with the clock before its expiry', async (test) => {
     const fleet = await newFleet(test, kind)
-    const file = join(fleet.place.directory, 'clock')
+    const file = join(fleet.storage.directory, 'clock')
     const step = (milliseconds: number) => writeFileSync(file, String(milliseconds))
     step(0)
     const settings = { NODE_OPTIONS: `--import=${clock.href}`, CLOCK_STEP: file }

@@ -19,10 +19,10 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       const urls = members.map(({ executionUrl }) => executionUrl)
       const stop = startCallers(ledger, { urls: () => urls, key })
       await untilAcknowledged(ledger, round * acknowledgedInRound)
-      await Promise.all([fleet.kill(), fleet.place.halt?.()])
+      await Promise.all([fleet.kill(), fleet.storage.halt?.()])
       killed += members.length
       await stop()
-      await fleet.place.resume?.()
+      await fleet.storage.resume?.()
     }
     await fleet.api({ worker: true })
     const outcome = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))

@@ -38,9 +38,9 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       await until('others are refused or cut off', () => failures(ledger) > before + 20)
       await fleet.kill()
       await stop()
-      await fleet.place.halt?.()
+      await fleet.storage.halt?.()
       disk.restorePower()
-      await fleet.place.resume?.()
+      await fleet.storage.resume?.()
       expect(await fleet.withStore((store) => readOutcome(store, ledger.acknowledged))).toMatchObject({ lost: 0 })
     }
     await fleet.api({ worker: true })

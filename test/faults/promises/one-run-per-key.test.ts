@@ -10,7 +10,7 @@ import { record } from '../figures.ts'
 
 const processes = 3
 const calls = 100
-const dying = new URL('./die-before-answer.ts', import.meta.url)
+const dying = new URL('./die-before-response.ts', import.meta.url)
 
 async function runsIn(fleet: Fleet): Promise<string[]> {
   const rows = await fleet.withStore(({ read }) => read.query.selectFrom('runs').select('id').execute())
@@ -44,8 +44,8 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
   test('after a crash between commit and response, the repeated request gets the same run', async (test) => {
     const fleet = await newFleet(test, kind)
     const { key } = await fleet.createAccount()
-    const armed = join(fleet.place.directory, 'armed')
-    const settings = { NODE_OPTIONS: `--import=${dying.href}`, DIE_BEFORE_ANSWER: armed }
+    const armed = join(fleet.storage.directory, 'armed')
+    const settings = { NODE_OPTIONS: `--import=${dying.href}`, DIE_BEFORE_RESPONSE: armed }
     const mortal = await fleet.api({ settings })
     const other = await fleet.api()
     expect(await put(mortal, key, 'before')).toMatchObject({ status: 202, replayed: false })
@@ -58,7 +58,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     record({
       promise: 'P7',
       store: kind.name,
-      fault: 'kill -9 between commit and answer, then the same PUT to another process',
+      fault: 'kill -9 between commit and response, then the same PUT to another process',
       figures: { acknowledged: 2, killed: 1, lost: committed.length - 2, duplicated: after.length - committed.length },
     })
     expect(existsSync(armed)).toBe(true)

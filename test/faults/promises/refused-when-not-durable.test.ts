@@ -41,7 +41,7 @@ async function queueThrough({ about, fleet, api, begin, end }: Faulty): Promise<
   const before = ledger.acknowledged.length
   await until('50 more runs are acknowledged', async () => {
     // A database server that meets the fault during its recovery exits only then.
-    await fleet.place.resume?.()
+    await fleet.storage.resume?.()
     return ledger.acknowledged.length >= before + 50
   })
   const answered = await until('a call is acknowledged at once', async () => {
@@ -102,7 +102,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const api = await fleet.api({ worker: true })
     let stop = async () => {}
     const begin = async () => {
-      stop = await injectFailures(kind.syncing(fleet.place, api.pid), 'fsync,fdatasync', 'EIO')
+      stop = await injectFailures(kind.syncing(fleet.storage, api.pid), 'fsync,fdatasync', 'EIO')
     }
     const end = () => stop()
     await queueThrough({ about: broken, fleet, api, begin, end })

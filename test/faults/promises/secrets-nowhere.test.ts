@@ -105,10 +105,10 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     for (const id of ids) await call(api.executionUrl, 'GET', `/v1/execution/runs/${id}`)
     const rows = await rowsIn(fleet)
     const places = (): [string, Buffer | string][] => [
-      ...readFiles(fleet.place.directory),
+      ...readFiles(fleet.storage.directory),
       ['the log of the API', api.output()],
       ['the log of the worker', worker.output()],
-      ["the server's log", fleet.place.server?.log() ?? ''],
+      ["the server's log", fleet.storage.server?.log() ?? ''],
     ]
     const canaries = { key, token, cookie }
     const among = (searched: [string, Buffer | string][]) =>
@@ -117,7 +117,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       )
     const outputs = responses.map((each): [string, string] => ['a response', each])
     const running = among([...places(), ...outputs, ['a dump', rows]])
-    await Promise.all([fleet.kill(), fleet.place.server?.end('SIGINT')])
+    await Promise.all([fleet.kill(), fleet.storage.server?.end('SIGINT')])
     const stopped = among(places())
     const searched = places().length + 1
     record({
@@ -133,6 +133,6 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const prefix = key.slice(0, 8)
     expect(findCanaries(places(), [prefix]).length).toBeGreaterThan(0)
     expect(findCanaries([['a dump', rows]], [prefix])).toEqual(['a dump'])
-    if (fleet.place.server) expect(findCanaries([['log', fleet.place.server.log()]], [prefix])).toEqual(['log'])
+    if (fleet.storage.server) expect(findCanaries([['log', fleet.storage.server.log()]], [prefix])).toEqual(['log'])
   })
 })

@@ -18,9 +18,9 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
   test.skipIf(refused)('every 202 is sent after the fsync of its run has returned', async (test) => {
     const fleet = await newFleet(test, kind)
     const { key } = await fleet.createAccount()
-    const output = join(fleet.place.directory, 'calls')
+    const output = join(fleet.storage.directory, 'calls')
     const api = await fleet.api()
-    const stopTracing = await trace([...new Set([api.pid, ...kind.syncing(fleet.place, api.pid)])], output)
+    const stopTracing = await trace([...new Set([api.pid, ...kind.syncing(fleet.storage, api.pid)])], output)
     for (let count = 0; count < oneByOne; count += 1) await queueRun(api.executionUrl, key, 'greet', { name: 'Ada' })
     const ledger = newLedger()
     const stop = startCallers(ledger, { urls: () => [api.executionUrl], key, count: 16 })
