@@ -79,6 +79,17 @@ test('a release requires a higher version and an up-to-date changelog', () => {
   expect(releaseContracts(folder, '2027-01-03')).toEqual([])
 })
 
+test('the changelog counts revised descriptions instead of listing them', () => {
+  const revisions = () => Number(/were revised in (\d+) places?\./.exec(readChangelog(folder))?.[1] ?? 0)
+  const before = revisions()
+  edit((it) => {
+    it.components.schemas.RunStepEvent.properties.name.description = 'A new description.'
+  })
+  writeChangelog(folder)
+  expect(revisions()).toBe(before + 1)
+  expect(readChangelog(folder)).not.toContain('has a new description')
+})
+
 test('a breaking change of v1 is an error with its place, reason and fix, even with a new version', () => {
   edit((it) => {
     delete it.paths[run]

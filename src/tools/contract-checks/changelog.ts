@@ -71,11 +71,20 @@ function renderSections(contracts: readonly CheckedContract[], suffix: string): 
     if (changes.length === 0) return []
     const { title, version } = contract.current.info
     const groups = Object.entries(headings).flatMap(([kind, heading]) => {
-      const lines = changes.filter((it) => it.kind === kind).map((it) => `- ${renderLine(it)}`)
-      return lines.length ? [`### ${heading}\n\n${lines.join('\n')}\n`] : []
+      const lines = renderLines(changes.filter((it) => it.kind === kind))
+      return lines.length ? [`### ${heading}\n\n${lines.map((it) => `- ${it}\n`).join('')}`] : []
     })
     return [[`## ${title} ${version}${suffix}\n`, ...groups].join('\n')]
   })
+}
+
+/** Counts revised descriptions and examples, which change nothing for callers, instead of listing them. */
+function renderLines(changes: Sentence[]): string[] {
+  const isRevision = ({ text }: Sentence) => / has (a new description|new examples)\.$/.test(text)
+  const lines = changes.filter((it) => !isRevision(it)).map(renderLine)
+  const revisions = changes.length - lines.length
+  if (revisions === 0) return lines
+  return [...lines, `Descriptions and examples were revised in ${revisions} ${revisions === 1 ? 'place' : 'places'}.`]
 }
 
 /** Names the operations unless the sentence does. */
