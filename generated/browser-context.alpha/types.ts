@@ -490,7 +490,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The store is unavailable, or cannot guarantee durability at the moment. Nothing was stored; try again. */
+        /** @description The store is unavailable, or cannot guarantee durability at the moment. The request was not acknowledged, but may have been stored. */
         Unavailable: {
             headers: {
                 /**

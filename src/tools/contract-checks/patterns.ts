@@ -12,7 +12,7 @@ const maxSteps = 2000
 /** Code that handles input from callers. Other code reads what the service itself has written. */
 const requestHandlingCode = [
   'src/{contract,domain/api-keys,domain/accounts,surfaces/dashboard}/**/*.ts',
-  'src/surfaces/docs/handler.ts',
+  'src/surfaces/docs/docs-handler.ts',
   'src/domain/*/*-operations.ts',
 ]
 
