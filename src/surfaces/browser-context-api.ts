@@ -2,7 +2,6 @@
 import type { BrowserContextAlphaHandlers } from '../../generated/browser-context.alpha/server.ts'
 import type { Principal } from '../domain/api-keys/api-key.ts'
 
-/** The handlers. */
 export { browserContextOperations as browserContextApi } from '../domain/browser-contexts/browser-context-operations.ts'
 
 /** The scope that an API key needs. The stages read it from the document; a test compares this table with it. */

@@ -5,7 +5,6 @@ import type { Config } from '../config.ts'
 import { type Listener, listen, urlOf } from '../contract/listener.ts'
 import { mountDocument } from '../contract/mount.ts'
 import { apiKeyRealm, type Principal } from '../domain/api-keys/api-key.ts'
-import type { ApiKeys } from '../domain/api-keys/api-keys.ts'
 import type { RateLimit } from '../domain/api-keys/rate-limit.ts'
 import type { BrowserContextDependencies } from '../domain/browser-contexts/browser-context-operations.ts'
 import { domainProblemTypes } from '../domain/problems.ts'
@@ -15,34 +14,18 @@ import { type Store, StoreUnavailable } from '../storage/store.ts'
 import { apiRequestSpans, dashboardRequestSpans } from '../telemetry/request-spans.ts'
 import { browserContextApi } from './browser-context-api.ts'
 import { dashboardApp } from './dashboard/dashboard.ts'
+import type { DashboardDomain } from './dashboard/dependencies.ts'
 import { docsHandler, isDocsPath } from './docs/docs-handler.ts'
 import { type ExecutionApiDependencies, executionApi } from './execution-api.ts'
 import { type Management, managementApp } from './management/management.ts'
 import type { SurfaceMetrics } from './management/metrics.ts'
 import { type Addresses, type Role, type Surface, surfaces } from './roles.ts'
 
-type DashboardOptions = Parameters<typeof dashboardApp>[0]
-
-/** The options of the dashboard that are set here. */
-type DashboardSettings =
-  | 'before'
-  | 'docs'
-  | 'attempts'
-  | 'sessionSecrets'
-  | 'publicUrl'
-  | 'port'
-  | 'proxyHops'
-  | 'addresses'
-  | 'isUnavailable'
-  | 'log'
-
 export interface SurfaceDependencies {
   config: Config
   store: Store
   encryption: Encryption
-  domain: ExecutionApiDependencies &
-    BrowserContextDependencies &
-    Omit<DashboardOptions, DashboardSettings> & { apiKeys: ApiKeys }
+  domain: ExecutionApiDependencies & BrowserContextDependencies & DashboardDomain
   metrics: SurfaceMetrics
   isTraced: boolean
   rateLimit: RateLimit | undefined
@@ -94,7 +77,7 @@ function findAddresses(config: Config, listeners: ReadonlyMap<Surface, Listener>
   }
 }
 
-/** In the order in which a start lists them. */
+/** In the order in which the log of a start lists them. */
 async function createApps(
   roles: ReadonlySet<Role>,
   dependencies: SurfaceDependencies,
@@ -116,7 +99,6 @@ async function createApps(
   return new Map(await Promise.all(served.map(async (name) => [name, await create[name]()] as const)))
 }
 
-/** The options that both APIs share. */
 function apiOptions(dependencies: SurfaceDependencies, docs: RequestHandler) {
   const { config, domain, metrics, isTraced, rateLimit, log } = dependencies
   return (name: Surface) => ({

@@ -1,4 +1,4 @@
-/** What the dashboard needs from the rest of the service. */
+/** The parts of the domain that the dashboard uses, and its settings. */
 import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Accounts } from '../../domain/accounts/accounts.ts'
@@ -18,7 +18,7 @@ import type { Workflows } from '../../domain/workflows/workflows.ts'
 import type { Retention } from '../../maintenance/retention.ts'
 import type { AttemptCounts } from './sign-in/attempt-limits.ts'
 
-export interface Dependencies {
+export interface DashboardDomain {
   accounts: Accounts
   users: Users
   links: SignInLinks
@@ -34,6 +34,9 @@ export interface Dependencies {
   statistics: RunStatistics
   retention: Retention
   workers: Workers
+}
+
+export interface Dependencies extends DashboardDomain {
   /** Counts failed attempts at passwords and links. */
   attempts: AttemptCounts
   /** Runs before every other handler: tracing. */

@@ -22,7 +22,6 @@ export function attribute(name: keyof typeof booleanAttributes, isSet: boolean):
   return isSet ? booleanAttributes[name] : nothing
 }
 
-/** The page's title, a sentence below it, and its main actions. */
 export function heading(title: string, { lead, actions }: { lead?: Html | string; actions?: Html } = {}): Html {
   return html`<div class="heading">
     <div><h1>${title}</h1>${lead ? html`<p class="muted">${lead}</p>` : nothing}</div>

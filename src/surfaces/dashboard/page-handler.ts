@@ -23,7 +23,6 @@ export interface PageRequest {
   renewSession(): Promise<void>
   params: Record<string, string>
   query: URLSearchParams
-  /** The submitted form fields. */
   form: URLSearchParams
   /** The submitted file, on pages that accept one. */
   file: UploadedFile
@@ -37,7 +36,6 @@ export interface Page {
   status?: number
 }
 
-/** A page, or the path to redirect to. */
 export type PageResult = Page | { location: string }
 
 export type PageHandler = (request: PageRequest, deps: Dependencies) => Promise<PageResult>

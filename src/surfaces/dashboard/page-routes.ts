@@ -56,7 +56,6 @@ export function protectPages({ publicUrl, sessions, sessionSecrets, port }: Depe
 
 export type PublicHandler = (request: Request, response: Response, deps: Dependencies) => Promise<void>
 
-/** Pages that need no session. */
 export function publicPages(app: Express, deps: Dependencies) {
   const handle =
     (handler: PublicHandler): RequestHandler =>

@@ -68,7 +68,7 @@ function readOperations(document: Document): ContractOperation[] {
   })
 }
 
-/** Languages of the code samples, in the order shown, with their file extensions. */
+/** In the order shown, with their file extensions. */
 export const sampleLanguages = { curl: 'sh', TypeScript: 'ts', Python: 'py' } as const
 
 export type SampleLanguage = keyof typeof sampleLanguages
@@ -80,7 +80,6 @@ export interface Sample {
 
 export const samplesDirectory = new URL('../../../docs/samples/', import.meta.url)
 
-/** The code samples of an operation, one for each language. */
 export function samplesFor(operationId: string): Sample[] {
   return Object.entries(sampleLanguages).map(([lang, extension]) => {
     const source = readFileSync(new URL(`${operationId}.${extension}`, samplesDirectory), 'utf8').trimEnd()

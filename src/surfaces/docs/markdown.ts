@@ -107,7 +107,6 @@ function slugify(heading: string): string {
     .replaceAll(' ', '-')
 }
 
-/** Removes Markdown's markup. */
 export function plainText(markdown: string): string {
   return markdown
     .replace(/^```.*$|^\|[ |-]+\|$/gm, '')

@@ -92,10 +92,8 @@ export class Metrics {
       },
     })
     return {
-      /** Called by a surface after each request. */
       observe: (surface: string) => (operation: string, _method: string, status: number, seconds: number) =>
         requests.observe({ surface, operation, status: String(status) }, seconds),
-      /** Wraps `admit` to count refused requests. */
       admit<P>(surface: string, admit: LimitRate<P>): LimitRate<P> {
         rateLimited.inc({ surface }, 0)
         return async (principal) => {

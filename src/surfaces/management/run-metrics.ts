@@ -15,7 +15,6 @@ const failures = {
   workerLost: 'failed',
 } as const satisfies Record<FailureReason | 'workerLost', RunStatus>
 
-/** The status of a finished run for each reason. */
 const statusByReason: Partial<Record<RunReason | '', RunStatus>> = {
   '': 'succeeded',
   ...failures,
@@ -51,7 +50,6 @@ export class RunMetrics implements RunObserver {
     })
   }
 
-  /** Creates the counters of the workflow with value 0. */
   initializeWorkflow(workflow: string): void {
     for (const [reason, status] of Object.entries(statusByReason)) this.#finished.inc({ workflow, status, reason }, 0)
   }
@@ -95,7 +93,6 @@ export class AttemptMetrics {
     })
   }
 
-  /** Creates the counter of the workflow with value 0. */
   initializeWorkflow(workflow: string): void {
     this.#started.inc({ workflow }, 0)
   }

@@ -2,7 +2,6 @@
  * Validates uploaded storage states by the schema of the Browser Context API. Errors name members, never their values,
  * which may be secrets.
  */
-
 import { parseJson } from '../../../contract/body.ts'
 import { Problem } from '../../../contract/problem.ts'
 import { schemaCompiler } from '../../../contract/response-validation.ts'

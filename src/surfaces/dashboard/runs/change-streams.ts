@@ -1,5 +1,6 @@
 /** Server-sent events that make open pages reload their content: `change`, and `end` when a run has finished. */
 import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Request, Response } from 'express'
 import { isFinal } from '../../../domain/runs/run-state.ts'
 import type { Dependencies } from '../dependencies.ts'
@@ -86,16 +87,17 @@ export async function* lastOfBursts<Value>(
       if (first.done) return
       let last = first.value
       next = source.next()
-      const timeout = last === null ? undefined : startTimeout(milliseconds)
+      const cancel = new AbortController()
+      const timeout = delay(milliseconds, undefined, { signal: cancel.signal }).catch(() => undefined)
       const end = performance.now() + milliseconds
       // Checks the clock too: values that arrive without a pause keep timers from firing.
-      while (timeout && performance.now() < end) {
-        const result = await Promise.race([next, timeout.promise])
+      while (last !== null && performance.now() < end) {
+        const result = await Promise.race([next, timeout])
         if (!result || result.done) break
         last = result.value ?? last
         next = source.next()
       }
-      timeout?.cancel()
+      cancel.abort()
       yield last
     }
   } finally {
@@ -103,12 +105,4 @@ export async function* lastOfBursts<Value>(
     next.catch(() => {})
     source.return(undefined).catch(() => {})
   }
-}
-
-function startTimeout(milliseconds: number): { promise: Promise<undefined>; cancel(): void } {
-  let timer: NodeJS.Timeout | undefined
-  const promise = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), milliseconds)
-  })
-  return { promise, cancel: () => clearTimeout(timer) }
 }

@@ -1,5 +1,4 @@
 /** The filter of the list of runs, as the page's query has it. */
-
 import type { ListRequest } from '../../../domain/runs/run-reader.ts'
 import type { RunStatus } from '../../../domain/runs/run-state.ts'
 import { statusOptions } from './run-labels.ts'

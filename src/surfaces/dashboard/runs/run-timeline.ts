@@ -39,6 +39,7 @@ function outcomeBadge({ endedAt, next, reason }: Attempt): [tone: Tone, label: s
   return ['bad', 'Failed']
 }
 
+const stateTones = { running: 'busy', finished: 'good', failed: 'bad', reused: 'good', interrupted: 'waiting' }
 const stateNotes = { running: '', finished: '', failed: 'failed', reused: 'reused', interrupted: 'interrupted' }
 
 function renderSteps({ number, startedAt, endedAt, steps }: Attempt): Html {
@@ -72,6 +73,6 @@ function renderBar({ state, startedAt, endedAt }: Step, from: number, until: num
   const x = Math.min(position(startedAt), width - barWidthMin)
   const length = Math.max(barWidthMin, position(endedAt ?? until) - x)
   return html`<svg viewBox="0 0 ${width} 10" preserveAspectRatio="none" aria-hidden="true">
-    <rect class="base" width="${width}" height="10" /><rect class="${state}" x="${x}" width="${length}" height="10" />
+    <rect width="${width}" height="10" /><rect class="${stateTones[state]}" x="${x}" width="${length}" height="10" />
   </svg>`
 }

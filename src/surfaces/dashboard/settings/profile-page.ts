@@ -10,25 +10,23 @@ const doneMessages = new Map([
 
 export const showProfile: PageHandler = async (request) => profilePage(request)
 
-export const changeProfile: PageHandler = async (request, { users }) => {
-  const { form, user, byLink } = request
-  const current = byLink ? undefined : (form.get('passwordNow') ?? '')
-  try {
+export const changeProfile: PageHandler = (request, { users }) =>
+  change(request, 'saved', async ({ form, user, byLink }) => {
+    const current = byLink ? undefined : (form.get('passwordNow') ?? '')
     await users.updateProfile(user, { name: form.get('name') ?? '', email: form.get('email') ?? '' }, current)
-    return { location: '/profile?done=saved' }
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error
-    return profilePage(request, error)
-  }
-}
+  })
 
-export const changePassword: PageHandler = async (request, { users }) => {
-  const { form, user, byLink } = request
-  const current = byLink ? undefined : (form.get('currentPassword') ?? '')
-  try {
+export const changePassword: PageHandler = (request, { users }) =>
+  change(request, 'password', async ({ form, user, byLink }) => {
+    const current = byLink ? undefined : (form.get('currentPassword') ?? '')
     await users.changePassword(user, current, form.get('password') ?? '')
     await request.renewSession()
-    return { location: '/profile?done=password' }
+  })
+
+async function change(request: PageRequest, done: string, act: (request: PageRequest) => Promise<void>) {
+  try {
+    await act(request)
+    return { location: `/profile?done=${done}` }
   } catch (error) {
     if (!(error instanceof UserError)) throw error
     return profilePage(request, error)
