@@ -1,12 +1,12 @@
-# Any process of the service. It needs nothing to write to but /tmp, and /data unless the store is PostgreSQL's:
+# One image for all processes of the service. They write only to /tmp and, without PostgreSQL, to /data:
 #   docker run --init --read-only --tmpfs /tmp:exec --stop-timeout 30 -v execution-service:/data \
 #     -p 127.0.0.1:3000-3002:3000-3002 IMAGE
-# How to run it: docs/operating.md.
+# docs/operating.md has the details.
 
 FROM node:24-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# Without the Node that npm brings for machines that have another.
+# The base image has Node; the one from npm is for machines with another version.
 RUN npm ci --omit=dev && rm -rf node_modules/node-linux-* node_modules/.bin/node
 
 FROM node:24-slim
@@ -17,7 +17,7 @@ COPY src src
 COPY generated generated
 COPY docs/guides docs/guides
 COPY docs/samples docs/samples
-# Below /app, so that workflows find the packages that the service has.
+# Below /app, so that workflows can import the service's packages.
 COPY examples/workflows workflows
 RUN install --directory --owner=node --group=node /data
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/tmp/node-compile-cache HOST=0.0.0.0 DATA_DIR=/data WORKFLOWS_DIR=/app/workflows

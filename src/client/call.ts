@@ -37,7 +37,6 @@ interface Caller {
   reportDrift(response: Response): void
 }
 
-/** Creates a function for each operation of the document. */
 export function createOperations<Operations>(
   surface: SurfaceDescription<Operations>,
   options: ClientOptions,

@@ -57,7 +57,6 @@ export interface Drift {
 /** Longest time that the service delays a response, whatever `Prefer: wait=N` asks for. */
 export const preferredWaitSecondsMax = 30
 
-/** The effective limits of a call. */
 export type Limits = { [Name in keyof LimitOptions]-?: number }
 
 const defaults: Limits = {
@@ -76,7 +75,6 @@ export function resolveLimits(client: LimitOptions, call: LimitOptions): Limits 
   return Object.fromEntries(entries) as Limits
 }
 
-/** The options of a call that are for fetch. */
 export function withoutLimits<Init extends object>(call: Init): Omit<Init, keyof Limits> {
   const entries = Object.entries(call).filter(([name]) => !(name in defaults))
   return Object.fromEntries(entries) as Omit<Init, keyof Limits>

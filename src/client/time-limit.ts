@@ -6,7 +6,6 @@ const millisecondsMax = 2 ** 31 - 1
 export interface TimeLimit {
   /** Aborted when the time is up, or when the caller's signal is. */
   signal: AbortSignal
-  /** Whether the time is up. */
   readonly isOver: boolean
   /** Starts the time from zero. */
   restart(): void
@@ -14,7 +13,6 @@ export interface TimeLimit {
   stop(): void
   /** Stops the time and removes the listener from the caller's signal. */
   end(): void
-  /** Aborts `signal`. */
   abort(): void
 }
 

@@ -4,7 +4,6 @@ export const roles = ['execution', 'browser-context', 'dashboard', 'worker'] as 
 
 export type Role = (typeof roles)[number]
 
-/** A role that listens on a port. */
 export type Surface = Exclude<Role, 'worker'>
 
 /** Each surface's title, and the settings of its port and public address. */

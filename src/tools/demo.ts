@@ -87,7 +87,6 @@ async function demo(staysUp: boolean, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Starts the service and creates an API key. */
 async function start(dataDirectory: string, cleanUp: (() => Promise<unknown>)[]) {
   for (const name of ignoredVariables) delete process.env[name]
   const ports = await replaceUsedPorts()

@@ -6,7 +6,6 @@ export { html }
 
 export type Html = ReturnType<typeof html>
 
-/** The empty alternative in a template. */
 export const nothing = ''
 
 const booleanAttributes = {
@@ -17,7 +16,6 @@ const booleanAttributes = {
   autofocus: html`autofocus`,
 }
 
-/** A boolean attribute, present only when `isSet`. */
 export function attribute(name: keyof typeof booleanAttributes, isSet: boolean): Html | '' {
   return isSet ? booleanAttributes[name] : nothing
 }
@@ -57,7 +55,6 @@ export function copyable(id: string, text: string, { once = false, label = 'Copy
   </div>`
 }
 
-/** An id in a page's heading, with a copy button. */
 export function copyableId(elementId: string, id: string, label: string): Html {
   return html`<span class="copyable-id"><code id="${elementId}">${id}</code>
     <button type="button" class="quiet" data-copy="#${elementId}" aria-label="${label}" hidden>Copy</button></span>`

@@ -62,7 +62,6 @@ export class PageForbidden extends Error {
   }
 }
 
-/** @throws {PageNotFound} without a value. */
 export function orNotFound<Value>(value: Value | undefined | false): Value {
   if (value === undefined || value === false) throw new PageNotFound()
   return value

@@ -30,7 +30,6 @@ export function assignRequestId(): RequestHandler {
   }
 }
 
-/** Headers, the check against cross-site requests, and the session. */
 export function protectPages({ publicUrl, sessions, sessionSecrets, port }: Dependencies): RequestHandler[] {
   const secure = publicUrl?.startsWith('https:') ?? false
   const publicOrigin = publicUrl && new URL(publicUrl).origin

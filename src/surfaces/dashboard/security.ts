@@ -2,7 +2,6 @@
 import type { Request, RequestHandler } from 'express'
 import helmet from 'helmet'
 
-/** @param secure whether browsers use HTTPS. */
 export function securityHeaders(secure: boolean): RequestHandler {
   return helmet({
     contentSecurityPolicy: {

@@ -71,7 +71,6 @@ export async function startSession(request: Express.Request, user: User, byLink:
   await completed((done) => request.session.save(done))
 }
 
-/** Deletes the session from the store, so that its cookie becomes worthless. */
 export async function endSession({ session }: Express.Request): Promise<void> {
   await completed((done) => session.destroy(done))
 }

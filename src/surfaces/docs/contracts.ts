@@ -105,7 +105,6 @@ export interface Decision {
   reason: string
 }
 
-/** Every place marked with `x-decision: true`, in document order. */
 export function decisionsOf({ document }: Contract): Decision[] {
   return [...walk(document)].flatMap(({ value, path }) => {
     const { 'x-decision': isDecision, 'x-decision-reason': reason } = Object(value) as Record<string, unknown>

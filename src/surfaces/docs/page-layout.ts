@@ -5,7 +5,6 @@ import type { Guide } from './guides.ts'
 
 type Html = ReturnType<typeof html>
 
-/** File names of what pages load. */
 export interface Assets {
   pico: string
   docs: string
@@ -29,7 +28,6 @@ interface Page {
   styles: readonly string[]
   /** Name of the page, to mark its link in the bar; empty for the error page. */
   current: string
-  /** Added to the page's head. */
   head?: Html
   /** For a page whose visible headings begin at level 2. */
   heading?: string

@@ -8,7 +8,6 @@ export class Readiness {
   #isServing = false
   #isStoreAvailable = true
   #lastCheck = 0
-  /** The latest check whose result counts. */
   #lastResult = 0
 
   constructor(store: Store, log: Pick<Logger, 'info' | 'warn'>) {

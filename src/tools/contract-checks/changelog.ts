@@ -29,7 +29,6 @@ export function readChangelog(root: string): string {
   return readFileSync(join(root, changelogPath), 'utf8')
 }
 
-/** Rewrites the unreleased part. */
 export function writeChangelog(root: string): void {
   writeFileSync(join(root, changelogPath), renderUnreleased(readCheckedContracts(root), readChangelog(root)))
 }
@@ -52,7 +51,6 @@ export function renderUnreleased(contracts: readonly CheckedContract[], text: st
   return [introduction, ...renderSections(contracts, ', not released yet'), marker, historyIn(text)].join('\n')
 }
 
-/** Renders the changelog after a release: the changes become part of the history. */
 export function renderReleased(contracts: readonly CheckedContract[], text: string, day: string): string {
   return [introduction, marker, ['', ...renderSections(contracts, ` (${day})`)].join('\n') + historyIn(text)].join('\n')
 }

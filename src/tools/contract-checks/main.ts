@@ -13,7 +13,6 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
-/** Prints all findings; returns whether there are no errors. */
 async function check(): Promise<boolean> {
   const reports = await runContractChecks(root)
   const findings = reports.flatMap((it) => it.findings)

@@ -42,7 +42,6 @@ function patternsOfKeyword(keyword: unknown, value: unknown): string[] {
   return keyword === 'patternProperties' ? Object.keys(Object(value)) : []
 }
 
-/** Lists the regular expression literals of the code that handles requests. */
 export function listCodePatterns(root: string): Pattern[] {
   const files = requestHandlingCode.flatMap((glob) => globSync(glob, { cwd: root }).sort())
   return files.flatMap((file) => {

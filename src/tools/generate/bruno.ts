@@ -30,7 +30,6 @@ const mockKey = { value: validKey.value, secret: false }
 
 const manifest = { version: '1', name: 'Execution service', type: 'collection', ignore: [] }
 
-/** Returns the text of each file by its path in the collection. */
 export function writeBruno(documents: Documents): Map<string, string> {
   const files = new Map([
     ['bruno.json', `${JSON.stringify(manifest, null, 2)}\n`],
@@ -150,7 +149,6 @@ function credential(document: Document): { mode: Request['http']['auth']; auth: 
   return { mode: 'apikey', auth: { apikey: { key: scheme?.name ?? '', value, placement: 'header' } } }
 }
 
-/** The first example of the body as JSON. */
 function exampleBody(document: Document, { operation }: DocumentOperation): string | undefined {
   const { examples = {} } = operation.requestBody?.content['application/json'] ?? {}
   const [example] = Object.values(examples)

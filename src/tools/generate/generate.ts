@@ -8,7 +8,6 @@ import { stringifyDocument, writeClient, writeServer, writeTypes } from './types
 
 type Writer = (document: Document, name: DocumentName) => string | Promise<string>
 
-/** The files of each document. */
 const writers: Record<string, Writer> = {
   'document.json': stringifyDocument,
   'types.ts': writeTypes,
@@ -27,7 +26,6 @@ export async function generate({ check = false } = {}): Promise<string[]> {
   return updateFolder(await renderFiles(), 'generated', check)
 }
 
-/** The text of every file by its path in generated/. */
 async function renderFiles(): Promise<Map<string, string>> {
   const bundled = await Promise.all(documentNames.map(async (name) => [name, await bundle(name)] as const))
   const files = new Map<string, string>()

@@ -116,7 +116,6 @@ function parseAsFor(document: Document, { responses }: OperationObject): NonNull
   return mediaTypes.every((mediaType) => mediaType === 'application/json') ? 'json' : 'blob'
 }
 
-/** An object of strings as source code on one line. */
 function literal(members: object): string {
   const entries = Object.entries(members).map(([name, value]) => `${name}: '${value}'`)
   return `{ ${entries.join(', ')} }`

@@ -26,7 +26,6 @@ export const mockKeys: readonly MockKey[] = [
   createKey(503, 'Finds the database unavailable.'),
 ]
 
-/** The table of keys in the guide. */
 export function renderKeyTable(): string {
   const rows = mockKeys.map(({ value, status, meaning }) => `| \`${value}\` | ${status} | ${meaning} |`)
   return ['| key | response | meaning |', '| --- | --- | --- |', ...rows].join('\n')

@@ -80,7 +80,6 @@ function toHeaders(
   }
 }
 
-/** The last path parameter. */
 function fileName({ path }: MockRequest): string {
   return String(Object.values(path).at(-1))
 }

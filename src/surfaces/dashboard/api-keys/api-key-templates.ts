@@ -46,7 +46,6 @@ const createButton = html`<a class="button" href="/api-keys/new">Create API key<
 interface ApiKeyList {
   user: User
   keys: ApiKey[]
-  /** The users' names by id. */
   names: Map<string, string>
   limit: ApiKeyError | undefined
   done: string

@@ -18,7 +18,6 @@ export function contextLink({ id, name }: BrowserContext): Html {
   return html`<a href="/browser-contexts/${id}">${name}</a>`
 }
 
-/** Why a context that a run leases cannot be changed. */
 export function inUseMessage(runId: string): Html {
   return html`${runLink(runId, 'Run')} is using this browser context and may change it. Nothing was saved. Wait for the
     run to finish, or cancel it.`

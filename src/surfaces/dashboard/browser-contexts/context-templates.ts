@@ -76,7 +76,6 @@ interface ContextPage {
   /** Newest first. */
   versions: Version[]
   queuerLabel: QueuerLabel
-  /** Workflows that use a browser. */
   workflows: Workflow[]
   addresses: ReturnType<Dependencies['addresses']>
   done: string

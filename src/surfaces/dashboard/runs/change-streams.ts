@@ -17,7 +17,6 @@ const burstMilliseconds = 100
 /** `null` when there was no change within the heartbeat interval. */
 type Message = 'change' | 'end' | null
 
-/** Changes of any run of the account. */
 export const streamAccountChanges: StreamHandler = (page, deps, request, response) =>
   sendMessages(page, deps, request, response, async function* (signal) {
     for await (const changed of deps.feed.changes(page.account.id, heartbeatSeconds, signal)) {

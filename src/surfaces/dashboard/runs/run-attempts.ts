@@ -70,7 +70,6 @@ function applyStatus(attempt: Attempt, { status, reason }: StatusData, at: numbe
   }
 }
 
-/** Whether the event is the run's last status. */
 export function isFinalStatus({ type, data }: RunEvent): boolean {
   return type === 'status' && isFinal(data.status as RunStatus)
 }

@@ -48,7 +48,6 @@ export async function readQueuerLabels({ apiKeys, users }: Dependencies, account
   }
 }
 
-/** Why a queued run waits, in a few words. */
 export function describeWaitBriefly({ waitingFor, availableAt, reason }: Run): Html | undefined {
   if (waitingFor === null) return undefined
   if (waitingFor === 'worker') return html`waiting for a worker`
@@ -60,13 +59,11 @@ export function describeWaitBriefly({ waitingFor, availableAt, reason }: Run): H
 interface WaitCircumstances {
   /** `undefined` when it is no longer installed. */
   workflow: Workflow | undefined
-  /** The number of running workers. */
   workers: number
   /** The run's browser context, unless it was deleted. */
   context: BrowserContext | undefined
 }
 
-/** Why a queued run waits, in sentences. */
 export function describeWait(run: Run, { workflow, workers, context }: WaitCircumstances): Html | undefined {
   const { waitingFor, reason, attempts, availableAt } = run
   if (waitingFor === null) return undefined

@@ -20,11 +20,9 @@ interface RunPage {
   attempts: Attempt[]
   /** `undefined` when it is no longer installed. */
   workflow: Workflow | undefined
-  /** The user or API key that queued the run. */
   queuer: Html
   /** `undefined` when the run has none, or it was deleted. */
   context: BrowserContext | undefined
-  /** The number of running workers. */
   workers: number
   executionUrl: string
   done: string
@@ -52,7 +50,6 @@ export function renderRun(page: RunPage): Html {
     </div>`
 }
 
-/** Why the run waits, or why it ended. */
 function renderState(page: RunPage): Html | '' {
   const { run, workers } = page
   const { error, status, expiresAt, startedAt } = run

@@ -76,7 +76,6 @@ function formatDetail(name: string, value: unknown): string {
   return Array.isArray(value) ? value.join(' ') : String(value)
 }
 
-/** All matching entries, one JSON object per line. */
 export const downloadAuditLog: StreamHandler = async ({ account, query }, { auditLog }, _request, response) => {
   const aborted = new AbortController()
   response.once('close', () => aborted.abort())

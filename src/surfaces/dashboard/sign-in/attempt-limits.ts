@@ -43,12 +43,10 @@ export function signInLimits(counts: AttemptCounts, refuse: Refuse): RequestHand
   ]
 }
 
-/** Limits attempts at links from one address. */
 export function linkLimit(counts: AttemptCounts): RequestHandler {
   return limit('linkFromAddress', counts, addressKey, sendTooManyAttempts)
 }
 
-/** Limits a signed-in user's guesses at their current password. */
 export function passwordLimit(counts: AttemptCounts): RequestHandler {
   return limit('signedIn', counts, (_request, response) => response.locals.page.user.id, sendTooManyAttempts)
 }

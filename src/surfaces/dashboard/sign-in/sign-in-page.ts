@@ -43,7 +43,6 @@ export const signOut: PublicHandler = async (request, response) => {
   redirect(response, '/sign-in?done=signedOut')
 }
 
-/** The path to open after signing in. Never one that a browser could resolve to another site. */
 function nextPath(form: URLSearchParams): string {
   const next = form.get('next') ?? ''
   const url = URL.parse(next, 'http://dashboard.invalid')

@@ -3,7 +3,6 @@ import type { PersistContext } from '../../../domain/runs/run.ts'
 
 const keyPlaceholder = '<API_KEY>'
 
-/** The query parameters of queueRemoteRun for a browser context. */
 export interface ContextQuery {
   browserContextId: string
   persistContext: PersistContext
@@ -29,7 +28,6 @@ export function queueCommand(
   ].join('\n')
 }
 
-/** Uploads a storage state that Playwright has written to a file. */
 export function uploadCommand(browserContextUrl: string, contextId: string, file: string): string {
   return [
     `curl -X PUT ${shellQuote(`${browserContextUrl}/alpha/browser-contexts/${contextId}/storage-state`)} \\`,
@@ -43,7 +41,6 @@ export function readCommand(executionUrl: string, runId: string): string {
   return `curl ${shellQuote(`${executionUrl}/v1/execution/runs/${runId}`)} ${authorization(keyPlaceholder)}`
 }
 
-/** Streams the run's past and future events. */
 export function eventsCommand(executionUrl: string, runId: string): string {
   return `curl -N ${shellQuote(`${executionUrl}/v1/execution/runs/${runId}/events`)} ${authorization(keyPlaceholder)}`
 }

@@ -155,7 +155,6 @@ export function assignErrors(values: FormValues, errors: readonly VariableError[
   })
 }
 
-/** The masked secrets of an earlier run, which stand for their values. */
 export function maskedSecrets(fields: readonly VariableField[], variables: Members): Members {
   const secrets = fields.filter(({ isSecret, name }) => isSecret && Object.hasOwn(variables, name))
   return Object.fromEntries(secrets.map(({ name }) => [name, variables[name]]))

@@ -37,7 +37,6 @@ export interface QueueForm {
   json: FormValue
   options: QueueOptions
   context: ContextChoice
-  /** The run that is run again. */
   from: Run | undefined
   /** The idempotency key: submitting the form twice queues one run. */
   key: string
@@ -68,7 +67,6 @@ export function newQueueForm(workflow: Workflow, from: Run | undefined, wantsJso
   }
 }
 
-/** The submitted form, with errors for what cannot be parsed. */
 export function readQueueForm(
   workflow: Workflow,
   from: Run | undefined,
@@ -90,7 +88,6 @@ export function readQueueForm(
   }
 }
 
-/** The request to queue, or the form with its errors. */
 export function toQueueRequest(form: QueueForm): { request: QueueRequest } | { invalid: QueueForm } {
   const { workflow, from, key, context } = form
   const options = toQueueOptions(form.options)
@@ -118,7 +115,6 @@ function parseObject(text: string): { value: Members } | { error: string } {
   return isObject(parsed.value) ? { value: parsed.value } : { error: 'Enter a JSON object, such as {"name": "value"}.' }
 }
 
-/** The form with the workflow's validation errors. */
 export function withErrors(form: QueueForm, errors: readonly VariableError[]): QueueForm {
   if (form.mode === 'json') return { ...form, json: { ...form.json, error: formatErrors(errors) } }
   const values = new Map([...form.values].map(([name, value]) => [name, { ...value }]))

@@ -11,7 +11,6 @@ const names: OptionName[] = ['delaySeconds', 'expiresInSeconds', 'priority']
 
 const operation = readOperations(executionContract.document).find(({ id }) => id === 'queueRemoteRun')
 
-/** The schema of a query parameter of queueRemoteRun. */
 export function parameterSchema(name: string): Schema {
   const schema = operation?.parameters.find((parameter) => parameter.name === name)?.schema
   if (schema === undefined) throw new Error(`queueRemoteRun has no parameter ${name}`)
@@ -52,7 +51,6 @@ function readOption(name: OptionName, text: string): FormValue {
   return { text, error: `Enter a whole number from ${min} to ${max}.` }
 }
 
-/** `undefined` when an option has an error. */
 export function toQueueOptions({ delaySeconds, expiresInSeconds, priority }: QueueOptions) {
   if (delaySeconds.error ?? expiresInSeconds.error ?? priority.error) return undefined
   return {

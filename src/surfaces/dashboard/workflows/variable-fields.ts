@@ -2,7 +2,6 @@
 import type { JsonSchema } from '../../../domain/workflows/workflow.ts'
 import { isObject, type Members, memberSchemas, resolveSchema, toMembers } from './json-schema.ts'
 
-/** How a variable is entered. */
 export type FieldKind =
   | { type: 'text'; input: 'text' | 'email' | 'url' | 'date'; isLong: boolean }
   /** A date and time, entered in UTC. */

@@ -39,7 +39,6 @@ function renderWorkflowTable(workflows: Workflow[]): Html {
 interface WorkflowPage {
   form: QueueForm
   error: string
-  /** The browser contexts to choose from. */
   contexts: readonly BrowserContext[]
   executionUrl: string
 }

@@ -30,7 +30,6 @@ export function listAlternatives(document: Document, schema: Resolved<Node>): Al
   return [label(schema)]
 }
 
-/** Members of the branch are added to the shared ones. */
 function mergeSchemas(shared: Node, branch: Node): Node {
   const properties = { ...(shared.properties as Node), ...(branch.properties as Node) }
   const required = [...new Set([shared.required, branch.required].flatMap((it) => (it ?? []) as string[]))]

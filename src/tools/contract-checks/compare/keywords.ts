@@ -63,7 +63,6 @@ export function compareDocumentation(place: Place, was: Node, is: Node): void {
   if (hasNewExamples) place.note('changed', 'has new examples')
 }
 
-/** Compares the keywords that constrain a value. */
 export function compareConstraints(place: Place, direction: Direction, before: Node, after: Node): void {
   for (const keyword of constraints) {
     const was = expand(place.before, constraintOf(keyword, before))
