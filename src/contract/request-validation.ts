@@ -3,7 +3,7 @@
  * docs/decisions/0001-validation.md explains why each path has its own instance.
  */
 import { parse } from 'node:url'
-import express, { type Request, type RequestHandler, type Response } from 'express'
+import type { Request, RequestHandler, Response } from 'express'
 import { error as eovErrors, middleware as openApiValidator } from 'express-openapi-validator'
 import { type Document, type ParameterObject, resolve, type Schema, walk } from '../openapi/document.ts'
 import { parsePointer, toPointer, valueAt } from '../openapi/json-pointer.ts'
@@ -101,23 +101,31 @@ function findValidator(apiSpec: string, allErrors: boolean): RequestHandler {
 }
 
 function createValidator(apiSpec: never, allErrors: boolean): RequestHandler {
-  return express.Router({ caseSensitive: true, strict: true }).use(
-    openApiValidator({
-      apiSpec,
-      // allErrors: the contract promises to report every invalid member. 100,000 of them in 1 MiB take 70 ms, as long
-      // as parsing them.
-      validateRequests: { allErrors, coerceTypes: false },
-      validateResponses: false,
-      validateSecurity: false,
-      // Redocly lints the documents.
-      validateApiSpec: false,
-      fileUploader: false,
-      ajvFormats: { mode: 'full' },
-      formats,
-      // Handlers receive dates as strings.
-      serDes: [{ format: 'date' }, { format: 'date-time' }],
-    }),
-  )
+  const steps = openApiValidator({
+    apiSpec,
+    // allErrors: the contract promises to report every invalid member. 100,000 of them in 1 MiB take 70 ms, as long
+    // as parsing them.
+    validateRequests: { allErrors, coerceTypes: false },
+    validateResponses: false,
+    validateSecurity: false,
+    // Redocly lints the documents.
+    validateApiSpec: false,
+    fileUploader: false,
+    ajvFormats: { mode: 'full' },
+    formats,
+    // Handlers receive dates as strings.
+    serDes: [{ format: 'date' }, { format: 'date-time' }],
+  }) as RequestHandler[]
+  // Called in sequence here: a router in between costs 3 µs.
+  return (request, response, done) => {
+    let index = 0
+    const next = (error?: unknown) => {
+      const step = error === undefined ? steps[index++] : undefined
+      if (step) step(request, response, next)
+      else done(error)
+    }
+    next()
+  }
 }
 
 interface OperationMembers {
