@@ -11,8 +11,8 @@ import { type Act, collect, drop, hang, problem, respond, startScriptedServer } 
 
 async function startClient(test: TestContext, act: Act, options: Partial<ClientOptions> = {}) {
   const server = await startScriptedServer(test, act)
-  const given = { baseUrl: server.url, apiKey: 'canary-of-a-key', retries: 0, ...options }
-  return { server, client: createExecutionClient(given) }
+  const clientOptions = { baseUrl: server.url, apiKey: 'canary-of-a-key', retries: 0, ...options }
+  return { server, client: createExecutionClient(clientOptions) }
 }
 
 const params = { path: { runId: '0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07' } }
@@ -125,8 +125,8 @@ test('an empty address throws when the client is created', () => {
 
 test('unwrap returns the data, or throws an Error with the fields of the problem', async (test) => {
   const { client } = await startClient(test, problem('not-found'))
-  const found = await startClient(test, respond(200, { id: 'a run' }))
-  expect(unwrap(await found.client.getRun({ params }))).toEqual({ id: 'a run' })
+  const other = await startClient(test, respond(200, { id: 'a run' }))
+  expect(unwrap(await other.client.getRun({ params }))).toEqual({ id: 'a run' })
   const result = await client.getRun({ params })
   expect(() => unwrap(result)).toThrow(ProblemError)
   expect(() => unwrap(result)).toThrow('404: Scripted. (request 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11)')

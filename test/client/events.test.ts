@@ -138,8 +138,8 @@ describe.concurrent('run events', () => {
   })
 
   test('heartbeats reset the count of connection failures', async (test) => {
-    const quiet = Array<Act>(5).fill(stream(': heartbeat\n\n', end))
-    const { client, server } = await startClient(test, [...quiet, stream(status(1, 'succeeded'), end)])
+    const heartbeats = Array<Act>(5).fill(stream(': heartbeat\n\n', end))
+    const { client, server } = await startClient(test, [...heartbeats, stream(status(1, 'succeeded'), end)])
     expect(await sequences(client.runs.events(runId, { retries: 2 }))).toEqual([1])
     expect(server.requests).toHaveLength(6)
   })

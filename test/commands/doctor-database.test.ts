@@ -53,13 +53,13 @@ async function inspectWith(test: Test, facts: Partial<DatabaseFacts>) {
 }
 
 /** Creates a role without privileges, and returns the URL to connect as it. */
-async function createStranger(test: Test, url: string) {
+async function createOtherRole(test: Test, url: string) {
   const role = `stranger_${randomBytes(8).toString('hex')}`
-  await change(url, `CREATE ROLE ${role} LOGIN PASSWORD 'stranger'`)
+  await change(url, `CREATE ROLE ${role} LOGIN PASSWORD 'test'`)
   test.onTestFinished(() => change(url, `DROP OWNED BY ${role}; DROP ROLE ${role}`))
-  const stranger = new URL(url)
-  Object.assign(stranger, { username: role, password: 'stranger' })
-  return { role, url: stranger.href }
+  const urlOfRole = new URL(url)
+  Object.assign(urlOfRole, { username: role, password: 'test' })
+  return { role, url: urlOfRole.href }
 }
 
 describe('a database', () => {
@@ -114,7 +114,7 @@ describe('a database', () => {
   })
 
   test('fails when the role may not create the missing schemas', async (test) => {
-    const { role, url } = await createStranger(test, await database(test, { empty: true }))
+    const { role, url } = await createOtherRole(test, await database(test, { empty: true }))
     expect(checkDatabasePrivileges(await inspect(test, url), config)).toMatchObject({
       status: 'fail',
       detail: `"${role}" may not create the schemas that the service needs`,
@@ -123,14 +123,14 @@ describe('a database', () => {
   })
 
   test('is examined over a single connection', async (test) => {
-    const made = await database(test)
-    const { role, url } = await createStranger(test, made)
-    await change(made, `ALTER ROLE ${role} CONNECTION LIMIT 1`)
+    const created = await database(test)
+    const { role, url } = await createOtherRole(test, created)
+    await change(created, `ALTER ROLE ${role} CONNECTION LIMIT 1`)
     expect(checkDatabase(await inspect(test, url))).toMatchObject({ status: 'ok' })
   })
 
   test('fails when another role owns the tables', async (test) => {
-    const { url } = await createStranger(test, await database(test))
+    const { url } = await createOtherRole(test, await database(test))
     expect(checkDatabasePrivileges(await inspect(test, url), config)).toMatchObject({
       status: 'fail',
       detail: expect.stringMatching(/^execution_service \(and \d+ more\) is not owned by/),
@@ -183,8 +183,8 @@ describe('a database', () => {
     const durable = await inspectWith(test, { fsync: true, fullPageWrites: true })
     expect(checkDatabaseDurability(durable, config)).toMatchObject({ status: 'ok' })
     const connections = { connectionsMax: 100, connectionsReserved: 3 }
-    const room = await inspectWith(test, { ...connections, connectionsUsed: 85 })
-    expect(checkConnections(room, config)).toMatchObject({ status: 'ok' })
+    const belowLimit = await inspectWith(test, { ...connections, connectionsUsed: 85 })
+    expect(checkConnections(belowLimit, config)).toMatchObject({ status: 'ok' })
     const full = await inspectWith(test, { ...connections, connectionsUsed: 86 })
     expect(checkConnections(full, config)).toMatchObject({
       status: 'warn',

@@ -211,10 +211,10 @@ describe('workflows', () => {
       '"a"',
     ],
     ['that end the process', 'process.exit(3)', 'ended its process while loading (exit code 3)'],
-  ])('%s fail', async ([, text = '', said], test) => {
+  ])('%s fail', async ([, text = '', reason], test) => {
     const folder = await writeModules(test, { 'broken.ts': text })
     const finding = await check(folder)
-    expect(finding).toMatchObject({ status: 'fail', detail: expect.stringContaining(said ?? '') })
+    expect(finding).toMatchObject({ status: 'fail', detail: expect.stringContaining(reason ?? '') })
     expect(finding.detail).not.toContain('\n')
   })
 
@@ -246,8 +246,8 @@ describe('the browser', () => {
       'a cookie of one context is visible in another',
       'local storage of one context is visible in another',
     ]
-    const found = await checkIsolation(started, async () => leaks)
-    expect(found).toMatchObject({ status: 'fail', detail: leaks.join('; ') })
+    const finding = await checkIsolation(started, async () => leaks)
+    expect(finding).toMatchObject({ status: 'fail', detail: leaks.join('; ') })
     const broken = await checkIsolation(started, async () => Promise.reject(new Error('The browser ended.')))
     expect(broken).toMatchObject({ status: 'fail', detail: 'the check failed (The browser ended)' })
     expect(checkBrowser(started, 1)).toMatchObject({ status: 'ok', detail: expect.stringMatching(/, sandboxed$/) })

@@ -38,9 +38,9 @@ const minute = 60_000
 
 /** Opens a store as `doctor` does, until the test ends. */
 async function open(test: Test, directory: string) {
-  const found = await openEmbeddedStore(directory)
-  test.onTestFinished(() => void ('inspection' in found && found.inspection?.close()))
-  return found
+  const inspected = await openEmbeddedStore(directory)
+  test.onTestFinished(() => void ('inspection' in inspected && inspected.inspection?.close()))
+  return inspected
 }
 
 /** Creates a store with an account, and closes it. */
@@ -62,13 +62,13 @@ describe('the store', () => {
   test('passes when it is intact and has this version, also while it is in use', async (test) => {
     const { location, accounts } = await openDomain(test)
     await accounts.createFirst()
-    const found = await open(test, location)
+    const inspected = await open(test, location)
     const path = join(location, 'service.db')
-    expect(await checkStore(found)).toMatchObject({
+    expect(await checkStore(inspected)).toMatchObject({
       status: 'ok',
       detail: expect.stringContaining(`${path} is intact`),
     })
-    expect(checkStoreSize(found)).toMatchObject({ status: 'ok', detail: expect.stringMatching(/\d [KM]B in its/) })
+    expect(checkStoreSize(inspected)).toMatchObject({ status: 'ok', detail: expect.stringMatching(/\d [KM]B in its/) })
   })
 
   test('fails with a newer schema', async (test) => {
@@ -90,11 +90,11 @@ describe('the store', () => {
     const at = Date.now()
     database.exec(`INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('a', 'Default', 0, ${at})`)
     database.close()
-    const found = await open(test, directory)
+    const inspected = await open(test, directory)
     const detail = expect.stringMatching(/earlier schema; the next start migrates it \(0002-dashboard, .+\)$/)
-    expect(await checkStore(found)).toMatchObject({ status: 'ok', detail })
-    expect(await checkClock(found, at)).toMatchObject({ status: 'ok' })
-    expect(await checkClock(found, at - 2 * minute)).toMatchObject({ status: 'fail' })
+    expect(await checkStore(inspected)).toMatchObject({ status: 'ok', detail })
+    expect(await checkClock(inspected, at)).toMatchObject({ status: 'ok' })
+    expect(await checkClock(inspected, at - 2 * minute)).toMatchObject({ status: 'fail' })
   })
 
   test('fails when a page is damaged', async (test) => {
@@ -112,17 +112,17 @@ describe('the store', () => {
   test('fails when it is not a database', async (test) => {
     const directory = await newDirectory(test)
     writeFileSync(join(directory, 'service.db'), 'A letter to the editor.\n'.repeat(1000))
-    const found = await open(test, directory)
-    expect(await checkStore(found)).toMatchObject({
+    const inspected = await open(test, directory)
+    expect(await checkStore(inspected)).toMatchObject({
       status: 'fail',
       detail: 'the store cannot be opened (file is not a database)',
     })
-    expect(checkStoreSize(found)).toMatchObject({ status: 'warn', advice: 'Fix the store first.' })
+    expect(checkStoreSize(inspected)).toMatchObject({ status: 'warn', advice: 'Fix the store first.' })
   })
 
   test('is checked for a limited time', async (test) => {
-    const found = await open(test, await createStore(test))
-    expect(await checkStore(found, 1)).toMatchObject({
+    const inspected = await open(test, await createStore(test))
+    expect(await checkStore(inspected, 1)).toMatchObject({
       status: 'warn',
       detail: expect.stringContaining("SQLite's check did not finish within 0.001 s"),
     })
@@ -140,8 +140,8 @@ describe('the store', () => {
 describe('durability', () => {
   test('passes with the settings of the service on a disk', async (test) => {
     const directory = await createStore(test)
-    const found = await open(test, directory)
-    const store = 'inspection' in found ? found.inspection : undefined
+    const inspected = await open(test, directory)
+    const store = 'inspection' in inspected ? inspected.inspection : undefined
     expect(await checkDurability(directory, store)).toMatchObject({ status: 'ok' })
   })
 
@@ -160,8 +160,8 @@ describe('durability', () => {
   test('warns when another program has turned off the write-ahead log', async (test) => {
     const directory = await createStore(test)
     change(directory, 'PRAGMA journal_mode = DELETE')
-    const found = await open(test, directory)
-    const store = 'inspection' in found ? found.inspection : undefined
+    const inspected = await open(test, directory)
+    const store = 'inspection' in inspected ? inspected.inspection : undefined
     expect(await checkDurability(directory, store)).toMatchObject({ status: 'warn' })
     // The inspection did not turn it on.
     expect(await open(test, directory)).toMatchObject({ inspection: { journalMode: 'delete' } })
@@ -202,9 +202,9 @@ async function withSecret(test: Test) {
   const key = hash('sha256', domain.location, 'buffer').toString('base64')
   const path = join(domain.location, 'encryption.key')
   writeFileSync(path, `${key}\n`, { mode: 0o600 })
-  const found = await open(test, domain.location)
+  const inspected = await open(test, domain.location)
   const check = (ENCRYPTION_KEY = '') =>
-    checkEncryptionKey(readConfig({ DATA_DIR: domain.location, ENCRYPTION_KEY }), found)
+    checkEncryptionKey(readConfig({ DATA_DIR: domain.location, ENCRYPTION_KEY }), inspected)
   return { path, key, check }
 }
 
@@ -242,13 +242,16 @@ describe('the encryption key', () => {
     const { path, check } = await withSecret(test)
     for (const text of [wrongKey, 'no key']) {
       writeFileSync(path, text)
-      const found = await check()
-      expect(found).toMatchObject({ status: 'fail', advice: expect.stringContaining(`Restore ${path} from a backup`) })
-      expect(JSON.stringify(found)).not.toContain(text)
+      const finding = await check()
+      expect(finding).toMatchObject({
+        status: 'fail',
+        advice: expect.stringContaining(`Restore ${path} from a backup`),
+      })
+      expect(JSON.stringify(finding)).not.toContain(text)
     }
-    const found = await check(wrongKey)
-    expect(found).toMatchObject({ status: 'fail', advice: expect.stringMatching(/^Set ENCRYPTION_KEY to the key/) })
-    expect(JSON.stringify(found)).not.toContain(wrongKey)
+    const finding = await check(wrongKey)
+    expect(finding).toMatchObject({ status: 'fail', advice: expect.stringMatching(/^Set ENCRYPTION_KEY to the key/) })
+    expect(JSON.stringify(finding)).not.toContain(wrongKey)
   })
 })
 
@@ -263,8 +266,11 @@ describe('the clock', () => {
     const domain = await openDomain(test)
     const { principal } = await newAccount(domain)
     await queueRun(domain, principal)
-    const found = await open(test, domain.location)
-    expect(await checkClock(found, Date.now() + off)).toMatchObject({ status, detail: expect.stringMatching(detail) })
+    const inspected = await open(test, domain.location)
+    expect(await checkClock(inspected, Date.now() + off)).toMatchObject({
+      status,
+      detail: expect.stringMatching(detail),
+    })
   })
 
   test('that was never set fails even without a store', async () => {

@@ -9,16 +9,16 @@ import { insertBlock, outputPattern, readWalkthrough, type Step } from './walkth
 const guide = readFileSync('docs/adding-an-operation.md', 'utf8')
 
 let copy: Checkout
-let at: CommandLine
+let commands: CommandLine
 
 beforeAll(async () => {
   copy = copyCheckout()
   // As if everything had been released.
   copy.write('openapi/released/execution.v1.json', copy.read('generated/execution.v1/document.json'))
-  at = await commandLine(copy.directory)
+  commands = await commandLine(copy.directory)
 })
 afterAll(async () => {
-  await at?.stop()
+  await commands?.stop()
   copy?.remove()
 })
 
@@ -29,7 +29,7 @@ describe.each(readWalkthrough(guide))('$title', ({ steps }) => {
 })
 
 test('the docs show the operation with its samples', async () => {
-  expect((await at.run('npm run --silent docs')).code).toBe(0)
+  expect((await commands.run('npm run --silent docs')).code).toBe(0)
   const files = readdirSync(join(copy.directory, 'dist/docs')).map((file) => copy.read(`dist/docs/${file}`))
   for (const text of ['Count unfinished runs', 'await client.countUnfinishedRuns()']) {
     expect(files.some((file) => file.includes(text))).toBe(true)
@@ -49,11 +49,11 @@ async function follow(step: Step): Promise<void> {
   if (step.kind === 'create') writeFileSync(path, step.text)
   else if (step.kind === 'append') writeFileSync(path, `${copy.read(step.file)}\n${step.text}`)
   else writeFileSync(path, insertBlock(copy.read(step.file), step))
-  at.filesHaveChanged()
+  commands.filesHaveChanged()
 }
 
 async function expectOutput(command: string, expected: string): Promise<void> {
-  const { code, output } = await at.run(command)
+  const { code, output } = await commands.run(command)
   expect(output.trim()).toMatch(outputPattern(expected))
   // A command that prints an error must also fail.
   expect(code === 0, output).toBe(!/^error:|: error /m.test(expected))

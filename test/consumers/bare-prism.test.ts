@@ -38,14 +38,14 @@ afterAll(async () => {
   await Promise.all([stopProcess(prisms.execution.child), stopProcess(prisms.browserContext.child), service.stop()])
 })
 
-const patienceMilliseconds = 150
+const waitMilliseconds = 150
 
 /** Prism has not responded if it responds to three later requests first. */
 async function askPrism(each: ParityCase, request: RawRequest | string): Promise<Outcome> {
   const { url } = prisms[each.surface]
   const finished = new AbortController()
   const giveUp = async () => {
-    await setTimeout(patienceMilliseconds, undefined, { signal: finished.signal })
+    await setTimeout(waitMilliseconds, undefined, { signal: finished.signal })
     for (let count = 0; count < 3; count++) await fetch(`${url}/`)
     return noResponse
   }
@@ -56,21 +56,21 @@ async function askPrism(each: ParityCase, request: RawRequest | string): Promise
 
 test('prism mock differs from the service in exactly the listed ways', async () => {
   const cases = [...operations.flatMap(casesForOperation), ...casesWithoutOperation()]
-  const found: Comparison[] = []
+  const differences: Comparison[] = []
   for await (const { each, base, service: expected } of sendToService(service, cases)) {
     const outcome = await askPrism(each, each.request(base))
     // Every response of Prism lacks Cache-Control, at which validation stops.
     const { violation: _, ...rest } = outcome
     const other = outcome === noResponse ? outcome : rest
-    if (JSON.stringify(expected) !== JSON.stringify(other)) found.push({ each, service: expected, other })
+    if (JSON.stringify(expected) !== JSON.stringify(other)) differences.push({ each, service: expected, other })
   }
   const seen = new Set<Difference>()
-  expect(describeUnpermitted(found, prismDifferences, seen)).toEqual([])
+  expect(describeUnpermitted(differences, prismDifferences, seen)).toEqual([])
   expect(prismDifferences.filter((difference) => !seen.has(difference)).map(({ what }) => what)).toEqual([])
 })
 
 test('the decision about the mock lists these differences', () => {
   const text = readFileSync('docs/decisions/0012-mock.md', 'utf8')
-  const shown = text.split('<!-- differences -->')[1]?.split('<!-- /differences -->')[0]?.trim()
-  expect(shown).toBe(prismDifferences.map(({ what, why }) => `- **${what}.** ${why}`).join('\n'))
+  const listed = text.split('<!-- differences -->')[1]?.split('<!-- /differences -->')[0]?.trim()
+  expect(listed).toBe(prismDifferences.map(({ what, why }) => `- **${what}.** ${why}`).join('\n'))
 })

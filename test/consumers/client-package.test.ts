@@ -187,10 +187,14 @@ test('it has a licence, a README and a manifest that matches the repository', ()
   const files = readdirSync(project.packageDirectory).sort()
   expect(files).toEqual(['LICENSE', 'README.md', 'generated', 'package.json', 'src'])
   const manifest = JSON.parse(readFileSync(join(project.packageDirectory, 'package.json'), 'utf8'))
-  const own = JSON.parse(readFileSync('package.json', 'utf8'))
+  const repositoryManifest = JSON.parse(readFileSync('package.json', 'utf8'))
   expect(Object.keys(manifest.dependencies)).toEqual(['openapi-fetch'])
-  expect(manifest.dependencies['openapi-fetch']).toBe(`^${own.dependencies['openapi-fetch']}`)
-  expect([manifest.version, manifest.license, manifest.engines]).toEqual([own.version, own.license, own.engines])
+  expect(manifest.dependencies['openapi-fetch']).toBe(`^${repositoryManifest.dependencies['openapi-fetch']}`)
+  expect([manifest.version, manifest.license, manifest.engines]).toEqual([
+    repositoryManifest.version,
+    repositoryManifest.license,
+    repositoryManifest.engines,
+  ])
 })
 
 test('its README states its size, minified and gzipped', async () => {

@@ -86,8 +86,8 @@ export async function commandLine(directory: string): Promise<CommandLine> {
     const head = [...response.headers].map(
       ([name, text]) => `${name.replace(/\b[a-z]/g, (it) => it.toUpperCase())}: ${text}`,
     )
-    const shown = [`HTTP/1.1 ${response.status} ${response.statusText}`, ...head, '', ''].join('\n')
-    return { code: 0, output: (flag ? shown : '') + (await response.text()) }
+    const responseText = [`HTTP/1.1 ${response.status} ${response.statusText}`, ...head, '', ''].join('\n')
+    return { code: 0, output: (flag ? responseText : '') + (await response.text()) }
   }
 
   const stop = async () => {

@@ -22,7 +22,7 @@ afterAll(async () => {
   folder.remove()
 })
 
-const places: [string, () => string][] = [
+const sites: [string, () => string][] = [
   ['from a folder', () => folder.url],
   ['from the Execution API', () => `${service.executionUrl}/docs/`],
 ]
@@ -47,7 +47,7 @@ async function search(page: Page, words: string): Promise<void> {
   await results(page).first().waitFor()
 }
 
-describe.each(places)('%s', (_place, at) => {
+describe.each(sites)('%s', (_place, at) => {
   test('every page is drawn without an error, a broken image, or a request to another host', async (context) => {
     const page = await browser.newPage(context)
     const requests: string[] = []
@@ -64,10 +64,10 @@ describe.each(places)('%s', (_place, at) => {
       expect([name, broken]).toEqual([name, []])
     }
     const { origin, protocol } = new URL(at())
-    const own = protocol === 'file:' ? folder.url : origin
+    const siteUrl = protocol === 'file:' ? folder.url : origin
     const sent = requests.filter((url) => !blocked.includes(url))
     expect(sent.length).toBeGreaterThan(20)
-    expect(sent.filter((url) => !url.startsWith(own) && !/^(data|blob):/.test(url))).toEqual([])
+    expect(sent.filter((url) => !url.startsWith(siteUrl) && !/^(data|blob):/.test(url))).toEqual([])
     expect(blocked.filter((url) => !url.startsWith(redocLogo))).toEqual([])
     expect((await browserErrors(page)).filter((line) => !line.includes(redocLogo))).toEqual([])
   })
@@ -128,9 +128,9 @@ describe.each(places)('%s', (_place, at) => {
 
 test('every page passes the accessibility checks, in light and dark, wide and narrow', async (context) => {
   const page = await browser.newPage(context)
-  const found = await findAccessibilityViolations(page, docsPages(`${service.executionUrl}/docs/`))
+  const violations = await findAccessibilityViolations(page, docsPages(`${service.executionUrl}/docs/`))
   // Redoc skips a heading level between an operation and its parts.
-  expect(found.filter((line) => !line.includes(': heading-order | '))).toEqual([])
+  expect(violations.filter((line) => !line.includes(': heading-order | '))).toEqual([])
 })
 
 test('the anchor of each operation, which guides and search use, is the one in the reference', async (context) => {

@@ -11,7 +11,7 @@ import { removeDirectory, temporaryDirectory } from '../support/service.ts'
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const installed = (name: string) => join(root, 'node_modules', name)
-const quietly = ['--ignore-scripts', '--loglevel=error']
+const installOptions = ['--ignore-scripts', '--loglevel=error']
 
 export interface Project {
   directory: string
@@ -32,13 +32,13 @@ export async function newProject(files: string): Promise<Project> {
   await buildClient(built)
   await mkdir(join(directory, 'packs'))
   const dependencies = [installed('openapi-fetch'), installed('openapi-typescript-helpers')]
-  await run('npm', ['pack', ...quietly, built, ...dependencies], { cwd: join(directory, 'packs') })
+  await run('npm', ['pack', ...installOptions, built, ...dependencies], { cwd: join(directory, 'packs') })
   await cp(join(root, files), project, { recursive: true })
   await writeFile(join(project, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
   const packs = (await readdir(join(directory, 'packs'))).map((name) => join('..', 'packs', name))
   // An empty cache, so that only the packs can be installed.
   const offline = ['--offline', '--no-audit', '--no-fund', '--cache', join(directory, 'cache')]
-  await run('npm', ['install', ...quietly, ...offline, ...packs], { cwd: project })
+  await run('npm', ['install', ...installOptions, ...offline, ...packs], { cwd: project })
   return {
     directory: project,
     packageDirectory: join(project, 'node_modules/execution-service-client'),

@@ -53,8 +53,8 @@ export function readWalkthrough(markdown: string): Section[] {
 function editStep(prose: string, text: string): Step {
   const paragraph = prose.trimEnd().split('\n\n').at(-1)?.replaceAll('\n', ' ') ?? ''
   for (const [pattern, step] of locations) {
-    const found = pattern.exec(paragraph)
-    if (found) return step(found.slice(1), text)
+    const match = pattern.exec(paragraph)
+    if (match) return step(match.slice(1), text)
   }
   throw new Error(`No location for this block: ${paragraph}\n${text}`)
 }
@@ -77,12 +77,16 @@ export function insertBlock(
   const lines = text.split('\n')
   const isLine = (wanted: string) => (each: string) => each.trim() === wanted.trim()
   const from = after === undefined ? 0 : lines.findIndex(isLine(after))
-  const found = lines.flatMap((each, index) => (index >= from && isLine(line)(each) ? [index] : []))
-  const [at] = found
-  if (from < 0 || at === undefined || (after === undefined && found.length > 1)) {
-    throw new Error(`${file} has this line ${found.length} times: ${line}`)
+  const indexes = lines.flatMap((each, index) => (index >= from && isLine(line)(each) ? [index] : []))
+  const [lineIndex] = indexes
+  if (from < 0 || lineIndex === undefined || (after === undefined && indexes.length > 1)) {
+    throw new Error(`${file} has this line ${indexes.length} times: ${line}`)
   }
-  lines.splice(side === 'below' ? at + 1 : at, side === 'in place of' ? 1 : 0, ...block.replace(/\n$/, '').split('\n'))
+  lines.splice(
+    side === 'below' ? lineIndex + 1 : lineIndex,
+    side === 'in place of' ? 1 : 0,
+    ...block.replace(/\n$/, '').split('\n'),
+  )
   return lines.join('\n')
 }
 

@@ -7,7 +7,7 @@ import { waitLimits } from '../support/timeouts.ts'
 import { jsonType, key, type Sent, serve } from './served.ts'
 
 /** The body that the handler receives, or the response with a problem. */
-async function given(operationId: string, method: string, path: string, sent: Sent) {
+async function sendBody(operationId: string, method: string, path: string, sent: Sent) {
   let seen: unknown
   const take = async (request: object) => {
     seen = request
@@ -18,8 +18,8 @@ async function given(operationId: string, method: string, path: string, sent: Se
   return seen ? { body: (seen as { body: unknown }).body } : response
 }
 
-const put = (sent: Sent) => given('putBook', 'PUT', '/books/a', sent)
-const open = (sent: Sent) => given('openBook', 'POST', '/books', sent)
+const put = (sent: Sent) => sendBody('putBook', 'PUT', '/books/a', sent)
+const open = (sent: Sent) => sendBody('openBook', 'POST', '/books', sent)
 const type = (value: string): [string, string] => ['Content-Type', value]
 const noLength: [string, string] = ['Content-Length', '0']
 const chunked: [string, string] = ['Transfer-Encoding', 'chunked']
@@ -73,11 +73,11 @@ describe('the document decides whether a body is required', () => {
   })
 
   test('an operation without a body refuses one and accepts a Content-Type', async () => {
-    const none = (sent: Sent) => given('deleteBook', 'DELETE', '/books/a', sent)
-    expect(await none({ headers: [jsonType] })).toEqual({ body: undefined })
+    const deleteBook = (sent: Sent) => sendBody('deleteBook', 'DELETE', '/books/a', sent)
+    expect(await deleteBook({ headers: [jsonType] })).toEqual({ body: undefined })
     const refusal = errors({ pointer: '', detail: 'This operation takes no body.' })
-    expect(await none({ headers: [jsonType, ['Content-Length', '2']], body: '{}' })).toMatchObject(refusal)
-    expect(await none({ headers: [chunked] })).toMatchObject(refusal)
+    expect(await deleteBook({ headers: [jsonType, ['Content-Length', '2']], body: '{}' })).toMatchObject(refusal)
+    expect(await deleteBook({ headers: [chunked] })).toMatchObject(refusal)
   })
 })
 

@@ -67,10 +67,10 @@ describe('a response of bytes', () => {
   })
 
   test('does not affect JSON responses of the same operation', async () => {
-    const fits = await serveScan({ status: 202, body: { title: 'A' } })
-    expect(await fits.call('GET', '/scan')).toMatchObject({ status: 202, json: { title: 'A' } })
-    const misfits = await serveScan({ status: 202, body: { title: 7 } })
-    expect(await misfits.call('GET', '/scan')).toMatchObject({ status: 500 })
+    const valid = await serveScan({ status: 202, body: { title: 'A' } })
+    expect(await valid.call('GET', '/scan')).toMatchObject({ status: 202, json: { title: 'A' } })
+    const invalid = await serveScan({ status: 202, body: { title: 7 } })
+    expect(await invalid.call('GET', '/scan')).toMatchObject({ status: 500 })
   })
 
   test('is not available to HEAD', async () => {
@@ -104,12 +104,12 @@ describe('bytes that do not match the document become a 500, and the reason is l
 
 test('Accept may name any documented media type and no other', async () => {
   const { call } = await serveScan()
-  const asked = (accept: string) => call('GET', '/scan', { headers: [key, ['Accept', accept]] })
+  const getScan = (accept: string) => call('GET', '/scan', { headers: [key, ['Accept', accept]] })
   for (const accept of ['*/*', 'image/*', 'text/csv', 'text/html, application/pdf;q=0.1'])
-    expect(await asked(accept), accept).toMatchObject({ status: 200 })
+    expect(await getScan(accept), accept).toMatchObject({ status: 200 })
   const detail = `This operation responds with ${types.join(' or ')}.`
   for (const accept of ['image/gif', 'audio/*', 'application/pdf;q=0'])
-    expect((await asked(accept)).json, accept).toMatchObject({ status: 406, detail })
+    expect((await getScan(accept)).json, accept).toMatchObject({ status: 406, detail })
 })
 
 test('a document with format binary for only text and JSON does not start', async () => {

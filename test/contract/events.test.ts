@@ -36,12 +36,12 @@ describe('server-sent events', () => {
   })
 
   test('are sent one by one after the head of the response', async () => {
-    const news = Promise.withResolvers<ServerSentEvent>()
+    const nextEvent = Promise.withResolvers<ServerSentEvent>()
     const { port } = await streaming(async function* () {
-      yield await news.promise
+      yield await nextEvent.promise
     })
     const response = await follow(port)
-    news.resolve(page(1))
+    nextEvent.resolve(page(1))
     expect(await once(response, 'data')).toEqual(['id: 1\nevent: turned\ndata: {"page":1}\n\n'])
   })
 

@@ -25,15 +25,15 @@ function withMarks() {
 }
 
 async function serveMarks() {
-  const given: unknown[] = []
+  const receivedBodies: unknown[] = []
   const take = async (request: object) => {
-    given.push((request as { body: unknown }).body)
+    receivedBodies.push((request as { body: unknown }).body)
     return { status: 204 }
   }
   const { call } = await serve({ document: withMarks(), handlers: { putMarks: take } })
   const put = ({ headers = [], ...sent }: Sent, query = '') =>
     call('PUT', `/marks${query}`, { ...sent, headers: [key, jsonType, ...headers] })
-  return { call, put, given }
+  return { call, put, receivedBodies }
 }
 
 const mark = { name: 'a', value: 'b', page: 1.5, isOpen: true }
@@ -45,16 +45,16 @@ const ways: [string, [string, string][]][] = [
 
 describe('the documented limit of a body', () => {
   test.each(ways)('is exact: %s', async (_way, headers) => {
-    const { put, given } = await serveMarks()
+    const { put, receivedBodies } = await serveMarks()
     const body = JSON.stringify({ marks: [mark], notes: '' })
     expect(await put({ headers, body: padded(body, bytesMax) })).toMatchObject({ status: 204 })
-    expect(given).toEqual([{ marks: [mark], notes: '' }])
+    expect(receivedBodies).toEqual([{ marks: [mark], notes: '' }])
     const { status, json } = await put({ headers, body: padded(body, bytesMax + 1) })
     expect({ status, json }).toMatchObject({
       status: 413,
       json: { detail: `The body may have at most ${bytesMax} bytes.` },
     })
-    expect(given).toHaveLength(1)
+    expect(receivedBodies).toHaveLength(1)
   })
 
   test.each(ways)('does not apply to other operations: %s', async (_way, headers) => {
@@ -89,7 +89,7 @@ describe('validation errors of an operation that accepts large bodies', () => {
 
   // All the missing members in these 5 MiB need more memory than Node has.
   test('of a large body are reported up to the first, with those of the parameters', async () => {
-    const { put, given } = await serveMarks()
+    const { put, receivedBodies } = await serveMarks()
     const one = JSON.stringify(mark)
     const body = `{"notes":"","marks":[${one},${'{},'.repeat(bytesMax / 3 - 100)}{}]}`
     const response = await put({ body }, '?edition=x')
@@ -98,14 +98,14 @@ describe('validation errors of an operation that accepts large bodies', () => {
       { parameter: 'edition', detail: 'must be integer' },
       { pointer: '/marks/1/name', detail: 'is required' },
     ])
-    expect(given).toEqual([])
+    expect(receivedBodies).toEqual([])
   })
 
   test('do not occur for a valid large body', async () => {
-    const { put, given } = await serveMarks()
+    const { put, receivedBodies } = await serveMarks()
     const marks = Array.from({ length: 50_000 }, (_, page) => ({ ...mark, page }))
     expect(await put({ body: JSON.stringify({ marks, notes: 'ä\0' }) })).toMatchObject({ status: 400 })
     expect(await put({ body: JSON.stringify({ marks, notes: 'ä' }) })).toMatchObject({ status: 204 })
-    expect(given).toEqual([{ marks, notes: 'ä' }])
+    expect(receivedBodies).toEqual([{ marks, notes: 'ä' }])
   })
 })

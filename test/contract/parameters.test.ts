@@ -8,21 +8,22 @@ interface Given {
 }
 
 /** The parameters that the handler receives, or the validation errors. */
-async function given(path: string, headers: [string, string][] = []) {
-  let seen: Given | undefined
+async function receiveParameters(path: string, headers: [string, string][] = []) {
+  let received: Given | undefined
   const take = (response: object) => async (request: object) => {
-    seen = request as Given
+    received = request as Given
     return { status: 200, ...response }
   }
   const { call } = await serve({ handlers: { listBooks: take({ body: [] }), getBook: take({ body: { title: 'A' } }) } })
   const response = await call('GET', path, { headers: [key, ...headers] })
-  if (response.status === 200 && seen) return { path: seen.path, query: seen.query, header: seen.header }
+  if (response.status === 200 && received)
+    return { path: received.path, query: received.query, header: received.header }
   return { status: response.status, errors: response.json.errors }
 }
 
 const query = async (search: string) => {
-  const seen = await given(`/books?${search}`)
-  return 'query' in seen ? seen.query : seen.errors
+  const received = await receiveParameters(`/books?${search}`)
+  return 'query' in received ? received.query : received.errors
 }
 
 describe('query parameters', () => {
@@ -93,7 +94,7 @@ describe('query parameters', () => {
 
 describe('path parameters', () => {
   test('are percent-decoded after the path is split', async () => {
-    expect(await given('/books/a%2fb')).toMatchObject({ path: { bookId: 'a/b' } })
+    expect(await receiveParameters('/books/a%2fb')).toMatchObject({ path: { bookId: 'a/b' } })
   })
 
   test.each([
@@ -102,17 +103,19 @@ describe('path parameters', () => {
     ['/books/%00', 'must not contain U+0000'],
     ['/books/A', 'must match pattern "^[a-z0-9/]+$"'],
   ])('%s is refused by the parameter’s name', async (path, detail) => {
-    expect(await given(path)).toEqual({ status: 400, errors: [{ parameter: 'bookId', detail }] })
+    expect(await receiveParameters(path)).toEqual({ status: 400, errors: [{ parameter: 'bookId', detail }] })
   })
 })
 
 describe('header parameters', () => {
   test('have their documented names, however they are sent', async () => {
-    expect(await given('/books', [['BOOK-NOTE', 'torn']])).toMatchObject({ header: { 'Book-Note': 'torn' } })
+    expect(await receiveParameters('/books', [['BOOK-NOTE', 'torn']])).toMatchObject({
+      header: { 'Book-Note': 'torn' },
+    })
   })
 
   test('undocumented headers are left out', async () => {
-    expect(await given('/books', [['Other', '1']])).toMatchObject({ header: {} })
+    expect(await receiveParameters('/books', [['Other', '1']])).toMatchObject({ header: {} })
   })
 
   test.each([
@@ -125,7 +128,7 @@ describe('header parameters', () => {
       ],
     ],
   ] as [string, [string, string][]][])('one %s is refused by its documented name', async (_what, headers) => {
-    expect(await given('/books', headers)).toEqual({
+    expect(await receiveParameters('/books', headers)).toEqual({
       status: 400,
       errors: [{ header: 'Book-Note', detail: 'must match pattern "^[a-z]+$"' }],
     })

@@ -5,28 +5,28 @@ import type { Operation } from '../../src/openapi/served-operations.ts'
 const operation = (path: string, method = 'GET') => ({ id: `${method} ${path}`, method, path }) as Operation
 
 /** The operation and values found for the path. */
-function found(paths: string[], path: string) {
+function lookUp(paths: string[], path: string) {
   const match = createPathLookup(paths.map((it) => operation(it)))(path)
   return match && { id: match.operations.get('GET')?.id, values: match.values }
 }
 
 describe('a path is found', () => {
   test('by its segments, with parameters still percent-encoded', () => {
-    expect(found(['/a/{x}/b/{y}'], '/a/1/b/%2F%zz')).toEqual({ id: 'GET /a/{x}/b/{y}', values: ['1', '%2F%zz'] })
+    expect(lookUp(['/a/{x}/b/{y}'], '/a/1/b/%2F%zz')).toEqual({ id: 'GET /a/{x}/b/{y}', values: ['1', '%2F%zz'] })
   })
 
   test('by static segments before parameters', () => {
-    expect(found(['/a/{x}', '/a/best'], '/a/best')).toEqual({ id: 'GET /a/best', values: [] })
+    expect(lookUp(['/a/{x}', '/a/best'], '/a/best')).toEqual({ id: 'GET /a/best', values: [] })
   })
 
   test('by a parameter if a static segment leads nowhere', () => {
     const paths = ['/a/best/pages', '/a/{x}/notes', '/{y}/best/{z}']
-    expect(found(paths, '/a/best/notes')).toEqual({ id: 'GET /a/{x}/notes', values: ['best'] })
-    expect(found(paths, '/a/best/other')).toEqual({ id: 'GET /{y}/best/{z}', values: ['a', 'other'] })
+    expect(lookUp(paths, '/a/best/notes')).toEqual({ id: 'GET /a/{x}/notes', values: ['best'] })
+    expect(lookUp(paths, '/a/best/other')).toEqual({ id: 'GET /{y}/best/{z}', values: ['a', 'other'] })
   })
 
   test('at the root', () => {
-    expect(found(['/'], '/')).toEqual({ id: 'GET /', values: [] })
+    expect(lookUp(['/'], '/')).toEqual({ id: 'GET /', values: [] })
   })
 
   test('with the methods that it has', () => {
@@ -51,7 +51,7 @@ test.each([
   '/constructor',
   '/__proto__',
 ])('%j matches neither /a nor /a/{x}', (path) => {
-  expect(found(['/a', '/a/{x}'], path)).toBeUndefined()
+  expect(lookUp(['/a', '/a/{x}'], path)).toBeUndefined()
 })
 
 test('the cost of a lookup does not depend on the number of operations', () => {

@@ -132,9 +132,9 @@ describe('an error of a handler', () => {
   })
 
   test('is 500 when the response cannot be serialized', async () => {
-    const notes: Record<string, unknown> = {}
-    notes.itself = notes
-    expect((await respondWith({ ...created, body: { title: 'A', notes } })).response.json).toMatchObject({
+    const cyclic: Record<string, unknown> = {}
+    cyclic.itself = cyclic
+    expect((await respondWith({ ...created, body: { title: 'A', notes: cyclic } })).response.json).toMatchObject({
       status: 500,
     })
     expect((await respondWith({ ...created, headers: { Location: 'a\nb' } })).response.json).toMatchObject({

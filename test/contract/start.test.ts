@@ -14,7 +14,7 @@ async function refusal(change: (document: Library) => unknown): Promise<string> 
   )
 }
 
-const at = (document: Library) => document.paths['/books/{bookId}'].get as Record<string, unknown>
+const getOperation = (document: Library) => document.paths['/books/{bookId}'].get as Record<string, unknown>
 const responses = (document: Library) => document.paths['/books/{bookId}'].get.responses as Record<string, unknown>
 const parameter = (more: object) => ({ name: 'x', in: 'query', schema: { type: 'string' }, ...more })
 const limitedTo = (limit: unknown) => ({
@@ -27,9 +27,21 @@ test('a complete document starts', async () => {
 })
 
 test.each<[string, (document: Library) => unknown, string]>([
-  ['an operation has no operationId', (it) => delete at(it).operationId, 'GET /books/{bookId} has no operationId.'],
-  ['an operationId is used twice', (it) => (at(it).operationId = 'getBest'), 'The operationId getBest is used twice.'],
-  ['an operation has no handler', (it) => (at(it).operationId = 'takeBook'), 'The operation takeBook has no handler.'],
+  [
+    'an operation has no operationId',
+    (it) => delete getOperation(it).operationId,
+    'GET /books/{bookId} has no operationId.',
+  ],
+  [
+    'an operationId is used twice',
+    (it) => (getOperation(it).operationId = 'getBest'),
+    'The operationId getBest is used twice.',
+  ],
+  [
+    'an operation has no handler',
+    (it) => (getOperation(it).operationId = 'takeBook'),
+    'The operation takeBook has no handler.',
+  ],
   [
     'a handler has no operation',
     (it) => Reflect.deleteProperty(it.paths, '/books/best'),
@@ -48,7 +60,7 @@ test.each<[string, (document: Library) => unknown, string]>([
   ['an operation has no 503', (it) => delete responses(it)[503], 'getBook does not document 503, which it can send.'],
   [
     'an operation has no security requirement',
-    (it) => (at(it).security = []),
+    (it) => (getOperation(it).security = []),
     'getBook must have exactly one security requirement.',
   ],
   [
@@ -73,17 +85,17 @@ test.each<[string, (document: Library) => unknown, string]>([
   ],
   [
     'a parameter is in a cookie',
-    (it) => (at(it).parameters = [parameter({ in: 'cookie' })]),
+    (it) => (getOperation(it).parameters = [parameter({ in: 'cookie' })]),
     'is in cookie, which is not served.',
   ],
   [
     'a parameter is an object',
-    (it) => (at(it).parameters = [parameter({ schema: { type: 'object' } })]),
+    (it) => (getOperation(it).parameters = [parameter({ schema: { type: 'object' } })]),
     'is of type object',
   ],
   [
     'a parameter has a style',
-    (it) => (at(it).parameters = [parameter({ style: 'pipeDelimited' })]),
+    (it) => (getOperation(it).parameters = [parameter({ style: 'pipeDelimited' })]),
     'does not have the default style',
   ],
   [
@@ -98,23 +110,23 @@ test.each<[string, (document: Library) => unknown, string]>([
   ],
   [
     'a body is not JSON',
-    (it) => Object.assign(at(it), { requestBody: { content: { 'text/csv': {} } } }),
+    (it) => Object.assign(getOperation(it), { requestBody: { content: { 'text/csv': {} } } }),
     'The body of getBook is text/csv; only JSON is served.',
   ],
   ...[0, -1, 1.5, '5242880', null, 1e300].map((limit): [string, (document: Library) => unknown, string] => [
     `the limit of a body is ${JSON.stringify(limit)}`,
-    (it) => Object.assign(at(it), limitedTo(limit)),
+    (it) => Object.assign(getOperation(it), limitedTo(limit)),
     'The x-body-bytes-max of getBook must be a positive integer.',
   ]),
   // express-openapi-validator fails on every request with these.
   [
     'a body refers into $defs of another schema',
-    (it) => Object.assign(at(it), bodyOf({ $ref: '#/components/schemas/Book/$defs/no' })),
+    (it) => Object.assign(getOperation(it), bodyOf({ $ref: '#/components/schemas/Book/$defs/no' })),
     'Book/$defs/no',
   ],
   [
     'a body has a tuple without minItems',
-    (it) => Object.assign(at(it), bodyOf({ type: 'array', prefixItems: [{}], items: false })),
+    (it) => Object.assign(getOperation(it), bodyOf({ type: 'array', prefixItems: [{}], items: false })),
     '"prefixItems" is 1-tuple',
   ],
   [

@@ -33,15 +33,15 @@ describe('the limit of five keys', () => {
   test.for([1, 2])('holds for thirty forms submitted at once (round %i)', async (_, { expect }) => {
     const ada = await signIn(dashboard)
     const responses = await Promise.all(Array.from({ length: 30 }, () => create(ada)))
-    const made = responses.filter(({ text }) => valueIn.test(text))
-    expect(made.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+    const created = responses.filter(({ text }) => valueIn.test(text))
+    expect(created.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200, 409]))
     expect(await list(ada)).toHaveLength(5)
   })
 
   test('of a user counts expired keys, and deleting one allows another', async () => {
     const ada = await signIn(dashboard)
-    for (let made = 0; made < 5; made += 1) await create(ada, { lifetime: made === 0 ? '7' : '' })
+    for (let count = 0; count < 5; count += 1) await create(ada, { lifetime: count === 0 ? '7' : '' })
     const [expired] = await list(ada)
     await dashboard.domain.store.write(({ query }) =>
       query
@@ -53,9 +53,9 @@ describe('the limit of five keys', () => {
     const refused = await create(ada, { name: 'the "sixth"' })
     expect(refused.status).toBe(409)
     expect(inputValue(refused, 'name')).toBe('the "sixth"')
-    const words = 'You have reached your limit of 5 API keys , including expired ones.'
+    const message = 'You have reached your limit of 5 API keys , including expired ones.'
     for (const page of [refused, await ada.visitor.get('/api-keys/new'), await ada.visitor.get('/api-keys')]) {
-      expect(pageText(page)).toContain(words)
+      expect(pageText(page)).toContain(message)
     }
     expect((await ada.visitor.get('/api-keys')).text).not.toContain('href="/api-keys/new"')
     await ada.visitor.post(`/api-keys/${expired?.id}/delete`)
@@ -65,13 +65,13 @@ describe('the limit of five keys', () => {
   test('of an account counts the active keys of all its users', async () => {
     const ada = await signIn(dashboard)
     const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member' })
-    for (let made = 0; made < 3; made += 1) await create(ada)
+    for (let count = 0; count < 3; count += 1) await create(ada)
     const responses = await Promise.all(Array.from({ length: 10 }, () => create(bo)))
     expect(responses.filter(({ text }) => valueIn.test(text))).toHaveLength(2)
-    for (const person of [ada, bo]) {
-      const refused = await create(person)
+    for (const user of [ada, bo]) {
+      const refused = await create(user)
       expect(refused.status).toBe(409)
-      for (const page of [refused, await person.visitor.get('/api-keys')]) {
+      for (const page of [refused, await user.visitor.get('/api-keys')]) {
         expect(pageText(page)).toContain('This account has reached its limit of 5 active API keys.')
       }
     }
@@ -106,9 +106,9 @@ describe('scopes', () => {
     const ada = await signIn(dashboard, { scopesEnabled: true })
     const form = await ada.visitor.get('/api-keys/new')
     for (const scope of knownScopes()) expect(form.text).toContain(`name="scope" value="${scope}"`)
-    const made = await create(ada, { permissions: 'some', scope: ['runs:read'] })
+    const created = await create(ada, { permissions: 'some', scope: ['runs:read'] })
     const call = async (method: string, path: string) => {
-      const headers = ['Authorization', `Bearer ${made.text.match(valueIn)?.[1]}`]
+      const headers = ['Authorization', `Bearer ${created.text.match(valueIn)?.[1]}`]
       return (await sendRaw(dashboard.executionUrl, { method, path, headers })).status
     }
     expect(await call('GET', '/v1/execution/runs')).toBe(200)

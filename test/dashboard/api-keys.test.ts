@@ -74,15 +74,15 @@ describe('an API key', () => {
     const ada = await signIn(dashboard)
     const value = shownValue((await create(ada, { name: 'nightly import', lifetime: '30' })).response)
     await call(value, 'nightly/1.0 "<b>')
-    const shown = async () => pageText(await ada.visitor.get('/api-keys'))
-    expect(await shown()).toContain('1 of 5 keys in use. You have created 1 of 5.')
-    for (const fact of ['nightly import', `${value.slice(0, 8)}…`, 'You', 'Active', 'Rename', 'Rotate', 'Delete']) {
-      expect(await shown()).toContain(fact)
+    const pageContent = async () => pageText(await ada.visitor.get('/api-keys'))
+    expect(await pageContent()).toContain('1 of 5 keys in use. You have created 1 of 5.')
+    for (const text of ['nightly import', `${value.slice(0, 8)}…`, 'You', 'Active', 'Rename', 'Rotate', 'Delete']) {
+      expect(await pageContent()).toContain(text)
     }
     const [key] = await list(ada)
     const rounded = (at: number) => new Date(at).toISOString().slice(0, 19).replace('T', ' ')
-    expect(await shown()).toContain(`${rounded(key?.createdAt ?? 0)} UTC`)
-    expect(await shown()).toContain(`${rounded((key?.createdAt ?? 0) + 30 * 86_400_000)} UTC`)
+    expect(await pageContent()).toContain(`${rounded(key?.createdAt ?? 0)} UTC`)
+    expect(await pageContent()).toContain(`${rounded((key?.createdAt ?? 0) + 30 * 86_400_000)} UTC`)
     await until('the use is recorded', async () => (await list(ada))[0]?.lastUsedAt)
     const deletion = await ada.visitor.get(`/api-keys/${key?.id}/delete`)
     expect(pageText(deletion)).toContain('by 127.0.0.1 nightly/1.0 "<b>')
@@ -145,7 +145,7 @@ describe('an API key', () => {
   test('is rotated once per form, even at the limit, and the old value is refused immediately', async () => {
     const ada = await signIn(dashboard)
     const { id, response } = await create(ada, { name: 'rotated' })
-    for (let made = 1; made < 5; made += 1) await create(ada)
+    for (let count = 1; count < 5; count += 1) await create(ada)
     const newId = inputValue(await ada.visitor.get(`/api-keys/${id}/rotate`), 'id') ?? ''
     const rotate = () => ada.visitor.post(`/api-keys/${id}/rotate`, { id: newId })
     const [rotated, ...others] = (await Promise.all([rotate(), rotate(), rotate()])).sort((a, b) => a.status - b.status)
@@ -173,8 +173,8 @@ describe('the name of an API key', () => {
       `/api-keys/${id}/delete`,
       '/settings/audit-log',
     ]
-    const shown = [response, ...(await Promise.all(pages.map((path) => ada.visitor.get(path))))]
-    for (const page of shown) {
+    const responses = [response, ...(await Promise.all(pages.map((path) => ada.visitor.get(path))))]
+    for (const page of responses) {
       expect(page.text).not.toMatch(/<script>|<!--|alert\(1\)<\/script/)
       expect(page.text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;`${7*7}&amp;amp;&lt;!--')
     }

@@ -65,13 +65,9 @@ export function claim({ domain }: DashboardService): Promise<Claim[]> {
 }
 
 /** Makes a run lease the context. Returns the claim. */
-export async function leaseContext(
-  dashboard: DashboardService,
-  person: SignedInUser,
-  contextId: string,
-): Promise<Claim> {
-  const id = await queueFromForm(person, { browserContextId: contextId, persistContext: 'onSuccess' })
-  const taken = (await claim(dashboard)).find(({ runId }) => runId === id)
-  if (!taken?.contextLease) throw new Error('The run has not leased the context.')
-  return taken
+export async function leaseContext(dashboard: DashboardService, user: SignedInUser, contextId: string): Promise<Claim> {
+  const id = await queueFromForm(user, { browserContextId: contextId, persistContext: 'onSuccess' })
+  const leased = (await claim(dashboard)).find(({ runId }) => runId === id)
+  if (!leased?.contextLease) throw new Error('The run has not leased the context.')
+  return leased
 }

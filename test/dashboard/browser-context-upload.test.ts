@@ -125,13 +125,13 @@ test('the contents of a browser context appear on no page, in no file and in no 
     responses.push(await ada.visitor.get(path))
   }
   const pages = responses.map(({ text }, index): [string, string] => [`response ${index}`, text])
-  const places: [string, string | Buffer][] = [
+  const contents: [string, string | Buffer][] = [
     ...pages,
     ...(await dashboard.contents()),
     ['log', JSON.stringify(dashboard.log)],
   ]
-  expect(findCanaries(places, Object.values(canaries))).toEqual([])
+  expect(findCanaries(contents, Object.values(canaries))).toEqual([])
   // Proves that the search works.
-  expect(findCanaries(places, ['visible-site.example'])).not.toEqual([])
+  expect(findCanaries(contents, ['visible-site.example'])).not.toEqual([])
   expect(pageText(responses[6] ?? { text: '' })).toContain('visible-site.example')
 })

@@ -48,8 +48,8 @@ test('creating, uploading, restoring, renaming and deleting are recorded in the 
   const ada = await signIn(dashboard)
   const { visitor, accountId } = ada
   const bo = await signIn(dashboard, { accountId, role: 'member', name: 'Bo' })
-  const made = await visitor.post('/browser-contexts/new', { name: ' Shop ' })
-  const path = String(made.headers.location).replace('?done=created', '')
+  const created = await visitor.post('/browser-contexts/new', { name: ' Shop ' })
+  const path = String(created.headers.location).replace('?done=created', '')
   const id = path.split('/')[2] ?? ''
   expect(await page(ada, `${path}?done=created`)).toContain('Browser context created. It is empty until')
 
@@ -113,13 +113,13 @@ test('a taken or invalid name is refused, and the form keeps it', async () => {
   const other = await newContext(dashboard, ada, 'Bank')
   const paths = ['/browser-contexts/new', `/browser-contexts/${other.id}/rename`]
   for (const path of paths) {
-    const taken = await ada.visitor.post(path, { name: 'Shop' })
-    expect([path, taken.status]).toEqual([path, 409])
-    expect(fieldError(taken, 'name')).toBe('Another browser context has this name. Enter a different name.')
-    expect(taken.text).toContain('value="Shop"')
-    const refused = await ada.visitor.post(path, { name: 'a\u0007b' })
-    expect([path, refused.status]).toEqual([path, 400])
-    expect(fieldError(refused, 'name')).toBe('Remove the control characters.')
+    const conflict = await ada.visitor.post(path, { name: 'Shop' })
+    expect([path, conflict.status]).toEqual([path, 409])
+    expect(fieldError(conflict, 'name')).toBe('Another browser context has this name. Enter a different name.')
+    expect(conflict.text).toContain('value="Shop"')
+    const invalid = await ada.visitor.post(path, { name: 'a\u0007b' })
+    expect([path, invalid.status]).toEqual([path, 400])
+    expect(fieldError(invalid, 'name')).toBe('Remove the control characters.')
   }
   expect((await ada.visitor.post(`/browser-contexts/${id}/rename`, { name: '' })).status).toBe(400)
   expect((await ada.visitor.post(`/browser-contexts/${id}/rename`, { name: 'Shop' })).status).toBe(303)
@@ -173,11 +173,11 @@ describe('a browser context in use by a run', () => {
     expect(await page(ada, path)).toContain(`In use Shop ${id}`)
 
     const sentence = `Run ${short} is using this browser context and may change it. Nothing was saved.`
-    const refused = [
+    const responses = [
       await upload(ada, id, JSON.stringify(createState([]))),
       await ada.visitor.post(`${path}/versions/1/restore`),
     ]
-    for (const response of refused) {
+    for (const response of responses) {
       expect(response.status).toBe(409)
       expect(pageText(response)).toContain(sentence)
       expect(response.text).toContain(`href="/runs/${runId}"`)

@@ -34,13 +34,13 @@ describe('the form of a workflow that uses a browser', () => {
   test('offers the browser contexts, with none selected', async () => {
     const ada = await signIn(dashboard)
     const { id } = await newContext(dashboard, ada, 'Shop')
-    const shown = await ada.visitor.get('/workflows/browse')
-    expect([selectedOption(shown, 'browserContextId'), selectedOption(shown, 'persistContext')]).toEqual([
+    const formPage = await ada.visitor.get('/workflows/browse')
+    expect([selectedOption(formPage, 'browserContextId'), selectedOption(formPage, 'persistContext')]).toEqual([
       '',
       'onSuccess',
     ])
-    expect(pageText(shown)).toContain('Browser one per run')
-    expect(pageText(shown)).toContain('Shop (empty)')
+    expect(pageText(formPage)).toContain('Browser one per run')
+    expect(pageText(formPage)).toContain('Shop (empty)')
     await queueFromForm(ada, { browserContextId: '', persistContext: 'always' })
     await queueFromForm(ada, { browserContextId: id.toUpperCase(), persistContext: 'never' })
     expect(await storedRuns(ada)).toEqual([
@@ -103,7 +103,7 @@ describe('the form of a workflow that uses a browser', () => {
 
 describe('the page of a run', () => {
   const pixel = Buffer.from('89504e470d0a1a0a', 'hex')
-  const made: NewArtifact[] = [
+  const artifacts: NewArtifact[] = [
     { name: 'page.png', mediaType: 'image/png', content: pixel },
     { name: 'page.html.txt', mediaType: 'text/plain', content: Buffer.from('<script>alert(1)</script>') },
     { name: 'invoice.pdf', mediaType: 'application/pdf', content: Buffer.alloc(2048, '%') },
@@ -128,7 +128,7 @@ describe('the page of a run', () => {
 
   test('lists artifacts, previews images, and logs each artifact', async () => {
     const ada = await signIn(dashboard)
-    const id = await runWith(ada, made)
+    const id = await runWith(ada, artifacts)
     const { text } = await ada.visitor.get(`/runs/${id}`)
     const rows = [...text.matchAll(/<tr>\s*<td[\s\S]*?<\/tr>/g)].map(([row]) => pageText({ text: row }).trim())
     // Sorted, because artifacts created in the same millisecond have no order.
@@ -146,8 +146,8 @@ describe('the page of a run', () => {
 
   test('serves artifacts as downloads that browsers do not render', async () => {
     const ada = await signIn(dashboard)
-    const id = await runWith(ada, made)
-    for (const { name, mediaType, content } of made.slice(1)) {
+    const id = await runWith(ada, artifacts)
+    for (const { name, mediaType, content } of artifacts.slice(1)) {
       const { status, headers, text } = await ada.visitor.get(`/runs/${id}/artifacts/${name}`)
       expect([status, text]).toEqual([200, Buffer.from(content).toString()])
       expect(headers).toMatchObject({

@@ -34,11 +34,11 @@ describe('a submitted secret is hidden', () => {
     const texts = { token: 'hunter2', tokens: 'hunter2\r\nhunter3', login, note: 'kept' }
     const form = new URLSearchParams(Object.entries(texts).map(([name, text]) => [inputName(name), text]))
     const entries = readFormValues(fields, form)
-    const shown = hideSecretValues(fields, entries, places)
-    expect(JSON.stringify([...shown])).not.toContain('hunter')
-    expect(shown.get('note')).toEqual({ text: 'kept' })
-    expect(shown.get('token')).toMatchObject({ text: '', isHidden: true })
-    expect(JSON.parse(shown.get('login')?.text ?? '')).toEqual({ user: 'ada', password: hiddenSecret })
+    const hidden = hideSecretValues(fields, entries, places)
+    expect(JSON.stringify([...hidden])).not.toContain('hunter')
+    expect(hidden.get('note')).toEqual({ text: 'kept' })
+    expect(hidden.get('token')).toMatchObject({ text: '', isHidden: true })
+    expect(JSON.parse(hidden.get('login')?.text ?? '')).toEqual({ user: 'ada', password: hiddenSecret })
   })
 
   test('in invalid JSON', () => {
@@ -52,10 +52,12 @@ describe('a submitted secret is hidden', () => {
       '{"note": "kept", "token": "hunter1", "token": "hunter2"}',
     ]
     for (const text of texts) {
-      const shown = hideSecrets(text, places)
-      expect(shown).not.toContain('hunter')
-      expect(shown).toContain('kept')
-      expect(parseVariables(shown ?? '')).toMatchObject({ errors: [{ detail: expect.stringContaining(hiddenSecret) }] })
+      const hidden = hideSecrets(text, places)
+      expect(hidden).not.toContain('hunter')
+      expect(hidden).toContain('kept')
+      expect(parseVariables(hidden ?? '')).toMatchObject({
+        errors: [{ detail: expect.stringContaining(hiddenSecret) }],
+      })
     }
   })
 

@@ -6,11 +6,11 @@ import { type DashboardService, pageText, signIn, startDashboardService, Visitor
 import { createItems, type Route, routeName, routePath, routes } from './route-list.ts'
 
 let dashboard: DashboardService
-let own: Awaited<ReturnType<typeof createItems>>
+let account: Awaited<ReturnType<typeof createItems>>
 
 beforeAll(async () => {
   dashboard = await startDashboardService({ PROXY_HOPS: '1' })
-  own = await createItems(dashboard)
+  account = await createItems(dashboard)
 })
 
 afterAll(() => dashboard.stop())
@@ -52,32 +52,32 @@ const names = [
 ]
 
 /** Sets every field of the dashboard's forms to the text. */
-const everywhere = (text: string) => names.map((name) => `${name}=${text}`).join('&')
+const setAllFields = (text: string) => names.map((name) => `${name}=${text}`).join('&')
 
-const forged: [what: string, body: string][] = [
+const forgedBodies: [what: string, body: string][] = [
   ['an empty body', ''],
   ['a field without a name', '=x&&&=&x'],
-  ['repeated fields', `${everywhere('a')}&${everywhere('b')}`],
+  ['repeated fields', `${setAllFields('a')}&${setAllFields('b')}`],
   ['fields as arrays and objects', names.map((name) => `${name}[]=x&${name}[a][b]=y&${name}[__proto__]=z`).join('&')],
   ['names of inherited members', '__proto__=x&constructor=y&toString=z&hasOwnProperty=1&__proto__[name]=x'],
-  ['invalid percent-encoding', everywhere('%zz%')],
-  ['invalid UTF-8', everywhere('%ff%fe%c0%80')],
-  ['lone surrogates', everywhere('%ED%A0%80\ud800')],
-  ['line breaks', everywhere('a%0D%0ASet-Cookie%3A%20x%3Dy')],
-  ['SQL', everywhere("'%3B%20DROP%20TABLE%20users%3B%20--")],
+  ['invalid percent-encoding', setAllFields('%zz%')],
+  ['invalid UTF-8', setAllFields('%ff%fe%c0%80')],
+  ['lone surrogates', setAllFields('%ED%A0%80\ud800')],
+  ['line breaks', setAllFields('a%0D%0ASet-Cookie%3A%20x%3Dy')],
+  ['SQL', setAllFields("'%3B%20DROP%20TABLE%20users%3B%20--")],
   [
     'many fields',
     Array.from({ length: 20_000 }, (_, index) => `f${index}`)
       .join('&')
       .slice(0, 60_000),
   ],
-  ['a long text', everywhere('a'.repeat(5000))],
+  ['a long text', setAllFields('a'.repeat(5000))],
 ]
 
 describe.each(posts)('%s', (_, route) => {
   test('handles forged fields without an internal error', async () => {
-    const { owner, items } = own
-    for (const [what, body] of forged) {
+    const { owner, items } = account
+    for (const [what, body] of forgedBodies) {
       // With the owner's own id, because a form that happens to be valid would change the item.
       const response = await send(owner.visitor, routePath(route, { ...items, user: owner.id }), body)
       expect([what, response.status < 500]).toEqual([what, true])
@@ -88,9 +88,9 @@ describe.each(posts)('%s', (_, route) => {
   })
 
   test('refuses other media types and oversized bodies with an error page', async () => {
-    const path = routePath(route, own.items)
-    const { visitor } = own.owner
-    const refused: [status: number, body: string | Buffer, headers: Record<string, string>][] = [
+    const path = routePath(route, account.items)
+    const { visitor } = account.owner
+    const refusedBodies: [status: number, body: string | Buffer, headers: Record<string, string>][] = [
       [415, '{"name":"x"}', { 'Content-Type': 'application/json' }],
       [415, 'name=x', { 'Content-Type': 'text/plain' }],
       [415, '--x\r\n\r\n--x--', { 'Content-Type': 'multipart/form-data; boundary=x' }],
@@ -101,7 +101,7 @@ describe.each(posts)('%s', (_, route) => {
       [413, `name=${'x'.repeat(5 * mebibyte)}`, form],
       [413, zipBomb, { ...form, 'Content-Encoding': 'gzip' }],
     ]
-    for (const [status, body, headers] of refused) {
+    for (const [status, body, headers] of refusedBodies) {
       const response = await send(visitor, path, body, headers)
       expect([headers, response.status]).toEqual([headers, status])
       expect(pageText(response)).toContain('No changes were made.')
@@ -111,7 +111,7 @@ describe.each(posts)('%s', (_, route) => {
 
 /** Restores the session that all tests share. */
 async function signInAgain(): Promise<void> {
-  const { visitor, email, password } = own.owner
+  const { visitor, email, password } = account.owner
   expect((await visitor.post('/sign-in', { email, password })).status).toBe(303)
 }
 
@@ -119,7 +119,7 @@ describe('a form', () => {
   test('without a session is limited to 64 KiB', async () => {
     const visitor = new Visitor(dashboard.url)
     const body = `email=a@b&password=${'x'.repeat(64 * 1024)}`
-    for (const path of ['/sign-in', '/sign-out', `/links/${own.items.token}`]) {
+    for (const path of ['/sign-in', '/sign-out', `/links/${account.items.token}`]) {
       expect((await send(visitor, path, body)).status).toBe(413)
     }
   })

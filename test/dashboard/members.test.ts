@@ -56,15 +56,15 @@ function roles({ accountId }: SignedInUser) {
 test('members are listed for all users, with actions only for owners', async () => {
   const ada = await signIn(dashboard)
   const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo <i>' })
-  const [hers, his] = [await ada.visitor.get(members), await bo.visitor.get(members)]
-  for (const page of [hers, his]) {
-    for (const fact of ['Ada', ada.email, 'Bo <i>', bo.email, 'Owner', 'Member']) expect(pageText(page)).toContain(fact)
+  const [ownersPage, membersPage] = [await ada.visitor.get(members), await bo.visitor.get(members)]
+  for (const page of [ownersPage, membersPage]) {
+    for (const text of ['Ada', ada.email, 'Bo <i>', bo.email, 'Owner', 'Member']) expect(pageText(page)).toContain(text)
     expect(page.text).not.toContain('<i>')
   }
-  expect(hers.text).toContain(`action="${members}/${bo.id}/role"`)
-  expect(hers.text).toContain(`href="${members}/${bo.id}/remove"`)
-  expect(hers.text).not.toContain(`href="${members}/${ada.id}/remove"`)
-  expect(his.text.match(/<main[\s\S]*<\/main>/)?.[0]).not.toMatch(/<form|href="\/settings\/members\/./)
+  expect(ownersPage.text).toContain(`action="${members}/${bo.id}/role"`)
+  expect(ownersPage.text).toContain(`href="${members}/${bo.id}/remove"`)
+  expect(ownersPage.text).not.toContain(`href="${members}/${ada.id}/remove"`)
+  expect(membersPage.text.match(/<main[\s\S]*<\/main>/)?.[0]).not.toMatch(/<form|href="\/settings\/members\/./)
 })
 
 test('a changed role applies from the next request', async () => {
@@ -89,11 +89,11 @@ describe('the only owner', () => {
   test('can be neither removed nor made a member', async () => {
     const ada = await signIn(dashboard)
     await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
-    const refused = [
+    const responses = [
       await ada.visitor.post(`${members}/${ada.id}/role`, { role: 'member' }),
       await ada.visitor.post(`${members}/${ada.id}/remove`),
     ]
-    for (const response of refused) {
+    for (const response of responses) {
       expect(response.status).toBe(409)
       expect(pageText(response)).toContain(message)
     }
@@ -108,11 +108,11 @@ describe('the only owner', () => {
       for (let round = 0; round < 2; round += 1) {
         const ada = await signIn(dashboard)
         const bo = await signIn(other, { accountId: ada.accountId, name: 'Bo' })
-        const hers = how === 'role' ? 'role' : 'remove'
-        const his = how === 'remove' ? 'remove' : 'role'
+        const actionOfAda = how === 'role' ? 'role' : 'remove'
+        const actionOfBo = how === 'remove' ? 'remove' : 'role'
         const responses = await Promise.all([
-          ada.visitor.post(`${members}/${bo.id}/${hers}`, { role: 'member' }),
-          bo.visitor.post(`${members}/${ada.id}/${his}`, { role: 'member' }),
+          ada.visitor.post(`${members}/${bo.id}/${actionOfAda}`, { role: 'member' }),
+          bo.visitor.post(`${members}/${ada.id}/${actionOfBo}`, { role: 'member' }),
         ])
         // The later request is refused: its user has lost the role, or the account would have no owner.
         expect(
@@ -130,32 +130,32 @@ describe('a removed member', () => {
     const bo = await signIn(dashboard, { accountId: ada.accountId, name: 'Bo' })
     const other = await startDashboardService(dashboard.settings)
     onTestFinished(other.stop)
-    const [first, second, hers] = [
+    const [first, second, keyOfAda] = [
       await newKey(bo, 'nightly <b>'),
       await newKey(bo, 'reports'),
       await newKey(ada, 'kept'),
     ]
-    const there = new Visitor(other.url)
-    await there.post('/sign-in', { email: bo.email, password })
+    const otherBrowser = new Visitor(other.url)
+    await otherBrowser.post('/sign-in', { email: bo.email, password })
     const path = `${members}/${bo.id}/remove`
-    const asked = await ada.visitor.get(path)
-    expect(pageText(asked)).toContain('These 2 API keys are deleted too.')
-    for (const { name, prefix } of [first, second]) expect(pageText(asked)).toContain(`${name} ${prefix}…`)
-    expect(pageText(asked)).not.toContain('kept')
+    const confirmation = await ada.visitor.get(path)
+    expect(pageText(confirmation)).toContain('These 2 API keys are deleted too.')
+    for (const { name, prefix } of [first, second]) expect(pageText(confirmation)).toContain(`${name} ${prefix}…`)
+    expect(pageText(confirmation)).not.toContain('kept')
     const urls = [dashboard.executionUrl, other.executionUrl]
     for (const url of urls) expect(await call(url, first.value)).toBe(200)
     const stream = await openStream(first.value)
-    const his = await dashboard.domain.users.get(bo.id)
-    const link = his && (await dashboard.domain.links.createSignInLink(his, operator))
+    const userBo = await dashboard.domain.users.get(bo.id)
+    const link = userBo && (await dashboard.domain.links.createSignInLink(userBo, operator))
 
     expect((await ada.visitor.post(path)).headers.location).toBe(`${members}?done=removed`)
     for (const url of urls) {
       expect(await call(url, first.value)).toBe(401)
       expect(await call(url, second.value)).toBe(401)
-      expect(await call(url, hers.value)).toBe(200)
+      expect(await call(url, keyOfAda.value)).toBe(200)
     }
     expect((await bo.visitor.get('/')).headers.location).toBe('/sign-in')
-    expect((await there.get('/')).headers.location).toBe('/sign-in')
+    expect((await otherBrowser.get('/')).headers.location).toBe('/sign-in')
     expect((await bo.visitor.post('/api-keys/new', { name: 'mine', lifetime: '' })).headers.location).toBe('/sign-in')
     for (const url of [dashboard.url, other.url]) {
       expect((await new Visitor(url).post('/sign-in', { email: bo.email, password })).status).toBe(401)

@@ -8,26 +8,26 @@ import { postgres } from '../support/postgres.ts'
 import { createItems, routePath, routes } from './route-list.ts'
 
 let dashboard: DashboardService
-let own: Awaited<ReturnType<typeof createItems>>
-let location: string
+let account: Awaited<ReturnType<typeof createItems>>
+let databaseUrl: string
 const directory = mkdtempSync(join(tmpdir(), 'execution-service-nul-'))
 
 beforeAll(async () => {
-  location = await postgres.prepare()
-  dashboard = await startDashboardService({ DATA_DIR: directory, DATABASE_URL: location })
-  own = await createItems(dashboard)
+  databaseUrl = await postgres.prepare()
+  dashboard = await startDashboardService({ DATA_DIR: directory, DATABASE_URL: databaseUrl })
+  account = await createItems(dashboard)
 })
 
 afterAll(async () => {
   await dashboard.stop()
-  await postgres.remove(location)
+  await postgres.remove(databaseUrl)
   rmSync(directory, { recursive: true })
 })
 
 const nul = '%00'
 
 test('U+0000 in a path returns 404', async () => {
-  const { visitor } = own.owner
+  const { visitor } = account.owner
   const pages = routes.filter(({ method, isStream }) => method === 'GET' && !isStream)
   for (const { path } of pages) {
     expect
@@ -42,8 +42,8 @@ test('U+0000 in a form field causes no internal error', async () => {
   const body = names.map((name) => `${name}=a${nul}b`).join('&')
   const headers = { 'Content-Type': 'application/x-www-form-urlencoded', 'Sec-Fetch-Site': 'same-origin' }
   for (const route of routes.filter(({ method, path }) => method === 'POST' && path !== '/sign-out')) {
-    const visitor = route.who === 'everyone' ? new Visitor(dashboard.url) : own.owner.visitor
-    const { status } = await visitor.send('POST', routePath(route, own.items), { headers, body })
+    const visitor = route.who === 'everyone' ? new Visitor(dashboard.url) : account.owner.visitor
+    const { status } = await visitor.send('POST', routePath(route, account.items), { headers, body })
     expect.soft([route.path, status < 500]).toEqual([route.path, true])
   }
   expect(dashboard.log.filter(({ level }) => Number(level) >= 50)).toEqual([])

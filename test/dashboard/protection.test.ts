@@ -8,12 +8,12 @@ import { createItems, type Route, routeName, routePath, routes } from './route-l
 
 let dashboard: DashboardService
 let host: string
-let own: Awaited<ReturnType<typeof createItems>>
+let account: Awaited<ReturnType<typeof createItems>>
 
 beforeAll(async () => {
   dashboard = await startDashboardService()
   host = new URL(dashboard.url).host
-  own = await createItems(dashboard)
+  account = await createItems(dashboard)
 })
 
 afterAll(() => dashboard.stop())
@@ -47,7 +47,7 @@ async function contents({ domain }: DashboardService): Promise<string> {
   return JSON.stringify(rows, (name, value) => (name.startsWith('last_used') ? null : value))
 }
 
-const refused: [string, Record<string, string>][] = [
+const refusedHeaders: [string, Record<string, string>][] = [
   ['from another site', { 'Sec-Fetch-Site': 'cross-site' }],
   ['from another host of the same site', { 'Sec-Fetch-Site': 'same-site' }],
   ['with contradictory values', { 'Sec-Fetch-Site': 'cross-site, same-origin' }],
@@ -69,12 +69,12 @@ const refused: [string, Record<string, string>][] = [
 describe('a form', () => {
   test.for(posts)('to %s is refused from another site, and changes nothing', async ([, route], { expect }) => {
     const before = await contents(dashboard)
-    const path = routePath(route, own.items)
-    for (const [what, headers] of refused) {
+    const path = routePath(route, account.items)
+    for (const [what, headers] of refusedHeaders) {
       const all = Object.fromEntries(
         Object.entries(headers).map(([name, value]) => [name, value.replace('HOST', host)]),
       )
-      const response = await send(own.owner.visitor, path, all)
+      const response = await send(account.owner.visitor, path, all)
       expect([what, response.status]).toEqual([what, 403])
       expect(pageText(response)).toContain('This form was submitted from another site. No changes were made.')
       expect(response.headers['set-cookie']).toBeUndefined()
@@ -84,12 +84,12 @@ describe('a form', () => {
 
   test('of the dashboard is accepted with Fetch Metadata or with the origin alone', async () => {
     const { visitor } = await signIn(dashboard)
-    const own = [
+    const acceptedHeaders = [
       { 'Sec-Fetch-Site': 'same-origin', Origin: dashboard.url },
       { 'Sec-Fetch-Site': 'same-origin' },
       { Origin: dashboard.url },
     ]
-    for (const [index, headers] of own.entries()) {
+    for (const [index, headers] of acceptedHeaders.entries()) {
       const response = await send(visitor, '/settings', headers)
       expect([index, response.status]).toEqual([index, 303])
     }
@@ -108,7 +108,7 @@ describe('a form', () => {
     for (const [, route] of posts) {
       for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
         const crossSite = { headers: { 'Sec-Fetch-Site': 'cross-site', 'X-HTTP-Method-Override': 'POST' } }
-        expect((await own.owner.visitor.send(method, routePath(route, own.items), crossSite)).status).toBe(403)
+        expect((await account.owner.visitor.send(method, routePath(route, account.items), crossSite)).status).toBe(403)
       }
     }
     expect(await contents(dashboard)).toBe(before)
@@ -135,20 +135,20 @@ function parsePolicy(text: unknown) {
 }
 
 describe('every response', () => {
-  type Asked = [what: string, status: number, ask: () => ReturnType<Visitor['get']>]
+  type ResponseCase = [what: string, status: number, ask: () => ReturnType<Visitor['get']>]
   const visitor = () => new Visitor(dashboard.url)
-  const responses: Asked[] = [
+  const responses: ResponseCase[] = [
     ['a public page', 200, () => visitor().get('/sign-in')],
     ['a redirect', 303, () => visitor().get('/settings')],
-    ['a page for a signed-in user', 200, () => own.owner.visitor.get('/settings')],
-    ['a page with a new API key', 200, () => own.owner.visitor.post('/api-keys/new', { name: 'x', lifetime: '' })],
-    ['a download', 200, () => own.owner.visitor.get('/settings/audit-log.jsonl')],
-    ['an invalid form', 400, () => own.owner.visitor.post('/settings', { name: '' })],
+    ['a page for a signed-in user', 200, () => account.owner.visitor.get('/settings')],
+    ['a page with a new API key', 200, () => account.owner.visitor.post('/api-keys/new', { name: 'x', lifetime: '' })],
+    ['a download', 200, () => account.owner.visitor.get('/settings/audit-log.jsonl')],
+    ['an invalid form', 400, () => account.owner.visitor.post('/settings', { name: '' })],
     ['a invalid password', 401, () => visitor().post('/sign-in', { email: 'a@b', password: 'x' })],
     ['a cross-site request', 403, () => visitor().post('/sign-out', {}, { 'Sec-Fetch-Site': 'cross-site' })],
-    ['a page for owners', 403, () => own.member.visitor.get('/settings/audit-log')],
+    ['a page for owners', 403, () => account.member.visitor.get('/settings/audit-log')],
     ['an unknown path', 404, () => visitor().get('/nothing')],
-    ['a deleted item', 404, () => own.owner.visitor.get('/api-keys/none/delete')],
+    ['a deleted item', 404, () => account.owner.visitor.get('/api-keys/none/delete')],
     ['a path that cannot be decoded', 400, () => visitor().get('/links/%ff')],
     ['an invalid link', 410, () => visitor().get('/links/none')],
     ['an unsupported body', 415, () => visitor().post('/sign-in', {}, { 'Content-Type': 'text/plain' })],
@@ -200,7 +200,7 @@ describe('every response', () => {
       expect(headers['content-type']).toMatch(/^(text\/css|text\/javascript|image\/svg\+xml)/)
       for (const other of ['x-powered-by', 'set-cookie', 'etag']) expect(headers[other]).toBeUndefined()
     }
-    const gone = await visitor().get('/assets/0000000000/pico.css')
-    expect([gone.status, gone.headers['cache-control']]).toEqual([404, 'no-store'])
+    const missing = await visitor().get('/assets/0000000000/pico.css')
+    expect([missing.status, missing.headers['cache-control']]).toEqual([404, 'no-store'])
   })
 })

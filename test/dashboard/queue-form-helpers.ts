@@ -38,19 +38,19 @@ export async function readSecrets({ accountId }: Sender, { id, secrets }: Stored
 
 /** Opens the workflow's form, fills in the fields and submits it. */
 export async function send(
-  person: Sender,
+  sender: Sender,
   workflowId: string,
   variables: Record<string, string>,
   others: Record<string, string> = {},
 ) {
-  const shown = await person.visitor.get(`/workflows/${workflowId}`)
+  const formPage = await sender.visitor.get(`/workflows/${workflowId}`)
   const fields = Object.entries(variables).map(([name, value]) => [`variable-${name}`, value])
-  const form = { key: inputValue(shown, 'key') ?? '', ...Object.fromEntries(fields), ...others }
-  return person.visitor.post(`/workflows/${workflowId}`, form)
+  const form = { key: inputValue(formPage, 'key') ?? '', ...Object.fromEntries(fields), ...others }
+  return sender.visitor.post(`/workflows/${workflowId}`, form)
 }
 
-export function sendJson(person: Sender, workflowId: string, variables: string, others: Record<string, string> = {}) {
-  return person.visitor.post(`/workflows/${workflowId}?as=json`, { key: crypto.randomUUID(), variables, ...others })
+export function sendJson(sender: Sender, workflowId: string, variables: string, others: Record<string, string> = {}) {
+  return sender.visitor.post(`/workflows/${workflowId}?as=json`, { key: crypto.randomUUID(), variables, ...others })
 }
 
 /** Returns the content of the text area. */

@@ -108,8 +108,8 @@ export type Items = Record<ItemKind | 'token', string>
 
 /** Fills in the route's parameters. */
 export function routePath({ path, of }: Route, items: Items): string {
-  const toThing = path.replace(':id', of === undefined ? ':id' : items[of]).replace(':token', items.token)
-  return toThing.replace(':version', '1').replace(':name', artifact.name)
+  const withItem = path.replace(':id', of === undefined ? ':id' : items[of]).replace(':token', items.token)
+  return withItem.replace(':version', '1').replace(':name', artifact.name)
 }
 
 const artifact = { name: 'page.png', mediaType: 'image/png', content: Buffer.from('not drawn') } as const

@@ -4,13 +4,13 @@ import { type DashboardService, pageText, startDashboardService, Visitor } from 
 import { createItems, type Items, type Route, routeName, routePath, routes, servedRoutes } from './route-list.ts'
 
 let dashboard: DashboardService
-let own: Awaited<ReturnType<typeof createItems>>
-let foreign: Awaited<ReturnType<typeof createItems>>
+let account: Awaited<ReturnType<typeof createItems>>
+let otherAccount: Awaited<ReturnType<typeof createItems>>
 
 beforeAll(async () => {
   dashboard = await startDashboardService()
-  own = await createItems(dashboard)
-  foreign = await createItems(dashboard)
+  account = await createItems(dashboard)
+  otherAccount = await createItems(dashboard)
 })
 
 afterAll(() => dashboard.stop())
@@ -53,9 +53,9 @@ describe('without a session', () => {
     '%s redirects to the sign-in page',
     async ([, route], { expect }) => {
       const before = await contents(dashboard)
-      const path = routePath(route, own.items)
+      const path = routePath(route, account.items)
       const forged = new Visitor(dashboard.url)
-      for (const name of own.owner.visitor.cookies.keys()) forged.cookies.set(name, 's%3Aforged.signature')
+      for (const name of account.owner.visitor.cookies.keys()) forged.cookies.set(name, 's%3Aforged.signature')
       for (const visitor of [new Visitor(dashboard.url), forged]) {
         const { status, headers, text } = await visit(visitor, route, path)
         const next = route.method === 'GET' && path !== '/' ? `?next=${encodeURIComponent(path)}` : ''
@@ -70,7 +70,7 @@ describe('without a session', () => {
     for (const route of routes.filter(({ method, who }) => method === 'POST' && who !== 'everyone')) {
       const body = 'x'.repeat(5 * 1024 * 1024)
       const headers = { 'Sec-Fetch-Site': 'same-origin', 'Content-Type': 'application/json' }
-      const response = await new Visitor(dashboard.url).send('POST', routePath(route, own.items), { headers, body })
+      const response = await new Visitor(dashboard.url).send('POST', routePath(route, account.items), { headers, body })
       expect([routeName(route), response.status]).toEqual([routeName(route), 303])
     }
   })
@@ -79,8 +79,8 @@ describe('without a session', () => {
 describe('a member', () => {
   test.for(named(({ who }) => who === 'owners'))('is refused at %s', async ([, route], { expect }) => {
     const before = await contents(dashboard)
-    for (const items of [own.items, { ...own.items, user: own.member.id }, foreign.items]) {
-      const response = await visit(own.member.visitor, route, routePath(route, items))
+    for (const items of [account.items, { ...account.items, user: account.member.id }, otherAccount.items]) {
+      const response = await visit(account.member.visitor, route, routePath(route, items))
       expect(response.status).toBe(403)
       expect(pageText(response)).toContain('Only owners can view this page or make this change.')
     }
@@ -90,7 +90,7 @@ describe('a member', () => {
   test('cannot rename, rotate or delete the API key of another user', async () => {
     const before = await contents(dashboard)
     for (const route of routes.filter(({ of }) => of === 'apiKey')) {
-      const response = await visit(own.member.visitor, route, routePath(route, own.items))
+      const response = await visit(account.member.visitor, route, routePath(route, account.items))
       expect([routeName(route), response.status]).toEqual([routeName(route), 403])
       expect(pageText(response)).toContain('Only the user who created an API key')
     }
@@ -103,17 +103,17 @@ describe('an owner', () => {
     'of another account gets 404 at %s',
     async ([, route], { expect }) => {
       const before = await contents(dashboard)
-      const response = await visit(foreign.owner.visitor, route, routePath(route, own.items))
+      const response = await visit(otherAccount.owner.visitor, route, routePath(route, account.items))
       expect(response.status).toBe(404)
       expect(pageText(response)).not.toContain('Ada of')
-      expect(response.text).not.toContain(own.items[route.of ?? 'token'])
+      expect(response.text).not.toContain(account.items[route.of ?? 'token'])
       expect(await contents(dashboard)).toBe(before)
     },
   )
 
   test.for(named(({ of }) => of !== undefined))('gets 404 at %s for an unknown id', async ([, route], { expect }) => {
     const before = await contents(dashboard)
-    const { items } = own
+    const { items } = account
     const invalid = [
       crypto.randomUUID(),
       'none',
@@ -130,7 +130,7 @@ describe('an owner', () => {
       .map(([, id]) => id)
     for (const id of [...invalid, ...others]) {
       const all = Object.fromEntries(Object.keys(items).map((name) => [name, id])) as Items
-      const response = await visit(own.owner.visitor, route, routePath(route, all))
+      const response = await visit(account.owner.visitor, route, routePath(route, all))
       expect([id, response.status]).toEqual([id, 404])
     }
     expect(await contents(dashboard)).toBe(before)
@@ -141,9 +141,9 @@ describe('an owner', () => {
     async ([, route], { expect }) => {
       // The sign-in page redirects a signed-in user.
       const status = route.path === '/sign-in' ? 303 : 200
-      const response = await own.owner.visitor.get(routePath(route, own.items))
+      const response = await account.owner.visitor.get(routePath(route, account.items))
       expect(response.status).toBe(status)
-      const head = await own.owner.visitor.send('HEAD', routePath(route, own.items))
+      const head = await account.owner.visitor.send('HEAD', routePath(route, account.items))
       expect([head.status, head.text]).toEqual([status, ''])
     },
   )
@@ -159,14 +159,14 @@ test('unknown paths return 404', async () => {
     '/.env',
     '/settings/audit-log.csv',
   ]) {
-    for (const visitor of [new Visitor(dashboard.url), own.owner.visitor]) {
+    for (const visitor of [new Visitor(dashboard.url), account.owner.visitor]) {
       const response = await visitor.get(path)
       expect([path, response.status]).toEqual([path, 404])
       expect(pageText(response)).toContain('This page doesn’t exist, or what it showed was deleted.')
     }
   }
-  expect((await own.owner.visitor.post('/nothing')).status).toBe(404)
+  expect((await account.owner.visitor.post('/nothing')).status).toBe(404)
   expect(
-    (await own.owner.visitor.send('PUT', '/profile', { headers: { 'Sec-Fetch-Site': 'same-origin' } })).status,
+    (await account.owner.visitor.send('PUT', '/profile', { headers: { 'Sec-Fetch-Site': 'same-origin' } })).status,
   ).toBe(404)
 })

@@ -31,12 +31,12 @@ const secret = 'hunter2hunter2'
 
 describe('variables as JSON', () => {
   test('are edited in one field, prefilled with a draft', async () => {
-    const person = await signInSender(service)
-    const shown = await person.visitor.get('/workflows/count-words?as=json')
-    expect(JSON.parse(textAreaValue(shown, 'variables') ?? '')).toEqual({ path: 'README.md', top: 5 })
-    const response = await sendJson(person, 'count-words', '{"path": "README.md"}')
-    expect(response.headers.location).toBe(`/runs/${(await readRuns(person))[0]?.id}`)
-    expect((await readRuns(person))[0]?.variables).toEqual({ path: 'README.md', top: 5 })
+    const sender = await signInSender(service)
+    const formPage = await sender.visitor.get('/workflows/count-words?as=json')
+    expect(JSON.parse(textAreaValue(formPage, 'variables') ?? '')).toEqual({ path: 'README.md', top: 5 })
+    const response = await sendJson(sender, 'count-words', '{"path": "README.md"}')
+    expect(response.headers.location).toBe(`/runs/${(await readRuns(sender))[0]?.id}`)
+    expect((await readRuns(sender))[0]?.variables).toEqual({ path: 'README.md', top: 5 })
   })
 
   test.each([
@@ -47,82 +47,82 @@ describe('variables as JSON', () => {
     ['{"name": "Ada", "__proto__": {}}', /^\/__proto__ is not allowed/],
     ['{"style": "rude", "times": 9}', /\/name is required\..*\/times must be <= 3\./],
   ])('are refused with an error and kept in the field: %s', async (variables, error) => {
-    const person = await signInSender(service)
-    const response = await sendJson(person, 'greet', variables)
+    const sender = await signInSender(service)
+    const response = await sendJson(sender, 'greet', variables)
     expect(response.status).toBe(400)
     expect(fieldError(response, 'variables')).toMatch(error)
     expect(textAreaValue(response, 'variables')?.replaceAll(/\s/g, '')).toBe(variables.replaceAll(/\s/g, ''))
-    expect(await readRuns(person)).toEqual([])
+    expect(await readRuns(sender)).toEqual([])
   })
 
   test('are shown again without secrets, which must be entered again', async () => {
-    const person = await signInSender(service)
-    const response = await sendJson(person, 'greet', JSON.stringify({ token: secret, times: 9 }))
+    const sender = await signInSender(service)
+    const response = await sendJson(sender, 'greet', JSON.stringify({ token: secret, times: 9 }))
     expect(response.text).not.toContain(secret)
     const again = textAreaValue(response, 'variables') ?? ''
     expect(JSON.parse(again)).toEqual({ token: '<enter again>', times: 9 })
     const corrected = again.replace('"times": 9', '"name": "Ada"')
-    expect(fieldError(await sendJson(person, 'greet', corrected), 'variables')).toContain('in place of a secret')
-    expect(await readRuns(person)).toEqual([])
+    expect(fieldError(await sendJson(sender, 'greet', corrected), 'variables')).toContain('in place of a secret')
+    expect(await readRuns(sender)).toEqual([])
   })
 })
 
 describe('running again', () => {
-  async function queued(person: Sender, workflowId: string, variables: object): Promise<StoredRun> {
-    const response = await sendJson(person, workflowId, JSON.stringify(variables))
+  async function queued(sender: Sender, workflowId: string, variables: object): Promise<StoredRun> {
+    const response = await sendJson(sender, workflowId, JSON.stringify(variables))
     expect(response.status).toBe(303)
-    return (await readRuns(person)).at(-1) as StoredRun
+    return (await readRuns(sender)).at(-1) as StoredRun
   }
 
   test("prefills the run's variables and reuses its secret, which no page shows", async () => {
-    const person = await signInSender(service)
-    const first = await queued(person, 'greet', { name: 'Ada', tags: ['a', 'b'], token: secret })
+    const sender = await signInSender(service)
+    const first = await queued(sender, 'greet', { name: 'Ada', tags: ['a', 'b'], token: secret })
     const path = `/workflows/greet?from=${first.id}`
-    const shown = await person.visitor.get(path)
-    expect(inputValue(shown, 'variable-name')).toBe('Ada')
-    expect(textAreaValue(shown, 'variable-tags')).toBe('a b')
-    expect(inputValue(shown, 'variable-token')).toBe('')
-    expect(pageText(shown)).toContain('Leave empty to use the value of the earlier run.')
+    const formPage = await sender.visitor.get(path)
+    expect(inputValue(formPage, 'variable-name')).toBe('Ada')
+    expect(textAreaValue(formPage, 'variable-tags')).toBe('a b')
+    expect(inputValue(formPage, 'variable-token')).toBe('')
+    expect(pageText(formPage)).toContain('Leave empty to use the value of the earlier run.')
     const form = {
-      key: inputValue(shown, 'key') ?? '',
-      from: inputValue(shown, 'from') ?? '',
+      key: inputValue(formPage, 'key') ?? '',
+      from: inputValue(formPage, 'from') ?? '',
       'variable-name': 'Grace',
     }
-    const response = await person.visitor.post('/workflows/greet', form)
-    const second = (await readRuns(person)).at(-1) as StoredRun
+    const response = await sender.visitor.post('/workflows/greet', form)
+    const second = (await readRuns(sender)).at(-1) as StoredRun
     expect(response.headers.location).toBe(`/runs/${second.id}`)
     expect(second.variables).toEqual({ name: 'Grace', token: '********' })
-    expect(await readSecrets(person, second)).toEqual({ '/token': secret })
-    for (const { text } of [shown, response, await person.visitor.get(`/runs/${second.id}`)]) {
+    expect(await readSecrets(sender, second)).toEqual({ '/token': secret })
+    for (const { text } of [formPage, response, await sender.visitor.get(`/runs/${second.id}`)]) {
       expect(text).not.toContain(secret)
     }
     const changed = { ...form, key: crypto.randomUUID(), 'variable-token': 'another secret' }
-    await person.visitor.post('/workflows/greet', changed)
-    expect(await readSecrets(person, (await readRuns(person)).at(-1) as StoredRun)).toEqual({
+    await sender.visitor.post('/workflows/greet', changed)
+    expect(await readSecrets(sender, (await readRuns(sender)).at(-1) as StoredRun)).toEqual({
       '/token': 'another secret',
     })
   })
 
   test('reuses nested secrets by their masks', async () => {
-    const person = await signInSender(service)
-    const first = await queued(person, 'betray', {
+    const sender = await signInSender(service)
+    const first = await queued(sender, 'betray', {
       token: secret,
       nested: { token: 'also secret', more: 1 },
       fails: false,
     })
-    const shown = await person.visitor.get(`/workflows/betray?from=${first.id}`)
-    const nested = textAreaValue(shown, 'variable-nested') ?? ''
+    const formPage = await sender.visitor.get(`/workflows/betray?from=${first.id}`)
+    const nested = textAreaValue(formPage, 'variable-nested') ?? ''
     expect(JSON.parse(nested)).toEqual({ token: '********', more: 1 })
-    const form = { key: inputValue(shown, 'key') ?? '', from: first.id, 'variable-nested': nested.replace('1', '2') }
-    expect((await person.visitor.post('/workflows/betray', form)).status).toBe(303)
-    const second = (await readRuns(person)).at(-1) as StoredRun
+    const form = { key: inputValue(formPage, 'key') ?? '', from: first.id, 'variable-nested': nested.replace('1', '2') }
+    expect((await sender.visitor.post('/workflows/betray', form)).status).toBe(303)
+    const second = (await readRuns(sender)).at(-1) as StoredRun
     expect(second.variables).toMatchObject({ nested: { more: 2 }, fails: false })
-    expect(await readSecrets(person, second)).toEqual({ '/token': secret, '/nested/token': 'also secret' })
+    expect(await readSecrets(sender, second)).toEqual({ '/token': secret, '/nested/token': 'also secret' })
   })
 
   test('does not reuse the old secret when a new one was submitted', async () => {
-    const person = await signInSender(service)
-    const first = await queued(person, 'greet', { name: 'Ada', token: secret })
+    const sender = await signInSender(service)
+    const first = await queued(sender, 'greet', { name: 'Ada', token: secret })
     const invalid = {
       key: crypto.randomUUID(),
       from: first.id,
@@ -130,41 +130,41 @@ describe('running again', () => {
       'variable-times': '9',
       'variable-token': 'a new secret',
     }
-    const response = await person.visitor.post('/workflows/greet', invalid)
+    const response = await sender.visitor.post('/workflows/greet', invalid)
     expect(response.status).toBe(400)
     expect(response.text).not.toContain('a new secret')
     expect(fieldError(response, 'variable-token')).toMatch(/^Enter secrets again/)
     expect(response.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
     const json = JSON.stringify({ token: 'a new secret', times: 9 })
-    const again = await sendJson(person, 'greet', json, { from: first.id })
+    const again = await sendJson(sender, 'greet', json, { from: first.id })
     expect(textAreaValue(again, 'variables')).toContain('"token": "<enter again>"')
   })
 
   test('uses JSON for variables without a field', async () => {
-    const person = await signInSender(service)
-    const first = await queued(person, 'greet', { name: 'two\r\nlines' })
-    const shown = await person.visitor.get(`/workflows/greet?from=${first.id}`)
-    expect(shown.text).toContain('action="/workflows/greet?as=json"')
-    expect(pageText(shown)).toContain('Shown as JSON because the form has no fields for some of the variables.')
-    expect(textAreaValue(shown, 'variables')).toContain('"name": "two\\r\\nlines"')
+    const sender = await signInSender(service)
+    const first = await queued(sender, 'greet', { name: 'two\r\nlines' })
+    const formPage = await sender.visitor.get(`/workflows/greet?from=${first.id}`)
+    expect(formPage.text).toContain('action="/workflows/greet?as=json"')
+    expect(pageText(formPage)).toContain('Shown as JSON because the form has no fields for some of the variables.')
+    expect(textAreaValue(formPage, 'variables')).toContain('"name": "two\\r\\nlines"')
   })
 
   test("refuses another workflow's run, and a mask where the run had no secret", async () => {
-    const person = await signInSender(service)
-    const first = await queued(person, 'greet', { name: 'Ada' })
-    expect((await person.visitor.get(`/workflows/betray?from=${first.id}`)).status).toBe(404)
-    expect((await person.visitor.get('/workflows/greet?from=none')).status).toBe(404)
+    const sender = await signInSender(service)
+    const first = await queued(sender, 'greet', { name: 'Ada' })
+    expect((await sender.visitor.get(`/workflows/betray?from=${first.id}`)).status).toBe(404)
+    expect((await sender.visitor.get('/workflows/greet?from=none')).status).toBe(404)
     const form = { key: crypto.randomUUID(), from: first.id, 'variable-name': 'Ada', 'variable-token': '********' }
-    const response = await person.visitor.post('/workflows/greet', form)
+    const response = await sender.visitor.post('/workflows/greet', form)
     expect(response.status).toBe(400)
     expect(fieldError(response, 'variable-token')).toMatch(/^Is a secret that must be entered again/)
   })
 })
 
 test('in a browser, the form queues a run, its page updates live, and the run runs again', async (context) => {
-  const person = await signInSender(service)
+  const sender = await signInSender(service)
   const page = await browser.newPage(context, { baseUrl: service.dashboardUrl })
-  const cookies = [...person.visitor.cookies].map(([name, value]) => ({ name, value, url: service.dashboardUrl }))
+  const cookies = [...sender.visitor.cookies].map(([name, value]) => ({ name, value, url: service.dashboardUrl }))
   await page.context().addCookies(cookies)
   const file = join(service.dataDirectory, crypto.randomUUID())
   await page.goto('/workflows')
@@ -184,6 +184,6 @@ test('in a browser, the form queues a run, its page updates live, and the run ru
   expect(await page.getByLabel('file').inputValue()).toBe(file)
   await page.getByRole('button', { name: 'Queue run' }).click()
   await page.locator('#run > .badge', { hasText: 'Succeeded' }).waitFor()
-  await until('two runs are stored', async () => (await readRuns(person)).length === 2)
+  await until('two runs are stored', async () => (await readRuns(sender)).length === 2)
   expect(await browserErrors(page)).toEqual([])
 })

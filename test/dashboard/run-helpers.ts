@@ -13,9 +13,9 @@ export interface User extends SignedInUser {
 
 export async function newUser(service: TestService): Promise<User> {
   const { id, createKey } = await service.createAccount()
-  const person = await signIn(service, { accountId: id })
+  const user = await signIn(service, { accountId: id })
   const { value } = await createKey()
-  return { ...person, service, key: value }
+  return { ...user, service, key: value }
 }
 
 /** Queues a run with the Execution API. Returns its id. */

@@ -63,9 +63,9 @@ describe('parsing attempts', () => {
   })
 
   test('keeps an attempt running after a cancellation request, and interrupts its steps at the end', () => {
-    const asked = [status('running', 1), step('read', 'started'), status('running', 1, 'cancelRequested')] as const
-    expect(attempts(...asked)).toMatchObject([{ endedAt: null, next: 'running', steps: [{ state: 'running' }] }])
-    expect(attempts(...asked, status('cancelled', 1, 'cancelRequested'))).toMatchObject([
+    const events = [status('running', 1), step('read', 'started'), status('running', 1, 'cancelRequested')] as const
+    expect(attempts(...events)).toMatchObject([{ endedAt: null, next: 'running', steps: [{ state: 'running' }] }])
+    expect(attempts(...events, status('cancelled', 1, 'cancelRequested'))).toMatchObject([
       { endedAt: 400, next: 'cancelled', steps: [{ state: 'interrupted', endedAt: 400 }] },
     ])
   })

@@ -69,9 +69,9 @@ describe('an event stream', () => {
     await until('both have ended', () => stream.ended && fromStart.ended)
     for (const { text } of [stream, fromStart])
       expect(text).toMatch(/event: change\ndata: \{\}\n\nevent: end\ndata: \{\}\n\n$/)
-    const late = await follow(user, `/runs/${id}/changes?after=1000`)
-    await until('it has ended', () => late.ended)
-    expect(late.text).toBe('event: end\ndata: {}\n\n')
+    const lateStream = await follow(user, `/runs/${id}/changes?after=1000`)
+    await until('it has ended', () => lateStream.ended)
+    expect(lateStream.text).toBe('event: end\ndata: {}\n\n')
   })
 
   test('ends when the user signs out', async () => {

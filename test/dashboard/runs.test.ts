@@ -24,11 +24,11 @@ describe('the list of runs', () => {
 
   test("shows only the account's runs, with who queued them and why they wait", async () => {
     const [ada, eve] = [await newUser(service), await newUser(service)]
-    const mine = await queue(ada, 'greet', { name: 'Ada' }, '?delaySeconds=3600')
-    const others = await queue(eve, 'greet', { name: 'Eve' }, '?delaySeconds=3600')
+    const ownId = await queue(ada, 'greet', { name: 'Ada' }, '?delaySeconds=3600')
+    const otherId = await queue(eve, 'greet', { name: 'Eve' }, '?delaySeconds=3600')
     const { text } = await ada.visitor.get('/runs')
-    expect(text).toContain(`href="/runs/${mine}"`)
-    expect(text).not.toContain(others)
+    expect(text).toContain(`href="/runs/${ownId}"`)
+    expect(text).not.toContain(otherId)
     expect(pageText({ text })).toMatch(/Queued starts .* Greet somebody greet · …\w{8} .* test/)
     expect(text).toContain('id="runs" data-live="/runs/changes"')
   })
@@ -47,26 +47,26 @@ describe('the list of runs', () => {
 
   test('is filtered by workflow, status and day', async () => {
     const user = await newUser(service)
-    const greeting = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60')
-    const held = await queue(user, 'hold', { file: '/nowhere' }, '?delaySeconds=60')
-    await user.visitor.post(`/runs/${held}/cancel`)
-    const shown = async (search: string) => {
+    const greetingId = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60')
+    const heldId = await queue(user, 'hold', { file: '/nowhere' }, '?delaySeconds=60')
+    await user.visitor.post(`/runs/${heldId}/cancel`)
+    const listsRuns = async (search: string) => {
       const { text } = await user.visitor.get(`/runs?${search}`)
-      return [greeting, held].map((id) => text.includes(`"/runs/${id}"`))
+      return [greetingId, heldId].map((id) => text.includes(`"/runs/${id}"`))
     }
     // Days of the runs: midnight may be between them.
     const day = async (id: string, days: number) => {
       const [row] = await service.rows<{ created_at: number }>('SELECT created_at FROM runs WHERE id = ?', id)
       return new Date(Number(row?.created_at) + days * 86_400_000).toISOString().slice(0, 10)
     }
-    expect(await shown('')).toEqual([true, true])
-    expect(await shown('workflow=greet')).toEqual([true, false])
-    expect(await shown('workflow=gone')).toEqual([false, false])
-    expect(await shown('status=cancelled')).toEqual([false, true])
-    expect(await shown('status=unfinished')).toEqual([true, false])
-    expect(await shown(`from=${await day(greeting, 0)}&until=${await day(held, 0)}`)).toEqual([true, true])
-    expect(await shown(`from=${await day(held, 1)}`)).toEqual([false, false])
-    expect(await shown(`until=${await day(greeting, -1)}`)).toEqual([false, false])
+    expect(await listsRuns('')).toEqual([true, true])
+    expect(await listsRuns('workflow=greet')).toEqual([true, false])
+    expect(await listsRuns('workflow=gone')).toEqual([false, false])
+    expect(await listsRuns('status=cancelled')).toEqual([false, true])
+    expect(await listsRuns('status=unfinished')).toEqual([true, false])
+    expect(await listsRuns(`from=${await day(greetingId, 0)}&until=${await day(heldId, 0)}`)).toEqual([true, true])
+    expect(await listsRuns(`from=${await day(heldId, 1)}`)).toEqual([false, false])
+    expect(await listsRuns(`until=${await day(greetingId, -1)}`)).toEqual([false, false])
   })
 
   test('is paginated with its filter, and an invalid cursor redirects to the first page', async () => {

@@ -54,11 +54,11 @@ test('secrets appear only in the responses that hand them out', async () => {
     password,
   })
 
-  const places = await everywhere(dashboard)
+  const contents = await everywhere(dashboard)
   for (const [name, secret] of Object.entries(secrets))
-    expect([name, findCanaries(places, [secret])]).toEqual([name, []])
+    expect([name, findCanaries(contents, [secret])]).toEqual([name, []])
   // Proves that the search works.
-  expect(findCanaries(places, ['canary'])).not.toEqual([])
+  expect(findCanaries(contents, ['canary'])).not.toEqual([])
   const again = [
     await visitor.get('/api-keys'),
     await visitor.get('/settings/members'),

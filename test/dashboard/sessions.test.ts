@@ -63,11 +63,11 @@ describe('the session cookie', () => {
     const secure = await startDashboardService({ DASHBOARD_URL: 'https://runs.example.com/', PROXY_HOPS: '1' })
     onTestFinished(secure.stop)
     expect(secure.welcomeUrl).toMatch(/^https:\/\/runs\.example\.com\/links\//)
-    const own = { Origin: 'https://runs.example.com' }
+    const headers = { Origin: 'https://runs.example.com' }
     const ada = await signIn({ ...secure, dashboardUrl: secure.url })
     const visitor = new Visitor(secure.url, { 'X-Forwarded-Proto': 'http' })
     const form = { email: ada.email, password: ada.password }
-    const [cookie] = setCookieHeaders(await visitor.post('/sign-in', form, own))
+    const [cookie] = setCookieHeaders(await visitor.post('/sign-in', form, headers))
     expect(cookie).toMatch(/^__Host-session=/)
     expect(cookieAttributes(cookie)).toEqual(['Expires', 'HttpOnly', 'Path=/', 'SameSite=Lax', 'Secure'])
     const page = await visitor.get('/profile')
@@ -87,7 +87,7 @@ describe('the session cookie', () => {
     ]) {
       expect([origin, (await post({ Origin: origin })).status]).toEqual([origin, 403])
     }
-    expect((await post(own)).status).toBe(400)
+    expect((await post(headers)).status).toBe(400)
     expect((await post({})).status).toBe(403)
   })
 })
@@ -176,8 +176,8 @@ describe('a session', () => {
     const ada = await signIn(dashboard)
     const { store } = dashboard.domain
     const sessions = await store.read.query.selectFrom('sessions').selectAll().where('user_id', '=', ada.id).execute()
-    const left = (sessions[0]?.expires_at ?? 0) - Date.now()
-    expect(Math.abs(left - 7 * 24 * 3_600_000)).toBeLessThan(60_000)
+    const lifetime = (sessions[0]?.expires_at ?? 0) - Date.now()
+    expect(Math.abs(lifetime - 7 * 24 * 3_600_000)).toBeLessThan(60_000)
     await ada.visitor.get('/profile')
     const used = await store.read.query.selectFrom('sessions').selectAll().where('user_id', '=', ada.id).execute()
     expect(used).toEqual(sessions)

@@ -31,9 +31,9 @@ test('an owner can rename the account', async () => {
   expect(pageText(page)).toContain('Changes saved.')
   expect(inputValue(page, 'name')).toBe(name)
   for (const path of ['/', '/api-keys', '/profile', '/settings']) {
-    const shown = await bo.visitor.get(path)
-    expect(pageText(shown)).toContain(name)
-    expect(shown.text).not.toContain('<b>')
+    const settingsPage = await bo.visitor.get(path)
+    expect(pageText(settingsPage)).toContain(name)
+    expect(settingsPage.text).not.toContain('<b>')
   }
   expect(await readAccount(ada.accountId)).toMatchObject({ name, scopesEnabled: false })
 })
@@ -89,8 +89,8 @@ test('all users see the retention periods', async () => {
   const ada = await signIn(dashboard)
   const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member' })
   for (const { visitor } of [ada, bo]) {
-    const shown = pageText(await visitor.get('/settings'))
-    expect(shown).toContain('Finished runs kept for 90 days, artifacts for 30 days')
-    expect(shown).toContain('Audit log kept for 365 days')
+    const text = pageText(await visitor.get('/settings'))
+    expect(text).toContain('Finished runs kept for 90 days, artifacts for 30 days')
+    expect(text).toContain('Audit log kept for 365 days')
   }
 })

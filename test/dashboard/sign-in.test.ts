@@ -34,9 +34,9 @@ function submitSignIn(visitor: Visitor, { email, password }: Pick<SignedInUser, 
 test('signing in returns to the requested page, or to the overview', async () => {
   const ada = await signIn(dashboard)
   const visitor = newBrowser()
-  const asked = await visitor.get('/api-keys?done=deleted')
-  expect([asked.status, asked.headers.location]).toEqual([303, '/sign-in?next=%2Fapi-keys%3Fdone%3Ddeleted'])
-  const form = await visitor.get(asked.headers.location as string)
+  const redirect = await visitor.get('/api-keys?done=deleted')
+  expect([redirect.status, redirect.headers.location]).toEqual([303, '/sign-in?next=%2Fapi-keys%3Fdone%3Ddeleted'])
+  const form = await visitor.get(redirect.headers.location as string)
   const next = inputValue(form, 'next') ?? ''
   expect(next).toBe('/api-keys?done=deleted')
   const signedIn = await submitSignIn(visitor, { ...ada, email: ` ${ada.email.toUpperCase()} ` }, { next })
@@ -79,14 +79,14 @@ test('the form keeps the email address, but not the password', async () => {
 })
 
 describe('the next parameter', () => {
-  const own: [string, string][] = [
+  const localPaths: [string, string][] = [
     ['/runs', '/runs'],
     ['/runs?status=failed&x=%2F%2Fy', '/runs?status=failed&x=%2F%2Fy'],
     ['/runs?x=//evil.example', '/runs?x=//evil.example'],
     ['/settings/../profile', '/profile'],
     ['/ä b', '/%C3%A4%20b'],
   ]
-  const foreign = [
+  const foreignUrls = [
     'https://evil.example/',
     'https:evil.example',
     'HTTPS:/\\evil.example',
@@ -116,16 +116,16 @@ describe('the next parameter', () => {
     '\u0001//evil.example',
   ]
 
-  test.for(own)('%j redirects to %j', async ([next, goal], { expect }) => {
+  test.for(localPaths)('%j redirects to %j', async ([next, goal], { expect }) => {
     const { visitor } = await signIn(dashboard)
     expect((await visitor.get(`/sign-in?next=${encodeURIComponent(next)}`)).headers.location).toBe(goal)
   })
 
   test('never redirects to another site', async () => {
     const ada = await signIn(dashboard)
-    for (const next of foreign) {
-      const shown = await ada.visitor.get(`/sign-in?next=${encodeURIComponent(next)}`)
-      expect([next, shown.headers.location]).toEqual([next, '/'])
+    for (const next of foreignUrls) {
+      const formPage = await ada.visitor.get(`/sign-in?next=${encodeURIComponent(next)}`)
+      expect([next, formPage.headers.location]).toEqual([next, '/'])
       const signedIn = await submitSignIn(newBrowser(), ada, { next })
       expect([next, signedIn.headers.location]).toEqual([next, '/'])
     }

@@ -21,10 +21,10 @@ const secret = 'hunter2hunter2'
 
 describe('a workflow', () => {
   test('is listed, and its page shows limits, output schema and a curl command', async () => {
-    const person = await signInSender(service)
-    const list = await person.visitor.get('/workflows')
+    const sender = await signInSender(service)
+    const list = await sender.visitor.get('/workflows')
     expect(list.text).toContain('href="/workflows/single"')
-    const text = pageText(await person.visitor.get('/workflows/single'))
+    const text = pageText(await sender.visitor.get('/workflows/single'))
     expect(text).toContain('Hold alone')
     expect(text).toContain('Version 1.0.0')
     expect(text).toContain('1m per attempt')
@@ -33,13 +33,13 @@ describe('a workflow', () => {
     expect(text).toContain(`curl -X PUT ${service.executionUrl}/v1/execution/queue-remote/single`)
     expect(text).toContain('"file": "<file>"')
     expect(text).toContain('{ "type": "string" }')
-    expect((await person.visitor.get('/workflows/none')).status).toBe(404)
-    expect((await person.visitor.post('/workflows/none', {})).status).toBe(404)
+    expect((await sender.visitor.get('/workflows/none')).status).toBe(404)
+    expect((await sender.visitor.post('/workflows/none', {})).status).toBe(404)
   })
 
   test('has a field for each variable', async () => {
-    const person = await signInSender(service)
-    const { text } = await person.visitor.get('/workflows/greet')
+    const sender = await signInSender(service)
+    const { text } = await sender.visitor.get('/workflows/greet')
     const control = (name: string) =>
       text.match(new RegExp(`<(?:input|select|textarea)[^>]*name="variable-${name}"[^>]*>`))?.[0]
     expect(control('name')).toMatch(/^<input type="text".* required/s)
@@ -55,22 +55,22 @@ describe('a workflow', () => {
 
 describe('the queue form', () => {
   test('is refused at the limit of queued runs, and keeps its values', async () => {
-    const person = await signInSender(service)
+    const sender = await signInSender(service)
     const later = { delaySeconds: '3600' }
     const queued = Array.from({ length: queuedRunsMax }, () =>
-      sendJson(person, 'greet', JSON.stringify({ name: 'Ada' }), later),
+      sendJson(sender, 'greet', JSON.stringify({ name: 'Ada' }), later),
     )
     expect(new Set((await Promise.all(queued)).map(({ status }) => status))).toEqual(new Set([303]))
-    const refused = await send(person, 'greet', greeting, later)
+    const refused = await send(sender, 'greet', greeting, later)
     expect(refused.status).toBe(429)
     expect(pageText(refused)).toContain('The run was not queued: this account has reached its limit of 20 queued runs.')
     expect(inputValue(refused, 'variable-name')).toBe('Ada')
-    expect(await readRuns(person)).toHaveLength(queuedRunsMax)
+    expect(await readRuns(sender)).toHaveLength(queuedRunsMax)
   })
 
   test('queues a run for its user and redirects to it', async () => {
-    const person = await signInSender(service)
-    const given = {
+    const sender = await signInSender(service)
+    const fields = {
       ...greeting,
       times: '2',
       warmth: '0.5',
@@ -78,8 +78,8 @@ describe('the queue form', () => {
       address: '{"city": "London"}',
       token: secret,
     }
-    const response = await send(person, 'greet', given)
-    const [run] = await readRuns(person)
+    const response = await send(sender, 'greet', fields)
+    const [run] = await readRuns(sender)
     expect([response.status, response.headers.location]).toEqual([303, `/runs/${run?.id}`])
     expect(run?.variables).toEqual({
       name: 'Ada',
@@ -90,25 +90,25 @@ describe('the queue form', () => {
       address: { city: 'London' },
       token: '********',
     })
-    expect(run).toMatchObject({ user_id: person.id, api_key_id: null, priority: 0, delayed: 0 })
-    expect(await readSecrets(person, run as StoredRun)).toEqual({ '/token': secret })
+    expect(run).toMatchObject({ user_id: sender.id, api_key_id: null, priority: 0, delayed: 0 })
+    expect(await readSecrets(sender, run as StoredRun)).toEqual({ '/token': secret })
   })
 
   test('omits empty fields', async () => {
-    const person = await signInSender(service)
-    await send(person, 'greet', { name: 'Ada', times: '', warmth: '', style: '', tags: '', address: '', token: '' })
-    expect((await readRuns(person)).map(({ variables }) => variables)).toEqual([{ name: 'Ada' }])
+    const sender = await signInSender(service)
+    await send(sender, 'greet', { name: 'Ada', times: '', warmth: '', style: '', tags: '', address: '', token: '' })
+    expect((await readRuns(sender)).map(({ variables }) => variables)).toEqual([{ name: 'Ada' }])
   })
 
   test('reports errors at their fields, keeps all values but secrets, and queues nothing', async () => {
-    const person = await signInSender(service)
+    const sender = await signInSender(service)
     const name = 'Ada "<b>" & more than forty characters of it'
-    const given = { name, times: '4', warmth: 'much', style: '', address: '{"city": 1', token: 'hunter2' }
-    const unread = await send(person, 'greet', given)
+    const fields = { name, times: '4', warmth: 'much', style: '', address: '{"city": 1', token: 'hunter2' }
+    const unread = await send(sender, 'greet', fields)
     expect(unread.status).toBe(400)
     expect(fieldError(unread, 'variable-warmth')).toBe('Enter a number.')
     expect(fieldError(unread, 'variable-address')).toMatch(/^This is not JSON/)
-    const invalid = await send(person, 'greet', { ...given, warmth: '0', address: '{"city": 1, "zip": 2}' })
+    const invalid = await send(sender, 'greet', { ...fields, warmth: '0', address: '{"city": 1, "zip": 2}' })
     expect(invalid.status).toBe(400)
     expect(fieldError(invalid, 'variable-name')).toBe('Must NOT have more than 40 characters.')
     expect(fieldError(invalid, 'variable-times')).toBe('Must be <= 3.')
@@ -127,23 +127,23 @@ describe('the queue form', () => {
       expect(response.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
       expect(pageText(response)).toContain('The run was not queued.')
     }
-    expect(await readRuns(person)).toEqual([])
+    expect(await readRuns(sender)).toEqual([])
   })
 
   test('queues one run when submitted twice, even at the same time', async () => {
-    const person = await signInSender(service)
-    const form = { key: inputValue(await person.visitor.get('/workflows/greet'), 'key') ?? '', 'variable-name': 'Ada' }
-    const responses = await Promise.all([1, 2, 3].map(() => person.visitor.post('/workflows/greet', form)))
-    const [run, ...others] = await readRuns(person)
+    const sender = await signInSender(service)
+    const form = { key: inputValue(await sender.visitor.get('/workflows/greet'), 'key') ?? '', 'variable-name': 'Ada' }
+    const responses = await Promise.all([1, 2, 3].map(() => sender.visitor.post('/workflows/greet', form)))
+    const [run, ...others] = await readRuns(sender)
     expect(others).toEqual([])
     expect(responses.map(({ headers }) => headers.location)).toEqual([1, 2, 3].map(() => `/runs/${run?.id}`))
   })
 
   test('asks for confirmation when changed and submitted again', async () => {
-    const person = await signInSender(service)
-    const key = inputValue(await person.visitor.get('/workflows/greet'), 'key') ?? ''
-    await person.visitor.post('/workflows/greet', { key, 'variable-name': 'Ada' })
-    const changed = await person.visitor.post('/workflows/greet', {
+    const sender = await signInSender(service)
+    const key = inputValue(await sender.visitor.get('/workflows/greet'), 'key') ?? ''
+    await sender.visitor.post('/workflows/greet', { key, 'variable-name': 'Ada' })
+    const changed = await sender.visitor.post('/workflows/greet', {
       key,
       'variable-name': 'Grace',
       'variable-token': secret,
@@ -152,17 +152,17 @@ describe('the queue form', () => {
     expect(pageText(changed)).toContain('This form already queued a run')
     expect(inputValue(changed, 'variable-name')).toBe('Grace')
     expect(changed.text).not.toContain(secret)
-    expect(await readRuns(person)).toHaveLength(1)
+    expect(await readRuns(sender)).toHaveLength(1)
     const newKey = inputValue(changed, 'key') ?? ''
     expect(newKey).not.toBe(key)
-    expect((await person.visitor.post('/workflows/greet', { key: newKey, 'variable-name': 'Grace' })).status).toBe(303)
-    expect((await readRuns(person)).map(({ variables }) => variables.name)).toEqual(['Ada', 'Grace'])
+    expect((await sender.visitor.post('/workflows/greet', { key: newKey, 'variable-name': 'Grace' })).status).toBe(303)
+    expect((await readRuns(sender)).map(({ variables }) => variables.name)).toEqual(['Ada', 'Grace'])
   })
 
   test('ignores invalid idempotency keys', async () => {
-    const person = await signInSender(service)
-    for (const key of ['', 'x', 'x'.repeat(500), 'ä\r\n']) await send(person, 'greet', { name: 'Ada' }, { key })
-    expect(await readRuns(person)).toHaveLength(4)
+    const sender = await signInSender(service)
+    for (const key of ['', 'x', 'x'.repeat(500), 'ä\r\n']) await send(sender, 'greet', { name: 'Ada' }, { key })
+    expect(await readRuns(sender)).toHaveLength(4)
   })
 
   test('accepts scheduling options within the limits of the Execution API', async () => {
@@ -170,11 +170,11 @@ describe('the queue form', () => {
     for (const [name, { min, max }] of Object.entries(optionBounds)) {
       expect(parameters.find((each) => each.name === name)?.schema).toMatchObject({ minimum: min, maximum: max })
     }
-    const person = await signInSender(service)
+    const sender = await signInSender(service)
     const options = { delaySeconds: '60', expiresInSeconds: '120', priority: '-3' }
-    expect((await send(person, 'greet', greeting, options)).status).toBe(303)
-    expect(await readRuns(person)).toMatchObject([{ delayed: 1, priority: -3 }])
-    const invalid = await send(person, 'greet', greeting, {
+    expect((await send(sender, 'greet', greeting, options)).status).toBe(303)
+    expect(await readRuns(sender)).toMatchObject([{ delayed: 1, priority: -3 }])
+    const invalid = await send(sender, 'greet', greeting, {
       delaySeconds: '-1',
       expiresInSeconds: 'soon',
       priority: '11',
@@ -183,8 +183,8 @@ describe('the queue form', () => {
     expect(fieldError(invalid, 'delaySeconds')).toBe('Enter a whole number from 0 to 31536000.')
     expect(fieldError(invalid, 'expiresInSeconds')).toBe('Enter a whole number from 1 to 31536000.')
     expect(fieldError(invalid, 'priority')).toBe('Enter a whole number from -10 to 10.')
-    const late = await send(person, 'greet', greeting, { delaySeconds: '60', expiresInSeconds: '60' })
-    expect(fieldError(late, 'expiresInSeconds')).toBe('Enter a time longer than the start delay.')
-    expect(await readRuns(person)).toHaveLength(1)
+    const invalidResponse = await send(sender, 'greet', greeting, { delaySeconds: '60', expiresInSeconds: '60' })
+    expect(fieldError(invalidResponse, 'expiresInSeconds')).toBe('Enter a time longer than the start delay.')
+    expect(await readRuns(sender)).toHaveLength(1)
   })
 })

@@ -74,8 +74,8 @@ test('a violation of the content security policy is blocked and reported', async
 
 test('warnings, uncaught errors and missing files are reported', async (test) => {
   const page = await open(test, '/broken')
-  const heard = await browserErrors(page)
-  expect(heard.toSorted()).toEqual([
+  const errors = await browserErrors(page)
+  expect(errors.toSorted()).toEqual([
     expect.stringMatching(/^console error: .*404.*missing\.js/),
     `console warning: Take care. (${baseUrl}/broken.js:1)`,
     expect.stringContaining('uncaught: Error: Out of paper.'),

@@ -33,9 +33,9 @@ export async function queue(
   header: Headers = {},
 ) {
   const body = { variableData: { ...variableData } }
-  const answer = await client.queueRemoteRun({ params: { path: { workflowId }, query, header }, body })
-  if (answer.error) throw new ProblemError(answer.error)
-  return { run: answer.data, response: answer.response }
+  const result = await client.queueRemoteRun({ params: { path: { workflowId }, query, header }, body })
+  if (result.error) throw new ProblemError(result.error)
+  return { run: result.data, response: result.response }
 }
 
 export async function read(client: ExecutionClient, { id }: Pick<Run, 'id'>): Promise<Run> {
@@ -57,9 +57,9 @@ export async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]>
 
 /** An installation for one test, which may stop its service. */
 export async function ownInstallation({ onTestFinished }: TestContext, changes: Record<string, string> = {}) {
-  const own = await newInstallation({ LEASE_SECONDS: '3', ...changes })
-  onTestFinished(own.remove)
-  return own
+  const installation = await newInstallation({ LEASE_SECONDS: '3', ...changes })
+  onTestFinished(installation.remove)
+  return installation
 }
 
 /** A caller with its own account. */

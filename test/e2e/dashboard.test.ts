@@ -25,7 +25,7 @@ async function deleteKey(page: Page, name: string): Promise<void> {
   await page.getByText('Programs that used it no longer have access').waitFor()
 }
 
-function held(page: Page): Promise<number> {
+function countKeys(page: Page): Promise<number> {
   return page.getByRole('link', { name: /^Delete / }).count()
 }
 
@@ -43,7 +43,7 @@ test('two windows that create keys at the same time stop at five, and the page e
   for (const page of windows) await signIn(page)
   const [first] = windows as [Page, Page]
   await first.goto('/api-keys')
-  for (let count = await held(first); count < 4; count += 1) await createKey(first, `filler ${count}`)
+  for (let count = await countKeys(first); count < 4; count += 1) await createKey(first, `filler ${count}`)
 
   for (const page of windows) await page.goto('/api-keys/new')
   for (const [index, page] of windows.entries()) await page.getByLabel('Name').fill(`window ${index}`)
@@ -52,12 +52,12 @@ test('two windows that create keys at the same time stop at five, and the page e
     page.getByText('Copy this key now').or(page.getByText('You have reached your limit')),
   )
   for (const response of responses) await response.waitFor()
-  const shown = await Promise.all(windows.map((page) => page.getByRole('main').innerText()))
-  expect(shown.filter((text) => text.includes('Copy this key now'))).toHaveLength(1)
-  expect(shown.filter((text) => text.includes('You have reached your limit'))).toHaveLength(1)
+  const contents = await Promise.all(windows.map((page) => page.getByRole('main').innerText()))
+  expect(contents.filter((text) => text.includes('Copy this key now'))).toHaveLength(1)
+  expect(contents.filter((text) => text.includes('You have reached your limit'))).toHaveLength(1)
 
   await first.goto('/api-keys')
-  expect(await held(first)).toBe(5)
+  expect(await countKeys(first)).toBe(5)
   await first.getByText('You have reached your limit').waitFor()
   for (const name of await first.locator('td strong').allInnerTexts()) await deleteKey(first, name)
 })
@@ -66,36 +66,37 @@ test("a key's value appears only on the page that creates it", async (context) =
   const page = await dashboard.open(context)
   await signIn(page)
   const key = await createKey(page, 'canary')
-  const shows = async () => (await until('the page stands still', () => page.content().catch(() => ''))).includes(key)
-  expect(await shows()).toBe(true)
+  const showsKey = async () =>
+    (await until('the page stands still', () => page.content().catch(() => ''))).includes(key)
+  expect(await showsKey()).toBe(true)
   await dashboard.call(key, 'GET', '/v1/execution/runs')
 
   // Back, forward and reload: the browser uses its cache or asks the server.
   await page.getByRole('link', { name: 'Done' }).click()
   await page.getByRole('heading', { name: 'API Keys', exact: true }).waitFor()
-  expect(await shows()).toBe(false)
+  expect(await showsKey()).toBe(false)
   // A page that cannot be shown again becomes an error page after the call has failed.
-  const arrives = async (go: () => Promise<unknown>) => {
+  const navigate = async (go: () => Promise<unknown>) => {
     const arrived = page.waitForEvent('framenavigated', waitLimits)
     await Promise.all([arrived, go().catch(() => {})])
   }
-  await arrives(() => page.goBack())
-  expect(await shows()).toBe(false)
-  await arrives(() => page.goForward())
-  expect(await shows()).toBe(false)
+  await navigate(() => page.goBack())
+  expect(await showsKey()).toBe(false)
+  await navigate(() => page.goForward())
+  expect(await showsKey()).toBe(false)
 
   for (const path of ['/', '/api-keys', '/runs', '/settings/audit-log', '/settings/members', '/profile']) {
     await page.goto(path)
-    expect(await shows(), path).toBe(false)
+    expect(await showsKey(), path).toBe(false)
   }
   await deleteKey(page, 'canary')
   const { installation, service } = dashboard
   const metrics = await (await fetch(`${service.managementUrl}/metrics`)).text()
-  const places: [string, Buffer | string][] = [
+  const outputs: [string, Buffer | string][] = [
     ['the log', service.output()],
     ['the metrics', metrics],
   ]
-  expect(findCanaries([...(await installation.contents()), ...places], [key])).toEqual([])
+  expect(findCanaries([...(await installation.contents()), ...outputs], [key])).toEqual([])
 })
 
 test('submitting a form again creates no second key and shows no value', async (context) => {
@@ -175,7 +176,7 @@ test('an invited member joins and works, and their key is refused once they are 
 })
 
 test('dates are in the user’s time zone', async (context) => {
-  const shown: string[] = []
+  const shownTimes: string[] = []
   for (const timezone of ['Asia/Tokyo', 'America/New_York']) {
     const page = await dashboard.open(context, { timezone })
     await signIn(page)
@@ -185,9 +186,9 @@ test('dates are in the user’s time zone', async (context) => {
     const hour = new Intl.DateTimeFormat('en-US', { timeZone: timezone, hour: '2-digit', minute: '2-digit' }).format(at)
     const text = await moment.evaluate((element) => element.shadowRoot?.textContent ?? '')
     expect(text.replaceAll(/\s/g, ' ')).toContain(hour.replaceAll(/\s/g, ' ').split(' ')[0])
-    shown.push(text)
+    shownTimes.push(text)
   }
-  expect(shown[0]).not.toBe(shown[1])
+  expect(shownTimes[0]).not.toBe(shownTimes[1])
 })
 
 test('everything can be done without JavaScript', async (context) => {

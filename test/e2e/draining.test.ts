@@ -5,21 +5,21 @@ import { until } from '../support/service.ts'
 import { clientOf, fileIn, ownInstallation, queue, untilStatus } from './caller.ts'
 
 test('a stopping service serves for DRAIN_SECONDS after /readyz returns 503, and closes connections', async (context) => {
-  const own = await ownInstallation(context, { DRAIN_SECONDS: '10' })
-  const service = await own.start('service ready')
-  const { key } = await own.createAccount()
+  const installation = await ownInstallation(context, { DRAIN_SECONDS: '10' })
+  const service = await installation.start('service ready')
+  const { key } = await installation.createAccount()
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   context.onTestFinished(() => agent.destroy())
   const ask = () =>
     new Promise<IncomingMessage>((resolve, reject) => {
       const url = `${service.executionUrl}/v1/execution/runs`
-      get(url, { agent, headers: { authorization: `Bearer ${key}` } }, (answer) => resolve(answer.resume())).on(
+      get(url, { agent, headers: { authorization: `Bearer ${key}` } }, (response) => resolve(response.resume())).on(
         'error',
         reject,
       )
     })
   expect((await ask()).headers.connection).toBe('keep-alive')
-  const { file, release } = fileIn(own)
+  const { file, release } = fileIn(installation)
   const held = await queue(clientOf(service, key), 'hold', { file })
   await untilStatus(clientOf(service, key), held.run, 'running')
   const ended = service.stop()

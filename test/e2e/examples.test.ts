@@ -37,10 +37,10 @@ async function temporaryDirectory(): Promise<string> {
   return directory
 }
 
-type Place = Awaited<ReturnType<typeof openPlace>>
+type OpenStorage = Awaited<ReturnType<typeof openStorage>>
 
 /** A store, and a function that starts workers on it. */
-async function openPlace() {
+async function openStorage() {
   const { dataDirectory: directory, settings, remove } = await newStorage()
   const store = await openStore(readConfig(settings))
   const encryption = new Encryption(new FixedKeys([randomBytes(keyBytes)]))
@@ -63,7 +63,7 @@ async function openPlace() {
 }
 
 /** A new account, with functions that queue and follow its runs. */
-async function newAccount({ store, encryption, directory }: Place) {
+async function newAccount({ store, encryption, directory }: OpenStorage) {
   const account = await new Accounts(store).create({ name: 'Test', scopesEnabled: false })
   const artifacts = new RunArtifacts(store, 30)
   const cursors = new Cursors(encryption)
@@ -89,17 +89,17 @@ async function newAccount({ store, encryption, directory }: Place) {
   return { directory, runs, accountId: account.id, queue, follow, finished }
 }
 
-let place: Place
+let storage: OpenStorage
 let worker: Worker
 
 beforeAll(async () => {
-  place = await openPlace()
-  worker = await place.startWorker()
+  storage = await openStorage()
+  worker = await storage.startWorker()
 })
 
 afterAll(async () => {
   await worker.stop(0)
-  await place.close()
+  await storage.close()
 })
 
 function steps(events: RunEvent[], state: string): unknown[] {
@@ -122,7 +122,7 @@ describe('every example', () => {
 
 describe('count-words', () => {
   test('counts words and lists the most frequent ones', async () => {
-    const { queue, finished, directory } = await newAccount(place)
+    const { queue, finished, directory } = await newAccount(storage)
     const path = join(directory, 'text.txt')
     await writeFile(path, 'The kettle, the lantern and the teapot: THE END.')
     const { run } = await finished(await queue('count-words', { path, top: 1 }))
@@ -134,7 +134,7 @@ describe('check-links', () => {
   const token = 'a-token-that-nobody-may-see'
 
   test('finds the broken link and reads the pages that require the token', async () => {
-    const { queue, finished } = await newAccount(place)
+    const { queue, finished } = await newAccount(storage)
     const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
     const { run } = await finished(await queue('check-links', { url: `${site.url}/#top`, token }))
@@ -147,7 +147,7 @@ describe('check-links', () => {
   })
 
   test('retries the overloaded page, and no page that it has read', async () => {
-    const { queue, finished } = await newAccount(place)
+    const { queue, finished } = await newAccount(storage)
     const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
     const { run, events } = await finished(await queue('check-links', { url: site.url, token }))
@@ -159,7 +159,7 @@ describe('check-links', () => {
   })
 
   test('exposes the token in no event, response or file', async () => {
-    const { queue, finished, directory } = await newAccount(place)
+    const { queue, finished, directory } = await newAccount(storage)
     const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
     const { run, events } = await finished(await queue('check-links', { url: site.url, token }))
@@ -172,7 +172,7 @@ describe('check-links', () => {
   })
 
   test('reports pages that require the token, and stops at pagesMax', async () => {
-    const { queue, finished } = await newAccount(place)
+    const { queue, finished } = await newAccount(storage)
     const site = await startSite({ token, password: 'of no customer here' })
     onTestFinished(() => site.stop())
     const { run } = await finished(await queue('check-links', { url: `${site.url}/members`, pagesMax: 1 }))
@@ -182,25 +182,25 @@ describe('check-links', () => {
   })
 
   test('never sends the token to another origin, even after a redirect', async () => {
-    const { queue, finished } = await newAccount(place)
-    let asked = 0
-    const elsewhere = createServer((_request, response) => {
-      asked += 1
+    const { queue, finished } = await newAccount(storage)
+    let requestCount = 0
+    const otherSite = createServer((_request, response) => {
+      requestCount += 1
       response.end()
     })
-    await once(elsewhere.listen(0, '127.0.0.1'), 'listening')
-    const target = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/`
+    await once(otherSite.listen(0, '127.0.0.1'), 'listening')
+    const target = `http://127.0.0.1:${(otherSite.address() as AddressInfo).port}/`
     const redirecting = createServer((_request, response) => response.writeHead(302, { Location: target }).end())
     await once(redirecting.listen(0, '127.0.0.1'), 'listening')
-    onTestFinished(() => void [elsewhere.close(), redirecting.close()])
+    onTestFinished(() => void [otherSite.close(), redirecting.close()])
     const url = `http://127.0.0.1:${(redirecting.address() as AddressInfo).port}/`
     const { run } = await finished(await queue('check-links', { url, token }))
     expect(run.output).toEqual({ checked: [url], unchecked: 0, broken: [] })
-    expect(asked).toBe(0)
+    expect(requestCount).toBe(0)
   })
 
   test('reports a website that does not reply, after the last attempt', async () => {
-    const { queue, finished } = await newAccount(place)
+    const { queue, finished } = await newAccount(storage)
     const site = await startSite({ token, password: 'of no customer here' })
     await site.stop()
     const { run } = await finished(await queue('check-links', { url: site.url }))
@@ -224,7 +224,7 @@ describe('build-manifest', () => {
   }
 
   test('hashes every file below the directory, as sha256sum does', async () => {
-    const { queue, finished } = await newAccount(place)
+    const { queue, finished } = await newAccount(storage)
     const directory = await directoryOfFiles()
     const lines = paths.map((path) => `${createHash('sha256').update(path).digest('hex')}  ${path}\n`)
     const digest = createHash('sha256').update(lines.join('')).digest('hex')
@@ -236,7 +236,7 @@ describe('build-manifest', () => {
   })
 
   test('ends immediately when it is cancelled', async () => {
-    const { queue, follow, finished, runs, accountId } = await newAccount(place)
+    const { queue, follow, finished, runs, accountId } = await newAccount(storage)
     const run = await queue('build-manifest', { directory: await directoryOfFiles(), pauseMilliseconds: 60_000 })
     for await (const event of follow(run)) if (event?.data.name === 'hash from file 1') break
     await runs.cancel(accountId, run.id)
@@ -248,14 +248,14 @@ describe('build-manifest', () => {
 
   test('continues with its finished steps when another worker takes over', async () => {
     // In a separate store, so that the other tests' worker does not claim this run.
-    const own = await openPlace()
-    onTestFinished(own.close)
-    const { queue, follow, finished } = await newAccount(own)
+    const storage = await openStorage()
+    onTestFinished(storage.close)
+    const { queue, follow, finished } = await newAccount(storage)
     const run = await queue('build-manifest', { directory: await directoryOfFiles(), pauseMilliseconds: 300 })
-    const first = await own.startWorker()
+    const first = await storage.startWorker()
     for await (const event of follow(run)) if (event?.data.state === 'finished' && event.data.name !== 'list') break
     await first.stop(0)
-    const second = await own.startWorker()
+    const second = await storage.startWorker()
     onTestFinished(() => second.stop(0))
     const { run: ended, events } = await finished(run)
     expect(ended).toMatchObject({ status: 'succeeded', attempts: 2, output: { files: count } })

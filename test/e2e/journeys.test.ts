@@ -179,18 +179,18 @@ describe('an operator', () => {
   })
 
   test('creates at most five keys with parallel commands, and one more after a deletion', async () => {
-    const created = await installation.runCommand('accounts', 'create', '--name', 'Full', '--json')
-    const { id } = JSON.parse(created.stdout)
+    const account = await installation.runCommand('accounts', 'create', '--name', 'Full', '--json')
+    const { id } = JSON.parse(account.stdout)
     const create = () => installation.runCommand('keys', 'create', '--name', 'k', '--account', id, '--json')
     const results = await Promise.all(Array.from({ length: 6 }, create))
-    const made = results.filter(({ code }) => code === 0)
+    const created = results.filter(({ code }) => code === 0)
     const refused = results.filter(({ code }) => code === 1)
-    expect(made).toHaveLength(5)
+    expect(created).toHaveLength(5)
     const sentence = 'This user has 5 API keys, which is the limit. Delete one first.\n'
     expect(refused.map(({ stderr }) => stderr)).toEqual([sentence])
     const listed = await installation.runCommand('keys', 'list', '--account', id, '--json')
     expect(JSON.parse(listed.stdout)).toHaveLength(5)
-    await installation.runCommand('keys', 'delete', JSON.parse(made[0]?.stdout ?? '').id, '--account', id)
+    await installation.runCommand('keys', 'delete', JSON.parse(created[0]?.stdout ?? '').id, '--account', id)
     expect((await create()).code).toBe(0)
   })
 
@@ -205,9 +205,9 @@ describe('an operator', () => {
     expect(await get('/readyz')).toEqual({ status: 200, type: 'text/plain; charset=utf-8', text: 'ready\n' })
     // Includes the worker's metrics, unless it is too busy to reply.
     const metrics = await until('the metrics include those of the worker', async () => {
-      const answer = await get('/metrics')
-      expect(answer.status).toBe(200)
-      return answer.text.includes('process="worker"') && answer
+      const response = await get('/metrics')
+      expect(response.status).toBe(200)
+      return response.text.includes('process="worker"') && response
     })
     expect(metrics.text).toMatch(
       /execution_service_request_duration_seconds_count\{surface="execution",operation="listRuns",status="200",process="service"\} [1-9]/,

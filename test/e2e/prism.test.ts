@@ -94,9 +94,9 @@ describe('Prism reports', () => {
     const baseUrl = proxies.browserContext.url
     const { client, called } = recordCalls(createBrowserContextClient({ apiKey, baseUrl, fetch }))
 
-    const made = await client.createBrowserContext({ body: { name: 'Shop, signed in' } })
+    const created = await client.createBrowserContext({ body: { name: 'Shop, signed in' } })
     await client.createBrowserContext()
-    const params = { path: { browserContextId: made.data?.id ?? '' } }
+    const params = { path: { browserContextId: created.data?.id ?? '' } }
     await client.getBrowserContext({ params })
     await client.putStorageState({ params, body: state })
     expect((await client.getStorageState({ params })).data).toEqual(state)

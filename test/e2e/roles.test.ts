@@ -8,22 +8,22 @@ import { clientOf, ownInstallation, queue, untilStatus } from './caller.ts'
 const statusOf = async (url: string) => (await fetch(url, { redirect: 'manual' })).status
 
 async function takenPort({ onTestFinished }: TestContext): Promise<string> {
-  const taken = createServer()
-  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void taken.close())
-  return String((taken.address() as AddressInfo).port)
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return String((server.address() as AddressInfo).port)
 }
 
 describe.concurrent('--only', () => {
   test('splits the service into processes, several of which may have the same role', async (context) => {
-    const own = await ownInstallation(context)
+    const installation = await ownInstallation(context)
     const [one, other, contexts, worker] = await Promise.all([
-      own.startOnly('execution'),
-      own.startOnly('execution'),
-      own.startOnly('browser-context,dashboard', { EXECUTION_URL: 'https://api.example.com' }),
-      own.startOnly('worker'),
+      installation.startOnly('execution'),
+      installation.startOnly('execution'),
+      installation.startOnly('browser-context,dashboard', { EXECUTION_URL: 'https://api.example.com' }),
+      installation.startOnly('worker'),
     ])
-    const { key } = await own.createAccount()
+    const { key } = await installation.createAccount()
     for (const at of [one, other]) {
       const { run } = await queue(clientOf(at, key), 'greet', { name: 'Ada' })
       await untilStatus(clientOf(at === one ? other : one, key), run, 'succeeded')
@@ -43,9 +43,9 @@ describe.concurrent('--only', () => {
   })
 
   test('serves only its roles, and warns about unknown addresses of the others', async (context) => {
-    const own = await ownInstallation(context)
+    const installation = await ownInstallation(context)
     const DASHBOARD_PORT = await takenPort(context)
-    const only = await own.startOnly('browser-context', {
+    const only = await installation.startOnly('browser-context', {
       DASHBOARD_PORT,
       EXECUTION_PORT: '3901',
       DASHBOARD_URL: 'https://dashboard.example.com',
@@ -65,10 +65,10 @@ describe.concurrent('--only', () => {
   })
 
   test('a separate worker is ready until it is stopped, and finishes or returns its runs', async (context) => {
-    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '5' })
-    const [api, worker] = await Promise.all([own.startOnly('execution'), own.startOnly('worker')])
-    const client = clientOf(api, (await own.createAccount()).key)
-    const { run } = await queue(client, 'hold', { file: `${own.dataDirectory}/never` })
+    const installation = await ownInstallation(context, { SHUTDOWN_SECONDS: '5' })
+    const [api, worker] = await Promise.all([installation.startOnly('execution'), installation.startOnly('worker')])
+    const client = clientOf(api, (await installation.createAccount()).key)
+    const { run } = await queue(client, 'hold', { file: `${installation.dataDirectory}/never` })
     await untilStatus(client, run, 'running')
     const ended = worker.stop()
     await until('it is not ready', async () => (await statusOf(`${worker.managementUrl}/readyz`)) === 503)

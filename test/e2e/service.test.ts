@@ -16,9 +16,9 @@ async function endings(client: ExecutionClient, run: Pick<Run, 'id'>): Promise<s
 // Concurrent, because they mostly wait for leases and for processes to end.
 describe.concurrent('the service', () => {
   test('keeps every acknowledged run when it is killed, and finishes each once', async (context) => {
-    const own = await ownInstallation(context)
-    const killed = await own.start()
-    const account = await own.createAccount()
+    const installation = await ownInstallation(context)
+    const killed = await installation.start()
+    const account = await installation.createAccount()
     const acknowledged: string[] = []
     const caller = async () => {
       const client = clientOf(killed, account.key, { retries: 0 })
@@ -32,7 +32,7 @@ describe.concurrent('the service', () => {
     await killed.killAll()
     await Promise.all(callers)
 
-    const client = clientOf(await own.start(), account.key)
+    const client = clientOf(await installation.start(), account.key)
     for (const id of acknowledged) {
       await untilStatus(client, { id }, 'succeeded')
       expect(await endings(client, { id })).toEqual(['succeeded'])
@@ -40,28 +40,28 @@ describe.concurrent('the service', () => {
   })
 
   test('leaves no process behind when only its main process is killed', async (context) => {
-    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '1' })
-    const killed = await own.start()
-    const client = clientOf(killed, (await own.createAccount()).key)
-    const { run } = await queue(client, 'hold', { file: fileIn(own).file })
+    const installation = await ownInstallation(context, { SHUTDOWN_SECONDS: '1' })
+    const killed = await installation.start()
+    const client = clientOf(killed, (await installation.createAccount()).key)
+    const { run } = await queue(client, 'hold', { file: fileIn(installation).file })
     await untilStatus(client, run, 'running')
     process.kill(killed.pid, 'SIGKILL')
     await until('its worker and the processes of its runs have ended', () => !killed.anyAlive())
   })
 
   test('leaves no process behind when it is killed while its worker starts', async (context) => {
-    const own = await ownInstallation(context)
-    const killed = await own.start('service ready')
+    const installation = await ownInstallation(context)
+    const killed = await installation.start('service ready')
     process.kill(killed.pid, 'SIGKILL')
     await until('its worker has ended', () => !killed.anyAlive())
   })
 
   test('completes requests in flight when it stops, and returns unfinished runs to the queue', async (context) => {
-    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '5' })
-    const stopped = await own.start()
-    const account = await own.createAccount()
+    const installation = await ownInstallation(context, { SHUTDOWN_SECONDS: '5' })
+    const stopped = await installation.start()
+    const account = await installation.createAccount()
     const client = clientOf(stopped, account.key)
-    const { file, release } = fileIn(own)
+    const { file, release } = fileIn(installation)
     const waiting = Array.from({ length: 10 }, () => queue(client, 'hold', { file }, {}, { Prefer: 'wait=30' }))
     const listed = await until('every call has its run', async () => {
       const runs = (await client.listRuns({ params: { query: { workflowId: 'hold' } } })).data?.data ?? []
@@ -83,7 +83,7 @@ describe.concurrent('the service', () => {
     expect(await ended).toEqual({ code: 0, signal: null })
     await until('no process is left', () => !stopped.anyAlive())
 
-    const again = clientOf(await own.start(), account.key)
+    const again = clientOf(await installation.start(), account.key)
     expect(await read(again, running)).toMatchObject({ finishedAt: null })
     release()
     for (const run of listed) {
@@ -93,17 +93,17 @@ describe.concurrent('the service', () => {
   })
 
   test('lets its runs finish within SHUTDOWN_SECONDS when it stops', async (context) => {
-    const own = await ownInstallation(context, { SHUTDOWN_SECONDS: '15' })
-    const stopped = await own.start()
-    const client = clientOf(stopped, (await own.createAccount()).key)
-    const { file, release } = fileIn(own)
+    const installation = await ownInstallation(context, { SHUTDOWN_SECONDS: '15' })
+    const stopped = await installation.start()
+    const client = clientOf(stopped, (await installation.createAccount()).key)
+    const { file, release } = fileIn(installation)
     const { run } = await queue(client, 'hold', { file })
     await untilStatus(client, run, 'running')
     const ended = stopped.stop()
     await until('the service is stopping', () => stopped.log.some(({ msg }) => msg === 'service stopping'))
     release()
     expect(await ended).toEqual({ code: 0, signal: null })
-    const store = await openStore(readConfig(own.settings))
+    const store = await openStore(readConfig(installation.settings))
     const rows = await store.read.all('SELECT id, status, attempts, output FROM runs', [])
     await store.close()
     expect(rows).toEqual([{ id: run.id, status: 'succeeded', attempts: 1, output: '"released"' }])

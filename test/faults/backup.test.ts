@@ -9,9 +9,9 @@ import { until } from '../support/service.ts'
 const state = { cookies: [], origins: [{ origin: 'https://shop.example', localStorage: [{ name: 'a', value: 'b' }] }] }
 
 test('a backup under load contains every run that was acknowledged before it began, with its secrets', async (context) => {
-  const own = await ownInstallation(context)
-  const service = await own.start()
-  const { account, client } = await callerOf(own, service)
+  const installation = await ownInstallation(context)
+  const service = await installation.start()
+  const { account, client } = await callerOf(installation, service)
   const contexts = createBrowserContextClient({ apiKey: account.key, baseUrl: service.browserContextUrl })
   const { id: browserContextId } = unwrap(await contexts.createBrowserContext({}))
   await contexts.putStorageState({ params: { path: { browserContextId } }, body: state })
@@ -27,8 +27,8 @@ test('a backup under load contains every run that was acknowledged before it beg
   await until('runs are queued', () => acknowledged.length > 300)
   const before = [...acknowledged]
   const file = join(emptyDirectory(context), 'backup.db')
-  expect(await own.runCommand('backup', file)).toMatchObject({ code: 0, stderr: '' })
-  const inUse = await own.runCommand('restore', file, '--replace')
+  expect(await installation.runCommand('backup', file)).toMatchObject({ code: 0, stderr: '' })
+  const inUse = await installation.runCommand('restore', file, '--replace')
   expect([inUse.code, inUse.stderr]).toEqual([1, expect.stringContaining('service.db is in use: stop the service')])
   const during = acknowledged.length - before.length
   calling = false

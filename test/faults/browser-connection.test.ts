@@ -72,14 +72,14 @@ test('no data of a page is written to a file', async (test) => {
   const opened = await open(test)
   const page = await visit(opened)
   await page.evaluate(remember)
-  const found = () => {
+  const findCanaries = () => {
     // grep's exit code for no match.
     const script = `test -d "$1"/execution-service-browser-* && ! grep -rlF canary- "$1"`
     return execFileSync('sh', ['-c', script, 'sh', directory], { encoding: 'utf8' })
   }
-  expect(found()).toBe('')
+  expect(findCanaries()).toBe('')
   await opened.close()
-  expect(found()).toBe('')
+  expect(findCanaries()).toBe('')
 })
 
 test.for([
@@ -89,13 +89,13 @@ test.for([
     'storageState.cookies[0].sameSite is not as Playwright writes it',
   ],
   [JSON.stringify({ cookies: [{ name: 'a', value: 'canary', domain: '', path: '/' }], origins: [] }), ''],
-] as const)('a state that cannot be restored is refused without a word of it: %s', async ([state, place]) => {
+] as const)('a state that cannot be restored is refused and the error contains none of it: %s', async ([state, reason]) => {
   const error: Error = await openBrowser(endpoint, state).then(
     () => expect.unreachable(),
     (error) => error,
   )
   const start = "The browser context's storage state could not be restored"
-  expect(error.message).toBe(place ? `${start}: ${place}.` : `${start}.`)
+  expect(error.message).toBe(reason ? `${start}: ${reason}.` : `${start}.`)
   expect(error.cause).toBe(undefined)
   expect(`${error.stack}`).not.toContain('canary')
 })
@@ -113,8 +113,8 @@ test('closing leaves no open resource in the process and no context in the brows
 })
 
 test('a killed process leaves no context in the browser, and others go on', async (test) => {
-  const own = await open(test)
-  const page = await visit(own)
+  const opened = await open(test)
+  const page = await visit(opened)
   const contexts = await contextCount(endpoint.url)
   const { child } = await startReportingProcess(
     test,
@@ -129,11 +129,11 @@ test('a killed process leaves no context in the browser, and others go on', asyn
 
 test('when the browser ends, its contexts close, and no other can be opened', async () => {
   const other = await openBrowserHost({ onTestFinished })
-  const elsewhere = await other.host.acquire()
-  const opened = await openBrowser(elsewhere, undefined)
+  const otherEndpoint = await other.host.acquire()
+  const opened = await openBrowser(otherEndpoint, undefined)
   await other.host.close()
   await opened.close()
-  await expect(openBrowser(elsewhere, undefined)).rejects.toThrow(
+  await expect(openBrowser(otherEndpoint, undefined)).rejects.toThrow(
     'The browser could not be reached: it has just ended, or the machine is overloaded.',
   )
 })

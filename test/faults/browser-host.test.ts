@@ -95,12 +95,12 @@ test('browser and host process have no secret of the service in their environmen
 })
 
 test('a symbolic link with the name of a browser directory is not followed', async (test) => {
-  const [temporary, elsewhere] = [await ownTemporaryDirectory(test), await newDirectory(test)]
+  const [temporary, target] = [await ownTemporaryDirectory(test), await newDirectory(test)]
   const link = join(temporary, 'execution-service-browser-link')
-  symlinkSync(elsewhere, link)
-  for (const path of [link, elsewhere]) lutimesSync(path, 0, 0)
+  symlinkSync(target, link)
+  for (const path of [link, target]) lutimesSync(path, 0, 0)
   await createTemporaryDirectory().remove()
-  expect(readdirSync(elsewhere)).toEqual([])
+  expect(readdirSync(target)).toEqual([])
   expect(existsSync(link)).toBe(true)
 })
 
@@ -149,13 +149,13 @@ test('files of a worker and host process that were killed together are removed b
   child.kill('SIGKILL')
   process.kill(host, 'SIGKILL')
   await Promise.all(processes.map(waitForProcessEnd))
-  const left = files()
-  expect(left).toHaveLength(1)
-  for (const name of left) utimesSync(join(temporary, name), 0, 0)
+  const leftover = files()
+  expect(leftover).toHaveLength(1)
+  for (const name of leftover) utimesSync(join(temporary, name), 0, 0)
   const living = await openBrowserHost(test)
   await living.host.acquire()
   expect(files()).toHaveLength(1)
-  expect(files()).not.toEqual(left)
+  expect(files()).not.toEqual(leftover)
   for (const name of files()) utimesSync(join(temporary, name), 0, 0)
   const other = await openBrowserHost(test)
   await other.host.acquire()

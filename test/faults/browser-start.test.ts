@@ -12,11 +12,11 @@ const isStart = 'test "$1" = --version ||'
 test('a missing browser is an error for each user, and is searched again', async (test) => {
   const path = join(await newDirectory(test), 'browser')
   const { host } = await openBrowserHost(test, { path })
-  const taken = await Promise.allSettled([host.acquire(), host.acquire()])
+  const results = await Promise.allSettled([host.acquire(), host.acquire()])
   const reason = new BrowserMissing(
     `BROWSER_PATH is "${path}", which does not run (ENOENT): set it to the executable of Chrome or Chromium.`,
   )
-  expect(taken).toEqual([1, 2].map(() => ({ status: 'rejected', reason })))
+  expect(results).toEqual([1, 2].map(() => ({ status: 'rejected', reason })))
   symlinkSync(await browserProgram(test), path)
   expect(await host.acquire()).toMatchObject({ url: expect.stringMatching(/^ws:/) })
 })
@@ -67,10 +67,10 @@ test('a stopping worker does not wait for a browser that is starting', async (te
     // Like Chromium, it ends when its control pipe closes.
     path: await browserProgram(test, `${isStart} { touch ${file}; exec cat <&3 >/dev/null; }`),
   })
-  const taken = host.acquire()
-  taken.catch(() => {})
+  const acquiring = host.acquire()
+  acquiring.catch(() => {})
   await vi.waitUntil(() => existsSync(file), waitLimits)
   await host.close()
-  await expect(taken).rejects.toThrow('The worker is stopping and starts no browser.')
+  await expect(acquiring).rejects.toThrow('The worker is stopping and starts no browser.')
   await expect(host.acquire()).rejects.toThrow('The worker is stopping and starts no browser.')
 })

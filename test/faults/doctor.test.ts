@@ -49,11 +49,11 @@ test('doctor finds no failure in a running service, and prints a line for each c
   expect(stdout).not.toMatch(/^fail/m)
   expect(code).toBe(0)
   const lines = stdout.trimEnd().split('\n')
-  const wrong = lines.slice(0, -2).filter((line) => !/^(ok {2}|warn) {2}\S.{19} {2}\S/.test(line))
-  expect(wrong).toEqual([])
+  const malformed = lines.slice(0, -2).filter((line) => !/^(ok {2}|warn) {2}\S.{19} {2}\S/.test(line))
+  expect(malformed).toEqual([])
   expect(stdout).not.toContain('\u001b')
-  const found = Object.fromEntries(lines.map((line) => [line.slice(6, 26).trim(), line.slice(28)]))
-  expect(found).toMatchObject({
+  const lineByCheck = Object.fromEntries(lines.map((line) => [line.slice(6, 26).trim(), line.slice(28)]))
+  expect(lineByCheck).toMatchObject({
     store: `${join(installation.dataDirectory, 'service.db')} is intact and has this version's schema`,
     durability: 'journal_mode is WAL, synchronous is FULL',
     EXECUTION_PORT: `127.0.0.1:${new URL(service.executionUrl).port} is in use by the running service`,
@@ -101,9 +101,9 @@ test.for(['start', 'writeAndDie'])(
   'doctor changes no file of a store that its last process closed by %s',
   async (last, test) => {
     const directory = await newDirectory(test)
-    const left = await startStoreProcess(test, { kind: sqlite, command: last, locations: [directory] })
-    const ended = once(left, 'exit')
-    left.send('go')
+    const child = await startStoreProcess(test, { kind: sqlite, command: last, locations: [directory] })
+    const ended = once(child, 'exit')
+    child.send('go')
     await ended
     const before = contents(directory)
     expect(before.has(join(directory, 'service.db-wal'))).toBe(last === 'writeAndDie')

@@ -10,17 +10,21 @@ const callersCount = 12
 
 test('a rolling restart under load resets no connection, refuses no request, and loses nothing', async (context) => {
   // Much longer than the proxy takes to notice.
-  const own = await ownInstallation(context, { DRAIN_SECONDS: '5', SHUTDOWN_SECONDS: '10', RATE_LIMIT_PER_MINUTE: '0' })
+  const installation = await ownInstallation(context, {
+    DRAIN_SECONDS: '5',
+    SHUTDOWN_SECONDS: '10',
+    RATE_LIMIT_PER_MINUTE: '0',
+  })
   const front = await startLoadBalancer()
   context.onTestFinished(front.close)
   const started = async () => {
-    const service = await own.start()
+    const service = await installation.start()
     front.add(service)
     await until('the front uses the service', () => front.uses(service))
     return service
   }
   const services = await Promise.all([started(), started()])
-  const load = startLoad(front, (await own.createAccount()).key)
+  const load = startLoad(front, (await installation.createAccount()).key)
   for (const service of services) {
     await load.untilMore(100)
     expect(await service.stop()).toEqual({ code: 0, signal: null })

@@ -69,11 +69,11 @@ const secretOf = (index: number) => ({ name: 'Ada', token: `a secret of ${index}
 
 describe.concurrent('rotate-encryption-key', () => {
   test('run twice at the same time, while runs with secrets execute, leaves nothing under an older key', async (context) => {
-    const own = await ownInstallation(context)
-    const service = await own.start()
-    const { account, client } = await callerOf(own, service)
-    const person = await signIn({ ...service, settings: own.settings })
-    const database = databaseOf(context, own)
+    const installation = await ownInstallation(context)
+    const service = await installation.start()
+    const { account, client } = await callerOf(installation, service)
+    const person = await signIn({ ...service, settings: installation.settings })
+    const database = databaseOf(context, installation)
     const listing = { params: { query: { limit: 1 } } }
     const replayed = { 'Idempotency-Key': 'before-the-rotation' }
     const first = await queue(client, 'greet', secretOf(0), {}, replayed)
@@ -88,8 +88,8 @@ describe.concurrent('rotate-encryption-key', () => {
     const callers = [call(), call()]
     await until('runs are queued', () => queued.length > 50)
     const rotations = await Promise.all([
-      own.runCommand('rotate-encryption-key'),
-      own.runCommand('rotate-encryption-key'),
+      installation.runCommand('rotate-encryption-key'),
+      installation.runCommand('rotate-encryption-key'),
     ])
     rotating = false
     await Promise.all(callers)
@@ -98,7 +98,7 @@ describe.concurrent('rotate-encryption-key', () => {
       expect(stdout).toMatch(/^Re-encrypted \d+ values?\. Older keys stay in .*encryption\.key, because older backups/m)
     }
 
-    const lines = linesOf(own)
+    const lines = linesOf(installation)
     expect(lines).toHaveLength(3)
     expect(keysInUse(database)).toEqual([idOf(lines[0])])
     expectOpened(secretsIn(database), new Encryption(new FixedKeys([Buffer.from(lines[0] ?? '', 'base64')])))
@@ -115,24 +115,24 @@ describe.concurrent('rotate-encryption-key', () => {
     }
     await survives(client, service.dashboardUrl)
     await service.stop()
-    const restarted = await own.start('service ready')
+    const restarted = await installation.start('service ready')
     await survives(clientOf(restarted, account.key), restarted.dashboardUrl)
   })
 
   test('that is killed at any point is completed by the next call', async (context) => {
-    const own = await ownInstallation(context)
-    const path = keyFilePath(own.dataDirectory)
+    const installation = await ownInstallation(context)
+    const path = keyFilePath(installation.dataDirectory)
     createKeyFile(path)
-    const [oldest] = linesOf(own)
-    const database = databaseOf(context, own)
+    const [oldest] = linesOf(installation)
+    const database = databaseOf(context, installation)
     seed(database, new Encryption(new KeyFile(path)), 1500)
     const points: [string, () => boolean][] = [
-      ['the new key exists', () => linesOf(own).length === 2],
+      ['the new key exists', () => linesOf(installation).length === 2],
       ['some values are under the new key', () => keysInUse(database).length > 1],
     ]
     for (const [what, condition] of points) {
       const child = spawn(process.execPath, [main, 'rotate-encryption-key'], {
-        env: { ...process.env, ...own.settings },
+        env: { ...process.env, ...installation.settings },
       })
       const ended = once(child, 'close')
       // The write lock keeps it from going on before it is killed.
@@ -148,11 +148,11 @@ describe.concurrent('rotate-encryption-key', () => {
       expect(keysInUse(database)).toContain(idOf(oldest))
       expectOpened(secretsIn(database), new Encryption(new KeyFile(path)))
     }
-    const { code, stdout } = await own.runCommand('rotate-encryption-key')
+    const { code, stdout } = await installation.runCommand('rotate-encryption-key')
     // Includes the value that verifies the key.
     expect([code, stdout.match(/^Re-encrypted .* values/m)?.[0]]).toEqual([0, 'Re-encrypted 1501 values'])
-    expect(keysInUse(database)).toEqual([idOf(linesOf(own)[0])])
-    expect(linesOf(own)).toHaveLength(4)
+    expect(keysInUse(database)).toEqual([idOf(linesOf(installation)[0])])
+    expect(linesOf(installation)).toHaveLength(4)
     expectOpened(secretsIn(database), new Encryption(new KeyFile(path)))
   })
 
@@ -160,22 +160,22 @@ describe.concurrent('rotate-encryption-key', () => {
     const [older, newer] = [randomBytes(keyBytes), randomBytes(keyBytes)]
     const before = { ENCRYPTION_KEY: older.toString('base64') }
     const after = { ENCRYPTION_KEY: newer.toString('base64'), ENCRYPTION_KEY_PREVIOUS: before.ENCRYPTION_KEY }
-    const own = await ownInstallation(context)
+    const installation = await ownInstallation(context)
     const rotate = (changes: Record<string, string>) =>
-      runCommand(['rotate-encryption-key'], { ...own.settings, ...changes })
+      runCommand(['rotate-encryption-key'], { ...installation.settings, ...changes })
     const nothing = await rotate(before)
     expect(nothing).toMatchObject({ code: 0, stderr: '' })
     expect(nothing.stdout).toMatch(
       /^Nothing is encrypted with an older key\. To rotate the key:.*ENCRYPTION_KEY_PREVIOUS/s,
     )
-    const database = databaseOf(context, own)
+    const database = databaseOf(context, installation)
     seed(database, new Encryption(new FixedKeys([older])), 3)
     expect(await rotate(after)).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^Re-encrypted 4 values\. Keep the keys of ENCRYPTION_KEY_PREVIOUS: older backups/),
     })
     expectOpened(secretsIn(database), new Encryption(new FixedKeys([newer])))
-    expect(existsSync(keyFilePath(own.dataDirectory))).toBe(false)
+    expect(existsSync(keyFilePath(installation.dataDirectory))).toBe(false)
     expect(await rotate(before)).toEqual({
       code: 1,
       stdout: '',

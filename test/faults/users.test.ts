@@ -32,10 +32,10 @@ describe('npm start', () => {
     expect(JSON.stringify(first.log)).not.toContain('/links/')
     await first.stop()
     const second = await installation.start('service ready')
-    const [old = '', young = ''] = [...linksIn(first.output()), ...linksIn(second.output())]
+    const [old = '', latest = ''] = [...linksIn(first.output()), ...linksIn(second.output())]
     const visitor = new Visitor(second.dashboardUrl)
     expect((await visitor.get(old)).status).toBe(410)
-    expect((await visitor.post(young, ada)).status).toBe(303)
+    expect((await visitor.post(latest, ada)).status).toBe(303)
     expect(inputValue(await visitor.get('/profile'), 'email')).toBe(ada.email)
     await second.stop()
     const third = await installation.start('service ready')
@@ -68,8 +68,12 @@ describe('users', () => {
     const other = await printed(installation, 'accounts', 'create', '--name', 'Other')
     const list = await installation.runCommand('users', 'list', '--account', id)
     expect(list.stdout).toMatch(/^id +name +email +role +lastSignedInAt\n[0-9a-f-]{36} +Owner +- +owner +-\n$/)
-    const said = await installation.runCommand('users', 'list')
-    expect(said).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('There are several accounts') })
+    const withoutAccount = await installation.runCommand('users', 'list')
+    expect(withoutAccount).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('There are several accounts'),
+    })
     const [user] = await printed(installation, 'users', 'list', '--account', other.id)
     expect(Object.keys(user)).toEqual(['id', 'name', 'email', 'role', 'lastSignedInAt'])
   })
@@ -100,8 +104,8 @@ describe('users', () => {
       await printed(installation, 'accounts', 'create', '--name', 'First'),
       await printed(installation, 'accounts', 'create', '--name', 'Second'),
     ]
-    const [stranger] = await printed(installation, 'users', 'list', '--account', second.id)
-    for (const which of ['nobody@example.com', stranger.id, '']) {
+    const [otherUser] = await printed(installation, 'users', 'list', '--account', second.id)
+    for (const which of ['nobody@example.com', otherUser.id, '']) {
       const refused = await installation.runCommand('users', 'sign-in-link', '--account', first.id, '--email', which)
       const words = `This account has no user with the e-mail ${which}. \`users list\` shows its users.\n`
       expect(refused).toEqual({ code: 1, stdout: '', stderr: words })

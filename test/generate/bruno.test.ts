@@ -104,12 +104,12 @@ test('the collection has exactly one request for each operation', () => {
 test('every request has all parameters of its operation, with only the required ones enabled', () => {
   for (const { id, parameters } of operations) {
     const { params = [], headers = [] } = findRequest(id)
-    const shown = [...params, ...headers.map((header) => ({ ...header, type: 'header' }))]
+    const listed = [...params, ...headers.map((header) => ({ ...header, type: 'header' }))]
     const expected = parameters.map(({ name, in: type }) =>
       expect.objectContaining({ name, type, enabled: type === 'path' }),
     )
-    expect(shown, id).toHaveLength(expected.length)
-    expect(shown, id).toEqual(expect.arrayContaining(expected))
+    expect(listed, id).toHaveLength(expected.length)
+    expect(listed, id).toEqual(expect.arrayContaining(expected))
   }
 })
 

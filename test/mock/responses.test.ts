@@ -38,8 +38,8 @@ describe.each(operations)('$id', (operation) => {
         const response = await call(operation, prefer(`code=${status}`, `example="${name}"`))
         expect(response).toMatchObject({ status, headers: { 'content-type': mediaType } })
         const { requestId, ...rest } = value as Record<string, unknown>
-        const own = requestId === undefined ? {} : { requestId: response.headers['x-request-id'] }
-        expect(JSON.parse(response.text)).toEqual({ ...rest, ...own })
+        const requestIdMember = requestId === undefined ? {} : { requestId: response.headers['x-request-id'] }
+        expect(JSON.parse(response.text)).toEqual({ ...rest, ...requestIdMember })
         // The name is sufficient.
         expect((await call(operation, prefer(`example=${name}`))).status).toBe(status)
       }
@@ -110,8 +110,8 @@ test('both problems of a 429 of queueRemoteRun can be requested', async () => {
 })
 
 test('Location contains the id of the created resource', async () => {
-  const made = await call(operationOf('createBrowserContext'))
-  expect(made.headers.location).toBe(`/alpha/browser-contexts/${JSON.parse(made.text).id}`)
+  const created = await call(operationOf('createBrowserContext'))
+  expect(created.headers.location).toBe(`/alpha/browser-contexts/${JSON.parse(created.text).id}`)
 })
 
 describe('an event stream', () => {

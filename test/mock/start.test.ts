@@ -61,8 +61,8 @@ test('a port that is in use or invalid is reported in one sentence', async (cont
   context.onTestFinished(() => void server.close())
   const { port } = server.address() as { port: number }
   const ports = { executionPort: 0, browserContextPort: port }
-  const taken = startMock({ host: '127.0.0.1', ...ports, log: pino({ level: 'silent' }) })
-  await expect(taken).rejects.toThrow(
+  const starting = startMock({ host: '127.0.0.1', ...ports, log: pino({ level: 'silent' }) })
+  await expect(starting).rejects.toThrow(
     new ListenError(
       `127.0.0.1:${port} is in use by another program: set MOCK_BROWSER_CONTEXT_PORT to another port, or HOST to another address.`,
     ),

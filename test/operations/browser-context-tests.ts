@@ -89,8 +89,8 @@ export function testUnknownBrowserContext(subject: Subject): void {
     const owner = which === 'foreign' ? await subject.service.createAccount() : account
     const id = await createContext(subject.service, owner)
     if (which === 'deleted') {
-      const gone = { path: { browserContextId: id } }
-      await send(subject.service, 'deleteBrowserContext', owner.key, gone).expect(204)
+      const unknownContext = { path: { browserContextId: id } }
+      await send(subject.service, 'deleteBrowserContext', owner.key, unknownContext).expect(204)
     }
     const query = `browserContextId=${which === 'unknown' ? crypto.randomUUID() : id}`
     const headers = { 'Idempotency-Key': 'once' }

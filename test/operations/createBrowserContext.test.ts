@@ -69,7 +69,7 @@ describeOperation(
     403: testForbidden,
     406: testNotAcceptable,
     409(subject) {
-      const taken = {
+      const conflict = {
         kind: 'name-taken',
         title: 'Name taken',
         status: 409,
@@ -80,7 +80,7 @@ describeOperation(
       test('refuses a name that the account already uses', async () => {
         const { key } = await subject.service.createAccount()
         await send(subject.service, 'createBrowserContext', key, { body: { name: 'Shop' } }).expect(201)
-        expectProblem(subject.operation, await subject.call(key, { body: { name: 'Shop' } }), taken)
+        expectProblem(subject.operation, await subject.call(key, { body: { name: 'Shop' } }), conflict)
         const listed = await send(subject.service, 'listBrowserContexts', key)
         expect(listed.body.data).toHaveLength(1)
       })

@@ -69,9 +69,9 @@ export const operations: readonly DocumentedOperation[] = (Object.keys(files) as
 export const scopes = [...new Set(operations.flatMap((operation) => operation.scopes))].sort()
 
 export function operationOf(id: OperationId): DocumentedOperation {
-  const found = operations.find((operation) => operation.id === id)
-  if (!found) throw new Error(`No document has the operation ${id}.`)
-  return found
+  const match = operations.find((operation) => operation.id === id)
+  if (!match) throw new Error(`No document has the operation ${id}.`)
+  return match
 }
 
 function read(surface: Surface): DocumentedOperation[] {
@@ -82,7 +82,7 @@ function read(surface: Surface): DocumentedOperation[] {
       .filter((method) => method in item)
       .map((method) => {
         const operation = item[method] as Json
-        const at = `/paths/${step(path)}/${method}`
+        const pointer = `/paths/${step(path)}/${method}`
         const parameters = [...((item.parameters ?? []) as Json[]), ...((operation.parameters ?? []) as Json[])]
         const requestBody = (operation.requestBody ?? {}) as { content?: Record<string, Json> } & Json
         const { content } = requestBody
@@ -98,7 +98,7 @@ function read(surface: Surface): DocumentedOperation[] {
           bodySchema: content?.['application/json']?.schema as Json | undefined,
           bodyRequired: requestBody.required === true,
           bodyBytesMax: (requestBody['x-body-bytes-max'] as number | undefined) ?? 1024 * 1024,
-          responses: readResponses(surface, operation.responses as Json, `${at}/responses`),
+          responses: readResponses(surface, operation.responses as Json, `${pointer}/responses`),
         }
       }),
   )
@@ -144,8 +144,8 @@ function resolve(surface: Surface, value: unknown, pointer: string): { value: Js
   const { $ref } = value as { $ref?: string }
   if ($ref === undefined) return { value: value as Json, pointer }
   const steps = $ref.slice(2).split('/')
-  const found = steps.reduce<unknown>((holder, key) => (holder as Json)[unescaped(key)], documents[surface])
-  return resolve(surface, found, $ref.slice(1))
+  const target = steps.reduce<unknown>((holder, key) => (holder as Json)[unescaped(key)], documents[surface])
+  return resolve(surface, target, $ref.slice(1))
 }
 
 /** The schema, or the target of its `$ref`. */

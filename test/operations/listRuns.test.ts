@@ -9,14 +9,14 @@ import { queueRun, send } from './requests.ts'
 
 /** The ids on each page, to the last page. */
 async function pages(subject: Subject, key: string, query: string): Promise<string[][]> {
-  const found: string[][] = []
+  const idsByPage: string[][] = []
   let cursor = ''
   do {
     const { body } = await subject.call(key, { query: query + cursor })
-    found.push(body.data.map(({ id }: { id: string }) => id))
+    idsByPage.push(body.data.map(({ id }: { id: string }) => id))
     cursor = body.nextCursor === null ? '' : `&cursor=${body.nextCursor}`
   } while (cursor !== '')
-  return found
+  return idsByPage
 }
 
 async function severalRuns(subject: Subject, count: number) {
@@ -52,9 +52,9 @@ describeOperation(
         [100, [5]],
       ])('lists each run once on pages of %i', async (limit, lengths) => {
         const { account, ids } = await severalRuns(subject, 5)
-        const found = await pages(subject, account.key, `limit=${limit}`)
-        expect(found.map((page) => page.length)).toEqual(lengths)
-        expect(found.flat()).toEqual(ids)
+        const listed = await pages(subject, account.key, `limit=${limit}`)
+        expect(listed.map((page) => page.length)).toEqual(lengths)
+        expect(listed.flat()).toEqual(ids)
       })
 
       test('the next page is not affected by runs queued since', async () => {
@@ -76,10 +76,10 @@ describeOperation(
       test('filters by workflow and status', async () => {
         const { account, ids } = await severalRuns(subject, 2)
         const file = { path: { workflowId: 'hold' }, body: { variableData: { file: 'none' } } }
-        const held = await queueRun(subject.service, account, file)
+        const heldId = await queueRun(subject.service, account, file)
         await send(subject.service, 'cancelRun', account.key, { path: { runId: ids[0] as string } }).expect(200)
         const listed = async (query: string) => (await pages(subject, account.key, query)).flat()
-        expect(await listed('workflowId=hold')).toEqual([held])
+        expect(await listed('workflowId=hold')).toEqual([heldId])
         expect(await listed('status=cancelled')).toEqual([ids[0]])
         expect(await listed('workflowId=greet&status=queued')).toEqual([ids[1]])
         expect(await listed('workflowId=no-such-workflow')).toEqual([])
@@ -90,10 +90,10 @@ describeOperation(
         const { account, ids } = await severalRuns(subject, 3)
         const { body } = await subject.call(account.key)
         const time: string = body.data[1].createdAt
-        const at = (id: string) => body.data.find((run: { id: string }) => run.id === id).createdAt
+        const createdAt = (id: string) => body.data.find((run: { id: string }) => run.id === id).createdAt
         const listed = async (query: string) => (await pages(subject, account.key, query)).flat()
-        expect(await listed(`createdAfter=${time}`)).toEqual(ids.filter((id) => at(id) >= time))
-        expect(await listed(`createdBefore=${time}`)).toEqual(ids.filter((id) => at(id) < time))
+        expect(await listed(`createdAfter=${time}`)).toEqual(ids.filter((id) => createdAt(id) >= time))
+        expect(await listed(`createdBefore=${time}`)).toEqual(ids.filter((id) => createdAt(id) < time))
         expect(await listed(`createdAfter=${time}&createdBefore=${time}`)).toEqual([])
         expect(await listed('createdAfter=2999-01-01T00:00:00%2B01:00')).toEqual([])
         expect(await listed('createdBefore=1960-01-01T00:00:00Z')).toEqual([])

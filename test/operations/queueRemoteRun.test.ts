@@ -41,11 +41,11 @@ describeOperation(
 
       test('returns a failed run with 200', async () => {
         const { key } = await subject.service.createAccount()
-        const betrayal = {
+        const failing = {
           path: { workflowId: 'betray' },
           body: { variableData: { token: 'very secret', fails: true } },
         }
-        const response = await subject.call(key, { ...betrayal, headers: { Prefer: 'wait=30' } })
+        const response = await subject.call(key, { ...failing, headers: { Prefer: 'wait=30' } })
         expect(response.body).toMatchObject({ status: 'failed', error: { name: 'Error' } })
       })
 

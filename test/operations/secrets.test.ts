@@ -83,8 +83,8 @@ test("a key's value appears only in the response that creates it", async () => {
   expect(findCanaries(await everywhere(contents, service), [value])).toEqual([])
   await service.stop()
   expect(findCanaries([...(await contents()), ['the log', service.output()]], [value])).toEqual([])
-  const shown = [...responses, ...printed.map(({ stdout, stderr }) => stdout + stderr)]
-  expect(shown.filter((text) => findCanaries([['', text]], [value]).length > 0)).toEqual([])
+  const outputs = [...responses, ...printed.map(({ stdout, stderr }) => stdout + stderr)]
+  expect(outputs.filter((text) => findCanaries([['', text]], [value]).length > 0)).toEqual([])
 })
 
 test('a secret variable reaches its workflow and appears nowhere else', async () => {
@@ -113,12 +113,12 @@ test('a secret variable reaches its workflow and appears nowhere else', async ()
 
   const succeeded = JSON.parse((await call('PUT', queue, betray(false), wait)).text)
   expect(succeeded.status).toBe('succeeded')
-  const said = 'The secrets are ******** and ********.'
-  expect(succeeded.output).toEqual({ said, [said]: [said] })
+  const message = 'The secrets are ******** and ********.'
+  expect(succeeded.output).toEqual({ said: message, [message]: [message] })
   const failed = JSON.parse((await call('PUT', queue, betray(true), wait)).text)
-  expect(failed).toMatchObject({ status: 'failed', error: { message: said } })
+  expect(failed).toMatchObject({ status: 'failed', error: { message: message } })
   for (const { id } of [succeeded, failed]) {
-    expect((await call('GET', `/v1/execution/runs/${id}/events`)).text).toContain(said)
+    expect((await call('GET', `/v1/execution/runs/${id}/events`)).text).toContain(message)
     await call('GET', `/v1/execution/runs/${id}`)
   }
 

@@ -56,18 +56,22 @@ export async function findDifferences(
   mock: Addresses,
   cases: Iterable<ParityCase>,
 ): Promise<Comparison[]> {
-  const found: Comparison[] = []
+  const differences: Comparison[] = []
   for await (const { each, base, service: expected } of sendToService(service, cases)) {
     const mockBase = base && { ...base, keys: mockKeySet }
     const other = toOutcome(each.operation, await sendRequest(findUrl(mock, each), each.request(mockBase)))
-    if (JSON.stringify(expected) !== JSON.stringify(other)) found.push({ each, service: expected, other })
+    if (JSON.stringify(expected) !== JSON.stringify(other)) differences.push({ each, service: expected, other })
   }
-  return found
+  return differences
 }
 
 /** Describes the cases without a permitted difference, and adds the differences that occur to `seen`. */
-export function describeUnpermitted(found: Comparison[], list: readonly Difference[], seen: Set<Difference>): string[] {
-  return found.flatMap(({ each, service, other }) => {
+export function describeUnpermitted(
+  differences: Comparison[],
+  list: readonly Difference[],
+  seen: Set<Difference>,
+): string[] {
+  return differences.flatMap(({ each, service, other }) => {
     const known = list.filter((difference) => difference.is(each, service, other))
     for (const difference of known) seen.add(difference)
     return known.length > 0 ? [] : [`${each.title}\n  ${JSON.stringify(service)}\n  ${JSON.stringify(other)}`]

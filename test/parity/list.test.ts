@@ -5,6 +5,6 @@ import { permitted } from './differences.ts'
 
 test('the guide lists exactly the permitted differences', () => {
   const guide = readFileSync('docs/guides/mock.md', 'utf8')
-  const shown = guide.split('<!-- differences -->')[1]?.split('<!-- /differences -->')[0]?.trim()
-  expect(shown).toBe(permitted.map(({ what, why }) => `- **${what}.** ${why}`).join('\n'))
+  const listed = guide.split('<!-- differences -->')[1]?.split('<!-- /differences -->')[0]?.trim()
+  expect(listed).toBe(permitted.map(({ what, why }) => `- **${what}.** ${why}`).join('\n'))
 })

@@ -56,12 +56,12 @@ describe('the mock responds like the service', () => {
     })
     await send(service, 'cancelRun', base.keys.good, { path: { runId: run.id } }).expect(200)
     const expected = toOutcome(operation, await response)
-    const found = toOutcome(
+    const actual = toOutcome(
       operation,
       await sendRequest(mock.executionUrl, toRawRequest({ ...base, keys: mockKeySet })),
     )
-    expect(found).toEqual(expected)
-    expect(found).toMatchObject({ status: 200, headers: expect.arrayContaining(['preference-applied: wait=30']) })
+    expect(actual).toEqual(expected)
+    expect(actual).toMatchObject({ status: 200, headers: expect.arrayContaining(['preference-applied: wait=30']) })
   })
 
   test('to a key that exceeds its rate limit, except for the limit', async (context) => {
@@ -84,7 +84,7 @@ test('the comparison detects a mock with a different document', async () => {
   const contracts = { execution: { ...executionContract, document }, browserContext: browserContextContract }
   const other = await startMock({ ...anyPort, contracts })
   const cases = casesForOperation(operationOf('queueRemoteRun')).filter(({ title }) => title.includes('priority'))
-  const found = describeUnpermitted(await findDifferences(service, other, cases), permitted, new Set())
+  const unpermitted = describeUnpermitted(await findDifferences(service, other, cases), permitted, new Set())
   await other.stop()
-  expect(found.map((text) => text.split('\n')[0])).toEqual(['queueRemoteRun: priority above its maximum'])
+  expect(unpermitted.map((text) => text.split('\n')[0])).toEqual(['queueRemoteRun: priority above its maximum'])
 })

@@ -82,15 +82,15 @@ export function modifiedBodies(surface: Surface, schemaOrRef: unknown, value: un
     ['null', null],
     ['a list', ['x']],
   ]
-  const own = [
+  const memberCopies = [
     ...valuesAtBounds(schema),
     ...(byFormat[String(schema.format)] ?? []).map((it): Change => [`with the value ${it}`, it]),
   ]
   if (Array.isArray(value)) {
     const items = modifiedBodies(surface, schema.items ?? {}, value[0])
-    return [...wrong, ...own, ['empty', []], ...within('/0', items, (item) => [item, ...value.slice(1)])]
+    return [...wrong, ...memberCopies, ['empty', []], ...within('/0', items, (item) => [item, ...value.slice(1)])]
   }
-  if (typeof value !== 'object' || value === null) return [...wrong, ...own]
+  if (typeof value !== 'object' || value === null) return [...wrong, ...memberCopies]
   const holder = value as Json
   const additional: Change[] = [
     ['with an additional member', { ...holder, additional: 1 }],

@@ -52,22 +52,22 @@ describe.each(stores)('API keys ($name)', (kind) => {
 
   describe('rotation', () => {
     test('a rotated key keeps name, scopes and lifetime, even at the limit, and its old value is refused everywhere', async (test) => {
-      let at = Date.now()
-      const one = await openKeys(test, kind, { now: () => at })
-      const two = await openKeys(test, kind, { location: one.location, now: () => at })
+      let time = Date.now()
+      const one = await openKeys(test, kind, { now: () => time })
+      const two = await openKeys(test, kind, { location: one.location, now: () => time })
       const { accountId, userId } = await newAccount(one, { scopesEnabled: true })
       const scopes = one.apiKeys.knownScopes.slice(0, 2)
-      const draft = { accountId, userId, name: 'nightly', scopes, expiresAt: at + 10_000 }
+      const draft = { accountId, userId, name: 'nightly', scopes, expiresAt: time + 10_000 }
       const old = await one.apiKeys.create(draft, operator)
-      for (let made = 2; made < 5; made += 1) await one.apiKeys.create({ ...draft, expiresAt: null }, operator)
+      for (let count = 2; count < 5; count += 1) await one.apiKeys.create({ ...draft, expiresAt: null }, operator)
       await expect(one.apiKeys.create(draft, operator)).rejects.toMatchObject({ about: 'userLimit' })
-      at += 4000
-      const made = await one.apiKeys.rotate(accountId, old.id, newId(), operator)
-      expect(made).toMatchObject({ name: 'nightly', scopes, userId, expiresAt: at + 10_000, createdAt: at })
-      expect(made?.value).not.toBe(old.value)
+      time += 4000
+      const rotated = await one.apiKeys.rotate(accountId, old.id, newId(), operator)
+      expect(rotated).toMatchObject({ name: 'nightly', scopes, userId, expiresAt: time + 10_000, createdAt: time })
+      expect(rotated?.value).not.toBe(old.value)
       for (const { apiKeys } of [two, one]) {
         expect(await apiKeys.authenticate(old.value)).toBeUndefined()
-        expect(await apiKeys.authenticate(made?.value ?? '')).toMatchObject({ scopes })
+        expect(await apiKeys.authenticate(rotated?.value ?? '')).toMatchObject({ scopes })
       }
       expect(await one.apiKeys.list(accountId)).toHaveLength(5)
     })
@@ -78,10 +78,10 @@ describe.each(stores)('API keys ($name)', (kind) => {
       const { accountId, key } = await newAccount(one)
       const rotate = (index: number) => (index % 2 ? one : two).apiKeys.rotate(accountId, key.id, newId(), operator)
       const results = await Promise.all(Array.from({ length: 10 }, (_, index) => rotate(index)))
-      const made = results.filter((result) => result !== undefined)
-      expect(made).toHaveLength(1)
-      expect((await one.apiKeys.list(accountId)).map(({ id }) => id)).toEqual([made[0]?.id])
-      expect(await two.apiKeys.authenticate(made[0]?.value ?? '')).toBeDefined()
+      const created = results.filter((result) => result !== undefined)
+      expect(created).toHaveLength(1)
+      expect((await one.apiKeys.list(accountId)).map(({ id }) => id)).toEqual([created[0]?.id])
+      expect(await two.apiKeys.authenticate(created[0]?.value ?? '')).toBeDefined()
     })
 
     test('a repeated rotation has no effect, and another account cannot rotate the key', async (test) => {
@@ -90,23 +90,23 @@ describe.each(stores)('API keys ($name)', (kind) => {
       const { accountId, key } = await newAccount(domain)
       const other = await newAccount(domain)
       expect(await apiKeys.rotate(other.accountId, key.id, newId(), operator)).toBeUndefined()
-      const form = newId()
-      const made = await apiKeys.rotate(accountId, key.id, form, operator)
-      await expect(apiKeys.rotate(accountId, key.id, form, operator)).rejects.toMatchObject({ about: 'repeated' })
-      await expect(apiKeys.rotate(accountId, form, form, operator)).rejects.toMatchObject({ about: 'repeated' })
-      expect(await apiKeys.authenticate(made?.value ?? '')).toBeDefined()
+      const newKeyId = newId()
+      const rotated = await apiKeys.rotate(accountId, key.id, newKeyId, operator)
+      await expect(apiKeys.rotate(accountId, key.id, newKeyId, operator)).rejects.toMatchObject({ about: 'repeated' })
+      await expect(apiKeys.rotate(accountId, newKeyId, newKeyId, operator)).rejects.toMatchObject({ about: 'repeated' })
+      expect(await apiKeys.authenticate(rotated?.value ?? '')).toBeDefined()
     })
 
     test('rotating an expired key is refused if the account is at its limit', async (test) => {
-      let at = Date.now()
-      const domain = await openKeys(test, kind, { now: () => at })
+      let time = Date.now()
+      const domain = await openKeys(test, kind, { now: () => time })
       const { apiKeys } = domain
       const { accountId, userId } = await newAccount(domain)
       const draft = { accountId, userId, name: 'Key', scopes: null, expiresAt: null }
-      const expired = await apiKeys.create({ ...draft, expiresAt: at + 1000 }, operator)
-      at += 1000
-      const another = await newUser(domain, accountId)
-      for (let made = 1; made < 5; made += 1) await apiKeys.create({ ...draft, userId: another }, operator)
+      const expired = await apiKeys.create({ ...draft, expiresAt: time + 1000 }, operator)
+      time += 1000
+      const otherUserId = await newUser(domain, accountId)
+      for (let count = 1; count < 5; count += 1) await apiKeys.create({ ...draft, userId: otherUserId }, operator)
       const rotation = apiKeys.rotate(accountId, expired.id, newId(), operator)
       await expect(rotation).rejects.toMatchObject({ about: 'accountLimit' })
       expect(await apiKeys.get(accountId, expired.id)).toMatchObject({ expired: true })
@@ -116,20 +116,20 @@ describe.each(stores)('API keys ($name)', (kind) => {
 
   describe('last use', () => {
     test('a key shows when and by whom it was last used, including open streams', async (test) => {
-      let at = Date.now()
-      const domain = await openKeys(test, kind, { now: () => at })
+      let time = Date.now()
+      const domain = await openKeys(test, kind, { now: () => time })
       const { accountId, key } = await newAccount(domain)
       await domain.apiKeys.authenticate(key.value, '10.0.0.7 curl/8.5')
       await domain.apiKeys.close()
       expect(await domain.apiKeys.get(accountId, key.id)).toMatchObject({
-        lastUsedAt: at,
+        lastUsedAt: time,
         lastUsedBy: '10.0.0.7 curl/8.5',
       })
-      at += 1000
+      time += 1000
       await domain.apiKeys.authenticate(key.value)
       await domain.apiKeys.close()
       expect(await domain.apiKeys.get(accountId, key.id)).toMatchObject({
-        lastUsedAt: at,
+        lastUsedAt: time,
         lastUsedBy: '10.0.0.7 curl/8.5',
       })
     })
@@ -154,11 +154,11 @@ describe.each(stores)('API keys ($name)', (kind) => {
     })
 
     test('the use of a deleted or rotated key is in the audit log once an hour', async (test) => {
-      let at = Date.now()
-      const domain = await openKeys(test, kind, { now: () => at })
+      let time = Date.now()
+      const domain = await openKeys(test, kind, { now: () => time })
       const { apiKeys, auditLog } = domain
       const { accountId, key } = await newAccount(domain)
-      const noted = async () => {
+      const listEntries = async () => {
         await apiKeys.close()
         const entries = await auditLog.list(accountId, { action: 'apiKey.usedAfterDeletion', limit: 10 })
         return entries.map(({ at, by, subject }) => [at, by.kind, by.name, subject?.id])
@@ -167,21 +167,21 @@ describe.each(stores)('API keys ($name)', (kind) => {
       await use('10.0.0.7 curl')
       await apiKeys.rotate(accountId, key.id, newId(), operator)
       expect(await use()).toBeUndefined()
-      expect(await noted()).toEqual([])
-      const first = at
+      expect(await listEntries()).toEqual([])
+      const first = time
       for (let times = 0; times < 3; times += 1) expect(await use('10.0.0.7 curl')).toBeUndefined()
-      expect(await noted()).toEqual([[first, 'caller', '10.0.0.7 curl', key.id]])
-      at += 3_599_999
+      expect(await listEntries()).toEqual([[first, 'caller', '10.0.0.7 curl', key.id]])
+      time += 3_599_999
       await use('10.0.0.8')
-      expect(await noted()).toHaveLength(1)
-      at += 1
+      expect(await listEntries()).toHaveLength(1)
+      time += 1
       await use('10.0.0.8')
-      expect(await noted()).toEqual([
-        [at, 'caller', '10.0.0.8', key.id],
+      expect(await listEntries()).toEqual([
+        [time, 'caller', '10.0.0.8', key.id],
         [first, 'caller', '10.0.0.7 curl', key.id],
       ])
       expect(await apiKeys.authenticate(newId(), '10.0.0.9')).toBeUndefined()
-      expect(await noted()).toHaveLength(2)
+      expect(await listEntries()).toHaveLength(2)
     })
   })
 })

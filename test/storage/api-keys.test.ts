@@ -28,15 +28,15 @@ async function createMany(processes: readonly Domain[], keys: readonly NewApiKey
 describe.each(stores)('API keys ($name)', (kind) => {
   test('a key is a random UUID of version 4 that authenticates its caller in upper and lower case', async (test) => {
     const { domain, accountId, key } = await openAccount(test, kind)
-    const made = await domain.apiKeys.create(key, operator)
-    expect(made.value).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-    expect(made.prefix).toBe(made.value.slice(0, 8))
-    const known = { principal: { accountId, apiKeyId: made.id }, scopes: null }
-    expect(await domain.apiKeys.authenticate(made.value)).toEqual(known)
-    expect(await domain.apiKeys.authenticate(made.value.toUpperCase())).toEqual(known)
+    const created = await domain.apiKeys.create(key, operator)
+    expect(created.value).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+    expect(created.prefix).toBe(created.value.slice(0, 8))
+    const known = { principal: { accountId, apiKeyId: created.id }, scopes: null }
+    expect(await domain.apiKeys.authenticate(created.value)).toEqual(known)
+    expect(await domain.apiKeys.authenticate(created.value.toUpperCase())).toEqual(known)
     expect(await domain.apiKeys.authenticate(crypto.randomUUID())).toBeUndefined()
     expect(await domain.apiKeys.authenticate('')).toBeUndefined()
-    expect(await domain.apiKeys.authenticate(made.id)).toBeUndefined()
+    expect(await domain.apiKeys.authenticate(created.id)).toBeUndefined()
   })
 
   test('neither the store nor the list of keys contains the value of a key', async (test) => {
@@ -67,68 +67,73 @@ describe.each(stores)('API keys ($name)', (kind) => {
 
   test('an account cannot list or delete the keys of another account', async (test) => {
     const { domain, key } = await openAccount(test, kind)
-    const made = await domain.apiKeys.create(key, operator)
+    const created = await domain.apiKeys.create(key, operator)
     const other = await newAccount(domain)
-    expect(await domain.apiKeys.delete(other.accountId, made.id, operator)).toBe(false)
-    expect(await domain.apiKeys.authenticate(made.value)).toBeDefined()
+    expect(await domain.apiKeys.delete(other.accountId, created.id, operator)).toBe(false)
+    expect(await domain.apiKeys.authenticate(created.value)).toBeDefined()
     expect((await domain.apiKeys.list(other.accountId)).map(({ id }) => id)).toEqual([other.key.id])
   })
 
   test('a key shows when it was last used', async (test) => {
-    let at = Date.now()
-    const { domain, accountId, key } = await openAccount(test, kind, { now: () => at })
+    let time = Date.now()
+    const { domain, accountId, key } = await openAccount(test, kind, { now: () => time })
     const { id, value } = await domain.apiKeys.create(key, operator)
-    const unused = { id, name: 'Key', createdAt: at, lastUsedAt: null, expiresAt: null, expired: false }
+    const unused = { id, name: 'Key', createdAt: time, lastUsedAt: null, expiresAt: null, expired: false }
     expect(await domain.apiKeys.list(accountId)).toMatchObject([unused])
-    at += 1000
+    time += 1000
     await domain.apiKeys.authenticate(value)
-    at += 1000
+    time += 1000
     await domain.apiKeys.close()
-    expect(await domain.apiKeys.list(accountId)).toMatchObject([{ id, lastUsedAt: at - 1000 }])
+    expect(await domain.apiKeys.list(accountId)).toMatchObject([{ id, lastUsedAt: time - 1000 }])
   })
 
   describe('expiry', () => {
     test('a key is refused from its expiry on, even if the clock steps back', async (test) => {
-      let at = Date.now()
-      const { domain, accountId, key } = await openAccount(test, kind, { now: () => at })
-      const expiresAt = at + 1000
+      let time = Date.now()
+      const { domain, accountId, key } = await openAccount(test, kind, { now: () => time })
+      const expiresAt = time + 1000
       const { value } = await domain.apiKeys.create({ ...key, expiresAt }, operator)
-      at = expiresAt - 1
+      time = expiresAt - 1
       expect(await domain.apiKeys.authenticate(value)).toBeDefined()
       expect(await domain.apiKeys.list(accountId)).toMatchObject([{ expired: false, expiresAt }])
-      at = expiresAt
+      time = expiresAt
       expect(await domain.apiKeys.list(accountId)).toMatchObject([{ expired: true, expiresAt }])
       expect(await domain.apiKeys.authenticate(value)).toBeUndefined()
-      at = expiresAt - 3_600_000
+      time = expiresAt - 3_600_000
       expect(await domain.apiKeys.authenticate(value)).toBeUndefined()
-      const other = await openDomain(test, { kind, location: domain.location, now: () => at })
+      const other = await openDomain(test, { kind, location: domain.location, now: () => time })
       expect(await other.apiKeys.authenticate(value)).toBeUndefined()
       expect(await domain.apiKeys.list(accountId)).toMatchObject([{ expired: true, expiresAt }])
     })
 
     test('an expired key counts towards the limit per user but not the limit per account', async (test) => {
-      let at = Date.now()
-      const { domain, accountId, key } = await openAccount(test, kind, { now: () => at })
-      for (let made = 0; made < 3; made += 1) await domain.apiKeys.create({ ...key, expiresAt: at + 1000 }, operator)
-      const another = { ...key, userId: await newUser(domain, accountId) }
-      for (let made = 0; made < 2; made += 1) await domain.apiKeys.create(another, operator)
-      await expect(domain.apiKeys.create(another, operator)).rejects.toThrow(/^This account has 5 active API keys/)
-      at += 1000
+      let time = Date.now()
+      const { domain, accountId, key } = await openAccount(test, kind, { now: () => time })
+      for (let count = 0; count < 3; count += 1)
+        await domain.apiKeys.create({ ...key, expiresAt: time + 1000 }, operator)
+      const keyOfOtherUser = { ...key, userId: await newUser(domain, accountId) }
+      for (let count = 0; count < 2; count += 1) await domain.apiKeys.create(keyOfOtherUser, operator)
+      await expect(domain.apiKeys.create(keyOfOtherUser, operator)).rejects.toThrow(
+        /^This account has 5 active API keys/,
+      )
+      time += 1000
       // The account has 2 active keys; the owner has 3 expired ones.
-      for (let made = 0; made < 2; made += 1) await domain.apiKeys.create(key, operator)
+      for (let count = 0; count < 2; count += 1) await domain.apiKeys.create(key, operator)
       await expect(domain.apiKeys.create(key, operator)).rejects.toThrow(/^This user has 5 API keys/)
-      await domain.apiKeys.create(another, operator)
-      await expect(domain.apiKeys.create(another, operator)).rejects.toThrow(/^This account has 5 active API keys/)
+      await domain.apiKeys.create(keyOfOtherUser, operator)
+      await expect(domain.apiKeys.create(keyOfOtherUser, operator)).rejects.toThrow(
+        /^This account has 5 active API keys/,
+      )
     })
 
     test('an expired key that was replaced stays expired if the clock steps back', async (test) => {
-      let at = Date.now()
-      const { domain, accountId, key } = await openAccount(test, kind, { now: () => at })
-      const old = await domain.apiKeys.create({ ...key, expiresAt: at + 1000 }, operator)
-      const another = { ...key, userId: await newUser(domain, accountId) }
-      at += 1000
-      for (let made = 0; made < 5; made += 1) await domain.apiKeys.create(another, operator)
-      at -= 1000
+      let time = Date.now()
+      const { domain, accountId, key } = await openAccount(test, kind, { now: () => time })
+      const old = await domain.apiKeys.create({ ...key, expiresAt: time + 1000 }, operator)
+      const keyOfOtherUser = { ...key, userId: await newUser(domain, accountId) }
+      time += 1000
+      for (let count = 0; count < 5; count += 1) await domain.apiKeys.create(keyOfOtherUser, operator)
+      time -= 1000
       expect(await domain.apiKeys.authenticate(old.value)).toBeUndefined()
       expect((await domain.apiKeys.list(accountId)).filter(({ expired }) => !expired)).toHaveLength(5)
     })

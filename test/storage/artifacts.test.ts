@@ -73,8 +73,8 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     const refused = { name: '../x', mediaType: 'text/plain', content: Buffer.of() } as const
     await expect(domain.queue.keepArtifact(claim, refused, [event])).rejects.toThrow(ArtifactError)
     expect(await listed()).toEqual([])
-    const found = await domain.runs.getWithHistory(claim.accountId, claim.runId, { logsMax: 10 })
-    expect(JSON.stringify(found?.history.events)).not.toContain('artifact')
+    const history = await domain.runs.getWithHistory(claim.accountId, claim.runId, { logsMax: 10 })
+    expect(JSON.stringify(history?.history.events)).not.toContain('artifact')
   })
 
   test('of an attempt that lost its lease are rejected; a later attempt may replace earlier ones', async (test) => {

@@ -67,7 +67,7 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     const token = await links.invite(accountId, { label: 'Bo the Builder', role: 'member' }, by)
     const bo = await links.accept(token, { name: 'Bo', email: `${crypto.randomUUID()}@example.com`, password })
     const subject = { id: bo.id, name: 'Bo' }
-    const his = { kind: 'user', ...subject } as const
+    const byBo = { kind: 'user', ...subject } as const
     await links.invite(accountId, { label: 'Cy', role: 'owner' }, by)
     const invitation = (await links.listInvitations(accountId))[0]?.id ?? ''
     await links.withdrawInvitation(accountId, invitation, by)
@@ -76,7 +76,7 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     await users.recordSignIn(bo, 'link')
     await users.changePassword(bo, undefined, 'another engine')
     const key = { accountId, userId: bo.id, name: 'His', scopes: null, expiresAt: null }
-    const { id } = await apiKeys.create(key, his)
+    const { id } = await apiKeys.create(key, byBo)
     await users.remove(accountId, bo.id, by)
     await accounts.update(accountId, { name: 'Renamed', scopesEnabled: true }, by)
     await accounts.update(accountId, { name: 'Renamed', scopesEnabled: false }, by)
@@ -84,14 +84,14 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     expect(await list(opened, accountId)).toMatchObject([
       { action: 'user.joined', by: { id: ada.id }, details: { how: 'welcome', role: 'owner' } },
       { action: 'user.invited', by, subject: { name: 'Bo the Builder' }, details: { role: 'member' } },
-      { action: 'user.joined', by: his, details: { how: 'invitation', role: 'member' } },
+      { action: 'user.joined', by: byBo, details: { how: 'invitation', role: 'member' } },
       { action: 'user.invited', by, subject: { id: invitation, name: 'Cy' }, details: { role: 'owner' } },
       { action: 'user.invitationWithdrawn', by, subject: { id: invitation, name: 'Cy' } },
       { action: 'user.roleChanged', by, subject, details: { from: 'member', to: 'owner' } },
       { action: 'user.signInLinkMade', by, subject },
-      { action: 'user.signedIn', by: his, details: { how: 'link' } },
-      { action: 'user.passwordChanged', by: his },
-      { action: 'apiKey.created', by: his },
+      { action: 'user.signedIn', by: byBo, details: { how: 'link' } },
+      { action: 'user.passwordChanged', by: byBo },
+      { action: 'apiKey.created', by: byBo },
       { action: 'apiKey.deleted', by, subject: { id, name: 'His' }, details: { withUser: bo.id } },
       { action: 'user.removed', by, subject },
       { action: 'account.renamed', by, details: { from: 'Test', to: 'Renamed' } },
@@ -106,7 +106,7 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     const { ada, by, accountId } = await newOwner(opened)
     const before = await list(opened, accountId)
     const key = { accountId, userId: ada.id, name: 'Key', scopes: ['runs:read'], expiresAt: null }
-    const refused = [
+    const refusedChanges = [
       apiKeys.create(key, by),
       apiKeys.create({ ...key, scopes: null, name: '' }, by),
       apiKeys.rename(accountId, crypto.randomUUID(), 'Name', by),
@@ -118,7 +118,7 @@ describe.each(stores)('the audit log ($name)', (kind) => {
       links.withdrawInvitation(accountId, crypto.randomUUID(), by),
       links.useSignInLink('none'),
     ]
-    await Promise.allSettled(refused)
+    await Promise.allSettled(refusedChanges)
     expect(await list(opened, accountId)).toEqual(before)
   })
 
@@ -142,13 +142,13 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     const [one, other] = [await newOwner(opened), await newOwner(opened)]
     await users.recordSignIn(one.ada, 'password')
     await users.recordSignIn(other.ada, 'password')
-    const found = async (filter: { action?: Action; actorId?: string }) =>
+    const listIds = async (filter: { action?: Action; actorId?: string }) =>
       (await auditLog.list(one.accountId, { ...filter, limit: 10 })).map(({ action, by }) => [action, by.id])
-    expect(await found({})).toHaveLength(2)
-    expect(await found({ action: 'user.signedIn' })).toEqual([['user.signedIn', one.ada.id]])
-    expect(await found({ actorId: one.ada.id })).toHaveLength(2)
-    expect(await found({ actorId: one.ada.id, action: 'user.removed' })).toEqual([])
-    expect(await found({ actorId: other.ada.id })).toEqual([])
+    expect(await listIds({})).toHaveLength(2)
+    expect(await listIds({ action: 'user.signedIn' })).toEqual([['user.signedIn', one.ada.id]])
+    expect(await listIds({ actorId: one.ada.id })).toHaveLength(2)
+    expect(await listIds({ actorId: one.ada.id, action: 'user.removed' })).toEqual([])
+    expect(await listIds({ actorId: other.ada.id })).toEqual([])
     const all: string[] = []
     for await (const { action } of auditLog.all(one.accountId, { action: 'user.joined' })) all.push(action)
     expect(all).toEqual(['user.joined'])

@@ -94,11 +94,11 @@ test('a backup of a busy store contains every earlier commit, and does not block
   const target = emptySettings(context)
   await restore(file, {}, target)
   const database = new DatabaseSync(join(target.DATA_DIR, 'service.db'))
-  const found = database.prepare("SELECT id FROM accounts WHERE name = 'Durable' ORDER BY id").all()
+  const durableIds = database.prepare("SELECT id FROM accounts WHERE name = 'Durable' ORDER BY id").all()
   database.close()
   // A consistent snapshot: every account before the last one is there, too.
-  expect(found.map(({ id }) => id)).toEqual(durable.toSorted().slice(0, found.length))
-  expect(found.length).toBeGreaterThanOrEqual(before.length)
+  expect(durableIds.map(({ id }) => id)).toEqual(durable.toSorted().slice(0, durableIds.length))
+  expect(durableIds.length).toBeGreaterThanOrEqual(before.length)
 })
 
 test('a backup overwrites a file only with --overwrite', async (context) => {
@@ -121,10 +121,10 @@ test('a backup without the key is restored where the key is', async (context) =>
   expect(await restoreError(file, target)).toBe(
     'FILE does not contain the encryption key: put the key file at DATA_DIR/encryption.key, or set ENCRYPTION_KEY.',
   )
-  const wrong = 'does not decrypt the values in FILE: use the key that the store had when it was backed up.'
-  expect(await restoreError(file, { ...target, ENCRYPTION_KEY: newKey() })).toBe(`ENCRYPTION_KEY ${wrong}`)
+  const wrongKeyError = 'does not decrypt the values in FILE: use the key that the store had when it was backed up.'
+  expect(await restoreError(file, { ...target, ENCRYPTION_KEY: newKey() })).toBe(`ENCRYPTION_KEY ${wrongKeyError}`)
   writeFileSync(join(target.DATA_DIR, 'encryption.key'), newKey(), { mode: 0o600 })
-  expect(await restoreError(file, target)).toBe(`DATA_DIR/encryption.key ${wrong}`)
+  expect(await restoreError(file, target)).toBe(`DATA_DIR/encryption.key ${wrongKeyError}`)
   writeFileSync(join(target.DATA_DIR, 'encryption.key'), key)
   await restore(file, {}, target)
   expect(await accountsIn(target)).toEqual(['Backed up'])

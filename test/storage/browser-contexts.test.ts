@@ -12,8 +12,8 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     const other = await openDomain(test, { kind, location: domain.location })
     const { accountId } = await newAccount(domain)
     const create = (index: number) => (index % 2 ? domain : other).browserContexts.create(accountId, 'shop')
-    const made = await Promise.all(Array.from({ length: 30 }, (_, index) => create(index)))
-    const [context, ...more] = made.filter((each) => each !== undefined)
+    const created = await Promise.all(Array.from({ length: 30 }, (_, index) => create(index)))
+    const [context, ...more] = created.filter((each) => each !== undefined)
     expect(more).toEqual([])
     expect(await other.browserContexts.get(accountId, context?.id ?? '')).toEqual(context)
     expect(await domain.browserContexts.get(accountId, context?.id.toUpperCase() ?? '')).toEqual(context)
@@ -71,9 +71,9 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
   test('pages list every context once, newest first', async (test) => {
     const domain = await openDomain(test, { kind })
     const [mine, theirs] = [await newAccount(domain), await newAccount(domain)]
-    const made: (string | undefined)[] = []
+    const createdIds: (string | undefined)[] = []
     for (let context = 0; context < 23; context += 1) {
-      made.push((await domain.browserContexts.create(mine.accountId, undefined))?.id)
+      createdIds.push((await domain.browserContexts.create(mine.accountId, undefined))?.id)
       await domain.browserContexts.create(theirs.accountId, undefined)
     }
     const pages: string[][] = []
@@ -84,7 +84,7 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
       cursor = page?.nextCursor ?? undefined
     } while (cursor !== undefined && pages.length < 10)
     expect(pages.map((page) => page.length)).toEqual([10, 10, 3])
-    expect(pages.flat()).toEqual(made.toReversed())
+    expect(pages.flat()).toEqual(createdIds.toReversed())
     const first = await domain.browserContexts.list(mine.accountId, { limit: 1 })
     const foreign = { limit: 1, cursor: first?.nextCursor ?? '' }
     expect(await domain.browserContexts.list(theirs.accountId, foreign)).toBeUndefined()

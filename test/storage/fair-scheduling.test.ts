@@ -59,8 +59,8 @@ describe.each(stores)('fair scheduling ($name)', (kind) => {
     const other = await openDomain(test, { kind, accountConcurrency, location: domain.location })
     const [one, two] = [await flood(domain, 8), await flood(domain, 8)]
     for (let finished = 0; finished < 16; ) {
-      const asked = Array.from({ length: 6 }, (_, index) => claimAll((index % 2 ? domain : other).queue, domain, 3))
-      const claims = (await Promise.all(asked)).flat()
+      const claiming = Array.from({ length: 6 }, (_, index) => claimAll((index % 2 ? domain : other).queue, domain, 3))
+      const claims = (await Promise.all(claiming)).flat()
       for (const { accountId } of [one, two]) {
         expect(accountsOf(claims).filter((each) => each === accountId)).toHaveLength(accountConcurrency)
       }

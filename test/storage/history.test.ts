@@ -29,9 +29,9 @@ async function openWithRun(test: Test, kind: StoreKind, reports: Report[]) {
 }
 
 async function readHistory({ runs }: Domain, accountId: string, id: string, logsMax: number) {
-  const found = await runs.getWithHistory(accountId, id, { logsMax })
-  if (!found) throw new Error('The run was not found.')
-  const { events, ...omitted } = found.history
+  const history = await runs.getWithHistory(accountId, id, { logsMax })
+  if (!history) throw new Error('The run was not found.')
+  const { events, ...omitted } = history.history
   return { events: events.map(describeEvent), ...omitted }
 }
 
@@ -59,8 +59,8 @@ describe.each(stores)("a run's history ($name)", (kind) => {
     const end = ['13 step 2', '14 status succeeded']
     const two = { events: [...rest, '11 log 7', '12 log 8', ...end], logsOmitted: 7, othersOmitted: 0 }
     expect(await readHistory(domain, accountId, id, 2)).toEqual(two)
-    const none = { events: [...rest, ...end], logsOmitted: 9, othersOmitted: 0 }
-    expect(await readHistory(domain, accountId, id, 0)).toEqual(none)
+    const expected = { events: [...rest, ...end], logsOmitted: 9, othersOmitted: 0 }
+    expect(await readHistory(domain, accountId, id, 0)).toEqual(expected)
   })
 
   test('is bounded for a run with 9,000 events, and has the latest of them', async (test) => {

@@ -115,8 +115,8 @@ describe.skipIf(process.getuid?.() !== 0)('a key file of another user', () => {
     chmodSync(path, 0o644)
     const module = new URL('../../src/storage/key-file.ts', import.meta.url)
     const program = `import { addKey } from '${module}'; try { addKey('${path}') } catch (error) { console.log(error.message) }`
-    const as = { uid: otherUser, gid: otherUser, cwd: '/', encoding: 'utf8' } as const
-    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], as)
+    const otherUserOptions = { uid: otherUser, gid: otherUser, cwd: '/', encoding: 'utf8' } as const
+    const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], otherUserOptions)
     expect(stderr).toBe('')
     expect(stdout.trim()).toBe(
       `${path} belongs to another user (0): run this command as that user or as root. Nothing was changed.`,
@@ -160,11 +160,11 @@ test('encrypting uses a new key within a second', async (test) => {
 
 test('a running process keeps its keys when the file is lost or damaged', async (test) => {
   const path = await newKeyFile(test)
-  const ring = new KeyFile(path)
-  const keys = ring.keys()
+  const keyFile = new KeyFile(path)
+  const keys = keyFile.keys()
   writeFileSync(path, 'half a li')
-  expect(ring.reload()).toEqual(keys)
+  expect(keyFile.reload()).toEqual(keys)
   rmSync(path)
-  expect(ring.reload()).toEqual(keys)
-  expect(() => new Encryption(ring).decrypt(new Encryption(ring).encrypt('text', 'owner'), 'other')).toThrow()
+  expect(keyFile.reload()).toEqual(keys)
+  expect(() => new Encryption(keyFile).decrypt(new Encryption(keyFile).encrypt('text', 'owner'), 'other')).toThrow()
 })

@@ -17,15 +17,15 @@ import { waitLimits } from '../support/timeouts.ts'
 
 /** A domain with a clock that the test sets. */
 async function openAt(test: Test, kind: StoreKind) {
-  let at = Date.now()
-  const domain = await openDomain(test, { kind, now: () => at })
+  let time = Date.now()
+  const domain = await openDomain(test, { kind, now: () => time })
   const { principal } = await newAccount(domain)
   const setClock = (moment: number) => {
-    at = moment
+    time = moment
   }
   /** Sets the clock and runs maintenance. */
   const until = (moment: number) => {
-    at = moment
+    time = moment
     return domain.maintenance.once()
   }
   return { domain, principal, setClock, until }

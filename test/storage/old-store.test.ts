@@ -65,8 +65,8 @@ test('the user from before the dashboard becomes the owner through a welcome lin
   expect(await accounts.createFirst()).toBeUndefined()
   expect(await users.list('a')).toMatchObject([{ id: 'u', name: 'Owner', role: 'owner', email: null }])
   const token = (await links.createFirstWelcomeLink()) ?? ''
-  const given = { name: 'Ada', email: 'ada@example.com', password: 'a difference engine' }
-  expect(await links.accept(token, given)).toMatchObject({ id: 'u', accountId: 'a', role: 'owner' })
+  const profile = { name: 'Ada', email: 'ada@example.com', password: 'a difference engine' }
+  expect(await links.accept(token, profile)).toMatchObject({ id: 'u', accountId: 'a', role: 'owner' })
   expect(await users.authenticate('ada@example.com', 'a difference engine')).toMatchObject({ id: 'u' })
   expect(await links.createFirstWelcomeLink()).toBeUndefined()
 })

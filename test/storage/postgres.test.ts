@@ -103,9 +103,9 @@ test("commits synchronously even if the server's default is asynchronous", async
   const name = new URL(location).pathname.slice(1)
   await administer(location, `ALTER DATABASE ${name} SET synchronous_commit TO off`)
   const store = await openStore(test, location, postgres)
-  const shown = "SELECT current_setting('synchronous_commit') AS value"
-  expect(await store.read.all(shown, [])).toEqual([{ value: 'on' }])
-  expect(await store.write((tx) => tx.all(shown, []))).toEqual([{ value: 'on' }])
+  const showSetting = "SELECT current_setting('synchronous_commit') AS value"
+  expect(await store.read.all(showSetting, [])).toEqual([{ value: 'on' }])
+  expect(await store.write((tx) => tx.all(showSetting, []))).toEqual([{ value: 'on' }])
 })
 
 test('all accounts and workflows share the prepared statements that queue and claim runs', async (test) => {

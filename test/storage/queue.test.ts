@@ -80,8 +80,10 @@ describe.each(stores)('the queue ($name)', (kind) => {
       }
       const finished: string[] = []
       while (finished.length < 20) {
-        const asked = Array.from({ length: 8 }, (_, index) => claimAll((index % 2 ? domain : other).queue, domain, 2))
-        const claims = (await Promise.all(asked)).flat()
+        const claiming = Array.from({ length: 8 }, (_, index) =>
+          claimAll((index % 2 ? domain : other).queue, domain, 2),
+        )
+        const claims = (await Promise.all(claiming)).flat()
         expect(claims).toHaveLength(Math.min(limit, 20 - finished.length))
         for (const claim of claims) {
           await other.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry)
@@ -115,8 +117,8 @@ describe.each(stores)('the queue ($name)', (kind) => {
       const paused = await claimOne(domain, 'paused')
       clock.advance(leaseSeconds + 1)
       await domain.maintenance.once()
-      const taken = await claimOne(domain, 'taker')
-      expect(taken).toMatchObject({ runId: run.id, attempt: 2 })
+      const secondClaim = await claimOne(domain, 'taker')
+      expect(secondClaim).toMatchObject({ runId: run.id, attempt: 2 })
 
       const before = await eventsAfter(domain.store.read, run.id, 0, 100)
       const report = { at: clock.now(), type: 'log', data: { level: 'info', message: 'still running' } } as const
@@ -126,8 +128,8 @@ describe.each(stores)('the queue ($name)', (kind) => {
       expect(await domain.queue.complete(paused, { kind: 'succeeded', output: 'late' }, noRetry, [report])).toBe(false)
       expect(await eventsAfter(domain.store.read, run.id, 0, 100)).toEqual(before)
 
-      expect(await domain.queue.complete(taken, { kind: 'succeeded', output: 'right' }, noRetry)).toBe(true)
-      expect(await domain.queue.complete(taken, { kind: 'succeeded', output: 'again' }, noRetry)).toBe(false)
+      expect(await domain.queue.complete(secondClaim, { kind: 'succeeded', output: 'right' }, noRetry)).toBe(true)
+      expect(await domain.queue.complete(secondClaim, { kind: 'succeeded', output: 'again' }, noRetry)).toBe(false)
       expect(await domain.queue.complete(paused, failedAttempt, noRetry)).toBe(false)
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'succeeded', output: 'right' })
       expect(await statusHistory(domain, run.id)).toEqual([

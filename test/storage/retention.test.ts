@@ -89,13 +89,13 @@ describe.each(stores)('retention ($name)', (kind) => {
     await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry)
     const other = await finishRun()
     clock.advance(90 * daySeconds)
-    const left = async () =>
+    const countEvents = async () =>
       (await domain.runs.getWithHistory(accountId, run.id, { logsMax: 10 }))?.history ?? { events: [] }
     await domain.maintenance.once()
     expect((await countRows(domain)).run_events).toBe(703 + 3)
     // The remaining events can be read, and include the last one.
-    expect(await left()).toMatchObject({ logsOmitted: 1203 - 11 })
-    expect((await left()).events.at(-1)).toMatchObject({ data: { status: 'succeeded' } })
+    expect(await countEvents()).toMatchObject({ logsOmitted: 1203 - 11 })
+    expect((await countEvents()).events.at(-1)).toMatchObject({ data: { status: 'succeeded' } })
     await domain.maintenance.once()
     expect((await countRows(domain)).run_events).toBe(203 + 3)
     await domain.maintenance.once()

@@ -102,10 +102,10 @@ describe.each(stores)('the run feed ($name)', (kind) => {
   test('ends when the follower aborts or the feed closes', async (test) => {
     const { domain, principal, feed } = await openTwo(test, kind)
     const run = await queueRun(domain, principal)
-    const leaving = new AbortController()
-    for await (const event of feed.events(run.id, 0, hour, leaving.signal)) {
+    const controller = new AbortController()
+    for await (const event of feed.events(run.id, 0, hour, controller.signal)) {
       expect(describeEvent(event)).toBe('1 queued')
-      setImmediate(() => leaving.abort())
+      setImmediate(() => controller.abort())
     }
     for await (const event of feed.events(run.id, 0, hour, never)) {
       expect(describeEvent(event)).toBe('1 queued')
@@ -128,10 +128,10 @@ describe.each(stores)('the run feed ($name)', (kind) => {
     const queued = { id: run.id, status: 'queued' }
     expect(await feed.waitUntilFinished(domain.runs, run, 0.01, never)).toMatchObject(queued)
     expect(await feed.waitUntilFinished(domain.runs, run, 0, never)).toMatchObject(queued)
-    const leaving = new AbortController()
-    const left = feed.waitUntilFinished(domain.runs, run, hour, leaving.signal)
-    leaving.abort()
-    expect(await left).toMatchObject(queued)
+    const controller = new AbortController()
+    const aborted = feed.waitUntilFinished(domain.runs, run, hour, controller.signal)
+    controller.abort()
+    expect(await aborted).toMatchObject(queued)
     const closed = feed.waitUntilFinished(domain.runs, run, hour, never)
     feed.close()
     expect(await closed).toMatchObject(queued)
@@ -177,9 +177,9 @@ describe.each(stores)('the run feed ($name)', (kind) => {
       const { domain, worker, principal, feed } = await openTwo(test, kind)
       const other = await newAccount(domain)
       const mine: (true | null)[] = []
-      const leaving = new AbortController()
+      const controller = new AbortController()
       const following = (async () => {
-        for await (const change of feed.changes(principal.accountId, 0.01, leaving.signal)) mine.push(change)
+        for await (const change of feed.changes(principal.accountId, 0.01, controller.signal)) mine.push(change)
       })()
       const theirs = await follow(feed, other.principal)
       for (let round = 0; round < 3; round += 1) {
@@ -193,17 +193,17 @@ describe.each(stores)('the run feed ($name)', (kind) => {
       const before = mine.length
       await queueRun(worker, principal)
       await vi.waitUntil(() => mine.slice(before).includes(true), waitLimits)
-      leaving.abort()
+      controller.abort()
       await following
     })
 
     test('ends when the follower aborts or the feed closes', async (test) => {
       const { principal, feed } = await openTwo(test, kind)
-      const leaving = new AbortController()
-      const left = (await follow(feed, principal, hour, leaving.signal)).next()
+      const controller = new AbortController()
+      const aborted = (await follow(feed, principal, hour, controller.signal)).next()
       const closed = (await follow(feed, principal)).next()
-      setImmediate(() => leaving.abort())
-      expect(await left).toEqual({ value: undefined, done: true })
+      setImmediate(() => controller.abort())
+      expect(await aborted).toEqual({ value: undefined, done: true })
       feed.close()
       expect(await closed).toEqual({ value: undefined, done: true })
       expect(await feed.changes(principal.accountId, hour, never).next()).toEqual({ value: undefined, done: true })

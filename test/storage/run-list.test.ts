@@ -22,8 +22,8 @@ describe.each(stores)('runs ($name)', (kind) => {
     test('shows each run once, newest first, even if new runs are queued between two pages', async (test) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)
-      const made: string[] = []
-      for (let run = 0; run < 57; run += 1) made.push((await queueRun(domain, principal)).id)
+      const createdIds: string[] = []
+      for (let run = 0; run < 57; run += 1) createdIds.push((await queueRun(domain, principal)).id)
       const first = await domain.runs.list(accountId, { limit: 10 })
       await queueRun(domain, principal)
       const rest = await readPages(domain, accountId, { limit: 10 })
@@ -35,7 +35,7 @@ describe.each(stores)('runs ($name)', (kind) => {
         followed.push(page?.runs.map(({ id }) => id) ?? [])
         cursor = page?.nextCursor
       }
-      expect(followed.flat()).toEqual(made.toReversed())
+      expect(followed.flat()).toEqual(createdIds.toReversed())
     })
 
     test('ends with the page of its last run', async (test) => {
@@ -61,8 +61,8 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect(await list({ workflowId: 'anything' })).toBeUndefined()
       expect(await list({ createdAfter: 0 })).toBeUndefined()
       expect(await list({ createdBefore: Date.now() + 1000 })).toBeUndefined()
-      for (const changed of [...modifiedCursors(cursor), '', '.', 'x', cursor.split('.')[0] ?? '']) {
-        expect(await list({ cursor: changed }), changed).toBeUndefined()
+      for (const modified of [...modifiedCursors(cursor), '', '.', 'x', cursor.split('.')[0] ?? '']) {
+        expect(await list({ cursor: modified }), modified).toBeUndefined()
       }
     })
 
@@ -117,23 +117,23 @@ describe.each(stores)('runs ($name)', (kind) => {
     test('filters by creation time, including the start and excluding the end', async (test) => {
       const domain = await openDomain(test, { kind })
       const { accountId, principal } = await newAccount(domain)
-      const made = [await queueRun(domain, principal)]
+      const createdRuns = [await queueRun(domain, principal)]
       // Each is created in another millisecond.
-      while (made.length < 3) {
-        const last = made.at(-1)?.createdAt ?? 0
+      while (createdRuns.length < 3) {
+        const last = createdRuns.at(-1)?.createdAt ?? 0
         while (Date.now() <= last);
-        made.push(await queueRun(domain, principal))
+        createdRuns.push(await queueRun(domain, principal))
       }
-      const [first, second, third] = made.map(({ id }) => id)
-      const at = made.map(({ createdAt }) => createdAt) as [number, number, number]
+      const [first, second, third] = createdRuns.map(({ id }) => id)
+      const creationTimes = createdRuns.map(({ createdAt }) => createdAt) as [number, number, number]
       const list = async (filters: Partial<ListRequest>) =>
         (await readPages(domain, accountId, { limit: 1, ...filters })).flat()
-      expect(await list({ createdAfter: at[1] })).toEqual([third, second])
-      expect(await list({ createdAfter: at[1] + 1 })).toEqual([third])
-      expect(await list({ createdBefore: at[1] })).toEqual([first])
-      expect(await list({ createdBefore: at[1] + 1 })).toEqual([second, first])
-      expect(await list({ createdAfter: at[1], createdBefore: at[1] + 1 })).toEqual([second])
-      expect(await list({ createdAfter: at[1], createdBefore: at[1] })).toEqual([])
+      expect(await list({ createdAfter: creationTimes[1] })).toEqual([third, second])
+      expect(await list({ createdAfter: creationTimes[1] + 1 })).toEqual([third])
+      expect(await list({ createdBefore: creationTimes[1] })).toEqual([first])
+      expect(await list({ createdBefore: creationTimes[1] + 1 })).toEqual([second, first])
+      expect(await list({ createdAfter: creationTimes[1], createdBefore: creationTimes[1] + 1 })).toEqual([second])
+      expect(await list({ createdAfter: creationTimes[1], createdBefore: creationTimes[1] })).toEqual([])
       expect(await list({ createdAfter: -1 })).toEqual([third, second, first])
       expect(await list({ createdBefore: 8.64e15 })).toEqual([third, second, first])
     })

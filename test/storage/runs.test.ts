@@ -113,18 +113,18 @@ describe.each(stores)('runs ($name)', (kind) => {
     })
 
     test('expires after 24 hours', async (test) => {
-      let at = Date.now()
-      const domain = await openDomain(test, { kind, now: () => at })
+      let time = Date.now()
+      const domain = await openDomain(test, { kind, now: () => time })
       const { principal } = await newAccount(domain)
       const run = await queueRun(domain, principal, { idempotencyKey })
-      at += dayMilliseconds - 1
+      time += dayMilliseconds - 1
       await domain.maintenance.once()
       expect((await queueRun(domain, principal, { idempotencyKey })).id).toBe(run.id)
-      at += 1
+      time += 1
       const later = await queueRun(domain, principal, { idempotencyKey, variables: { a: 2 } })
       expect(later.id).not.toBe(run.id)
       expect((await queueRun(domain, principal, { idempotencyKey, variables: { a: 2 } })).id).toBe(later.id)
-      at += dayMilliseconds
+      time += dayMilliseconds
       await domain.maintenance.once()
       expect(await domain.store.read.all('SELECT key FROM idempotency_keys', [])).toEqual([])
     })
@@ -149,8 +149,8 @@ describe.each(stores)('runs ($name)', (kind) => {
       const [claim] = await domain.queue.claim('worker', domain.workflows.list(), 1, 15)
       if (!claim) throw new Error('There was no run to claim.')
       expect(await domain.queue.cancelRequested('worker')).toEqual([])
-      const asked = await domain.runs.cancel(accountId, run.id)
-      expect(asked).toMatchObject({ status: 'running', cancelRequested: true, finishedAt: null })
+      const cancelled = await domain.runs.cancel(accountId, run.id)
+      expect(cancelled).toMatchObject({ status: 'running', cancelRequested: true, finishedAt: null })
       const lease = { runId: run.id, attempt: 1, workerId: 'worker' }
       expect(await domain.queue.cancelRequested('worker')).toEqual([lease])
       expect(await domain.queue.cancelRequested('another')).toEqual([])

@@ -82,11 +82,11 @@ async function openWithReader(
 
 test('scrubbing waits for a reader without blocking the event loop', async (test) => {
   const { store, reader } = await openWithReader(test, await newDirectory(test), 15_000)
-  const settled = vi.fn()
-  const scrubbing = store.scrub().then(settled)
+  const onSettled = vi.fn()
+  const scrubbing = store.scrub().then(onSettled)
   // Would not run if SQLite blocked the process.
   for (let tick = 0; tick < 20; tick += 1) await delay(1)
-  expect(settled).not.toHaveBeenCalled()
+  expect(onSettled).not.toHaveBeenCalled()
   reader.exec('COMMIT')
   await scrubbing
 })

@@ -41,15 +41,15 @@ describe.each(stores)('sessions ($name)', (kind) => {
   })
 
   test('an expired session is refused, and deleted when another one is created', async (test) => {
-    let at = Date.now()
-    const { domain, userId, sessions } = await openSessions(test, kind, () => at)
+    let time = Date.now()
+    const { domain, userId, sessions } = await openSessions(test, kind, () => time)
     const [old, young] = [newId(), newId()]
-    await sessions.create(old, { userId, data: '{}', expiresAt: at + 1000 })
-    at += 999
+    await sessions.create(old, { userId, data: '{}', expiresAt: time + 1000 })
+    time += 999
     expect(await sessions.get(old)).toBeDefined()
-    at += 1
+    time += 1
     expect(await sessions.get(old)).toBeUndefined()
-    await sessions.create(young, { userId, data: '{}', expiresAt: at + 1000 })
+    await sessions.create(young, { userId, data: '{}', expiresAt: time + 1000 })
     const rows = await domain.store.read.query.selectFrom('sessions').select('hash').execute()
     expect(rows.map(({ hash }) => Buffer.from(hash))).toEqual([hashToken(young)])
   })

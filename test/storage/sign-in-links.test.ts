@@ -79,11 +79,11 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       expect(await links.createFirstWelcomeLink()).toBeUndefined()
       const first = await accounts.create({ name: 'First', scopesEnabled: false })
       await accounts.create({ name: 'Second', scopesEnabled: false })
-      const [old = '', young = ''] = [await links.createFirstWelcomeLink(), await links.createFirstWelcomeLink()]
-      expect(await links.find(old)).toBeUndefined()
-      await expect(links.accept(old, ada)).rejects.toBeInstanceOf(LinkExpiredError)
-      expect(await links.find(young)).toMatchObject({ accountId: first.id })
-      await links.accept(young, ada)
+      const [replaced = '', latest = ''] = [await links.createFirstWelcomeLink(), await links.createFirstWelcomeLink()]
+      expect(await links.find(replaced)).toBeUndefined()
+      await expect(links.accept(replaced, ada)).rejects.toBeInstanceOf(LinkExpiredError)
+      expect(await links.find(latest)).toMatchObject({ accountId: first.id })
+      await links.accept(latest, ada)
     })
 
     test('a welcome link ends when its user sets an e-mail address in the profile', async (test) => {
@@ -111,8 +111,8 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
           (index % 2 ? one : two).links.accept(token, { ...ada, name: role, email: `${role}${index}@example.com` }),
         )
         expect(await successes(attempts)).toBe(1)
-        const made = (await one.users.list(id)).filter(({ name }) => name === role)
-        expect(made.map((user) => user.role)).toEqual([role])
+        const created = (await one.users.list(id)).filter(({ name }) => name === role)
+        expect(created.map((user) => user.role)).toEqual([role])
       }
       expect(await one.links.listInvitations(id)).toEqual([])
     })
@@ -122,26 +122,26 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
       await links.accept((await links.createWelcomeLink(id)) ?? '', ada)
       const token = await links.invite(id, { label: 'Bo', role: 'member' }, operator)
-      const refused = async (given: Partial<typeof ada>, member: string) => {
-        const attempt = links.accept(token, { ...ada, email: 'bo@example.com', ...given })
+      const expectRejected = async (changes: Partial<typeof ada>, member: string) => {
+        const attempt = links.accept(token, { ...ada, email: 'bo@example.com', ...changes })
         await expect(attempt).rejects.toBeInstanceOf(UserError)
         await expect(attempt).rejects.toMatchObject({ member })
       }
-      await refused({ email: 'ADA@example.com' }, 'email')
-      await refused({ email: 'nobody' }, 'email')
-      await refused({ name: ' ' }, 'name')
-      await refused({ password: 'too short' }, 'password')
+      await expectRejected({ email: 'ADA@example.com' }, 'email')
+      await expectRejected({ email: 'nobody' }, 'email')
+      await expectRejected({ name: ' ' }, 'name')
+      await expectRejected({ password: 'too short' }, 'password')
       expect(await users.list(id)).toHaveLength(1)
       expect(await links.accept(token, { ...ada, email: 'bo@example.com' })).toMatchObject({ role: 'member' })
     })
 
     test('an invitation ends when it expires or when its own account withdraws it', async (test) => {
-      let at = Date.now()
-      const { accounts, links } = await openLinks(test, kind, { now: () => at })
+      let time = Date.now()
+      const { accounts, links } = await openLinks(test, kind, { now: () => time })
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
       const other = await accounts.create({ name: 'Other', scopesEnabled: false })
       const invite = (label: string) => links.invite(id, { label, role: 'member' }, operator)
-      const [late, withdrawn] = [await invite('late'), await invite('withdrawn')]
+      const [expiring, withdrawn] = [await invite('late'), await invite('withdrawn')]
       const linkId = (await links.find(withdrawn))?.id ?? ''
       expect((await links.listInvitations(id)).map(({ label }) => label)).toEqual(['withdrawn', 'late'])
       expect(await links.listInvitations(other.id)).toEqual([])
@@ -149,31 +149,34 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       expect(await links.withdrawInvitation(id, linkId, operator)).toBe(true)
       expect(await links.withdrawInvitation(id, linkId, operator)).toBe(false)
       await expect(links.accept(withdrawn, ada)).rejects.toBeInstanceOf(LinkExpiredError)
-      at += linkMilliseconds.invitation - 1
-      expect(await links.find(late)).toBeDefined()
-      at += 1
-      expect(await links.find(late)).toBeUndefined()
+      time += linkMilliseconds.invitation - 1
+      expect(await links.find(expiring)).toBeDefined()
+      time += 1
+      expect(await links.find(expiring)).toBeUndefined()
       expect(await links.listInvitations(id)).toEqual([])
-      await expect(links.accept(late, ada)).rejects.toBeInstanceOf(LinkExpiredError)
+      await expect(links.accept(expiring, ada)).rejects.toBeInstanceOf(LinkExpiredError)
     })
   })
 
   describe('sign-in links', () => {
     test('a sign-in link works once within a day, replaces earlier ones, and ends when the user is removed', async (test) => {
-      let at = Date.now()
-      const { accounts, links, users } = await openLinks(test, kind, { now: () => at })
+      let time = Date.now()
+      const { accounts, links, users } = await openLinks(test, kind, { now: () => time })
       const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
       await links.accept((await links.createWelcomeLink(id)) ?? '', ada)
       const invitation = await links.invite(id, { label: 'Bo', role: 'member' }, operator)
       const bo = await links.accept(invitation, { ...ada, name: 'Bo', email: 'bo@example.com' })
-      const [old, young] = [await links.createSignInLink(bo, operator), await links.createSignInLink(bo, operator)]
-      await expect(links.useSignInLink(old)).rejects.toBeInstanceOf(LinkExpiredError)
+      const [replaced, latest] = [
+        await links.createSignInLink(bo, operator),
+        await links.createSignInLink(bo, operator),
+      ]
+      await expect(links.useSignInLink(replaced)).rejects.toBeInstanceOf(LinkExpiredError)
       expect(
-        await successes([links.useSignInLink(young), links.useSignInLink(young), links.useSignInLink(young)]),
+        await successes([links.useSignInLink(latest), links.useSignInLink(latest), links.useSignInLink(latest)]),
       ).toBe(1)
-      const late = await links.createSignInLink(bo, operator)
-      at += linkMilliseconds.signIn
-      await expect(links.useSignInLink(late)).rejects.toBeInstanceOf(LinkExpiredError)
+      const expiring = await links.createSignInLink(bo, operator)
+      time += linkMilliseconds.signIn
+      await expect(links.useSignInLink(expiring)).rejects.toBeInstanceOf(LinkExpiredError)
       const last = await links.createSignInLink(bo, operator)
       await users.remove(id, bo.id, operator)
       expect(await links.find(last)).toBeUndefined()
@@ -192,26 +195,27 @@ describe.each(stores)('sign-in links ($name)', (kind) => {
       const welcome = (await links.createWelcomeLink(unclaimed.id)) ?? ''
       await expect(links.useSignInLink(welcome)).rejects.toBeInstanceOf(LinkExpiredError)
       expect(await links.find(welcome)).toBeDefined()
-      for (const nothing of ['', 'none', signIn.slice(1), `${signIn}A`, signIn.toUpperCase()]) {
-        await expect(links.useSignInLink(nothing)).rejects.toBeInstanceOf(LinkExpiredError)
+      for (const invalidToken of ['', 'none', signIn.slice(1), `${signIn}A`, signIn.toUpperCase()]) {
+        await expect(links.useSignInLink(invalidToken)).rejects.toBeInstanceOf(LinkExpiredError)
       }
       expect(await links.useSignInLink(signIn)).toMatchObject({ id: user.id })
     })
   })
 
   test('a link is deleted 30 days after it has expired, when another one is created', async (test) => {
-    let at = Date.now()
-    const { store, accounts, links } = await openLinks(test, kind, { now: () => at })
+    let time = Date.now()
+    const { store, accounts, links } = await openLinks(test, kind, { now: () => time })
     const { id } = await accounts.create({ name: 'Test', scopesEnabled: false })
     const invite = (label: string) => links.invite(id, { label, role: 'member' }, operator)
-    const kept = async () => (await store.read.query.selectFrom('sign_in_links').select('label').execute()).length
+    const countStored = async () =>
+      (await store.read.query.selectFrom('sign_in_links').select('label').execute()).length
     await invite('Ada')
     await links.accept(await invite('Bo'), { ...ada, name: 'Bo', email: 'bo-then@example.com' })
-    at += linkMilliseconds.invitation + 30 * 24 * 60 * 60 * 1000 - 1
+    time += linkMilliseconds.invitation + 30 * 24 * 60 * 60 * 1000 - 1
     await invite('Cy')
-    expect(await kept()).toBe(3)
-    at += 1
+    expect(await countStored()).toBe(3)
+    time += 1
     await invite('Di')
-    expect(await kept()).toBe(2)
+    expect(await countStored()).toBe(2)
   })
 })

@@ -97,11 +97,11 @@ test("a write waits for another process's transaction without blocking the event
   const { directory, store } = await openStoreIn(test)
   const other = openWriter(test, directory)
   other.exec("BEGIN IMMEDIATE; INSERT INTO accounts VALUES ('theirs', '', 0, 0)")
-  const settled = vi.fn()
-  const writing = store.write(insert('ours')).then(settled)
+  const onSettled = vi.fn()
+  const writing = store.write(insert('ours')).then(onSettled)
   // Would not run if SQLite blocked the process.
   for (let tick = 0; tick < 20; tick += 1) await delay(1)
-  expect(settled).not.toHaveBeenCalled()
+  expect(onSettled).not.toHaveBeenCalled()
   expect(await ids(store)).toEqual([])
   other.exec('COMMIT')
   await writing

@@ -9,17 +9,17 @@ import { newRunRow } from '../support/run-rows.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 
 const hour = 60 * 60 * 1000
-const none = { queued: 0, running: 0, succeeded: 0, failed: 0, timedOut: 0, cancelled: 0, expired: 0 }
+const noRuns = { queued: 0, running: 0, succeeded: 0, failed: 0, timedOut: 0, cancelled: 0, expired: 0 }
 
 /** Half past the hour, away from both ends. */
 const halfPast = Math.floor(Date.now() / hour) * hour + hour / 2
 
 async function openAt(test: Test, kind: StoreKind) {
-  let at = halfPast
+  let time = halfPast
   const domain = await openDomain(test, { kind })
-  const statistics = new RunStatistics(domain.store, () => at)
+  const statistics = new RunStatistics(domain.store, () => time)
   const setClock = (moment: number) => {
-    at = moment
+    time = moment
   }
   return { domain, statistics, setClock, ...(await newAccount(domain)) }
 }
@@ -70,10 +70,10 @@ describe.each(stores)('run statistics ($name)', (kind) => {
     )
     const counted = hours.filter(({ counts }) => Object.values(counts).some((count) => count > 0))
     expect(counted).toEqual([
-      { startsAt: first, counts: { ...none, queued: 1, cancelled: 1 } },
-      { startsAt: first + hour, counts: { ...none, queued: 1 } },
-      { startsAt: present - hour, counts: { ...none, queued: 1 } },
-      { startsAt: present, counts: { ...none, queued: 2 } },
+      { startsAt: first, counts: { ...noRuns, queued: 1, cancelled: 1 } },
+      { startsAt: first + hour, counts: { ...noRuns, queued: 1 } },
+      { startsAt: present - hour, counts: { ...noRuns, queued: 1 } },
+      { startsAt: present, counts: { ...noRuns, queued: 2 } },
     ])
   })
 
@@ -82,29 +82,29 @@ describe.each(stores)('run statistics ($name)', (kind) => {
     await insertRunsAt(domain, accountId, [halfPast - 5 * hour, halfPast - 5 * hour, halfPast - 5 * hour])
     const counted = async () => (await statistics.count(accountId)).hours[18]?.counts
     const workflows = domain.workflows.list()
-    expect(await counted()).toEqual({ ...none, queued: 3 })
+    expect(await counted()).toEqual({ ...noRuns, queued: 3 })
     const [claim, lost] = await domain.queue.claim('worker', workflows, 2, 15)
-    expect(await counted()).toEqual({ ...none, queued: 1, running: 2 })
+    expect(await counted()).toEqual({ ...noRuns, queued: 1, running: 2 })
     if (claim) await domain.queue.complete(claim, { kind: 'succeeded', output: null }, noRetry)
-    expect(await counted()).toEqual({ ...none, queued: 1, running: 1, succeeded: 1 })
+    expect(await counted()).toEqual({ ...noRuns, queued: 1, running: 1, succeeded: 1 })
     if (lost) await domain.queue.complete(lost, { kind: 'workerStopped' }, noRetry)
-    expect(await counted()).toEqual({ ...none, queued: 2, succeeded: 1 })
+    expect(await counted()).toEqual({ ...noRuns, queued: 2, succeeded: 1 })
     for (const each of await domain.queue.claim('worker', workflows, 2, 15)) {
       await domain.queue.complete(each, { kind: 'timedOut' }, noRetry)
     }
-    expect(await counted()).toEqual({ ...none, succeeded: 1, timedOut: 2 })
+    expect(await counted()).toEqual({ ...noRuns, succeeded: 1, timedOut: 2 })
     setClock(halfPast + hour)
     const { hours } = await statistics.count(accountId)
-    expect(hours[17]).toEqual({ startsAt: halfPast - 5.5 * hour, counts: { ...none, succeeded: 1, timedOut: 2 } })
+    expect(hours[17]).toEqual({ startsAt: halfPast - 5.5 * hour, counts: { ...noRuns, succeeded: 1, timedOut: 2 } })
   })
 
   test('include a run that is stored just after the hour of its id', async (test) => {
     const { domain, statistics, setClock, accountId } = await openAt(test, kind)
     const end = halfPast + hour / 2
     setClock(end + 1)
-    expect((await statistics.count(accountId)).hours[22]?.counts).toEqual(none)
+    expect((await statistics.count(accountId)).hours[22]?.counts).toEqual(noRuns)
     await insertRunsAt(domain, accountId, [end - 1])
-    expect((await statistics.count(accountId)).hours[22]?.counts).toEqual({ ...none, queued: 1 })
+    expect((await statistics.count(accountId)).hours[22]?.counts).toEqual({ ...noRuns, queued: 1 })
   })
 
   test('include every run queued before the request', async (test) => {
@@ -120,16 +120,16 @@ describe.each(stores)('run statistics ($name)', (kind) => {
 
   test('are correct for more runs than one read counts', async (test) => {
     const { domain, statistics, accountId } = await openAt(test, kind)
-    const at = (minutes: number) => Array.from({ length: 12_000 }, () => halfPast - 2 * hour + minutes * 60_000)
-    await insertRunsAt(domain, accountId, at(0), 3600)
-    const [oldest] = await insertRunsAt(domain, accountId, at(1))
+    const repeatTime = (minutes: number) => Array.from({ length: 12_000 }, () => halfPast - 2 * hour + minutes * 60_000)
+    await insertRunsAt(domain, accountId, repeatTime(0), 3600)
+    const [oldest] = await insertRunsAt(domain, accountId, repeatTime(1))
     const statisticsNow = await statistics.count(accountId)
     expect(statisticsNow).toMatchObject({ ready: 12_000, delayed: 12_000, running: 0, oldestReady: { id: oldest } })
-    expect(statisticsNow.hours[21]?.counts).toEqual({ ...none, queued: 24_000 })
+    expect(statisticsNow.hours[21]?.counts).toEqual({ ...noRuns, queued: 24_000 })
     const finish = "UPDATE runs SET status = 'succeeded' WHERE account_id = ? AND delayed = 0"
     await domain.store.write((tx) => tx.all(finish, [accountId]))
     const later = await statistics.count(accountId)
     expect(later).toMatchObject({ ready: 0, delayed: 12_000, oldestReady: null })
-    expect(later.hours[21]?.counts).toEqual({ ...none, queued: 12_000, succeeded: 12_000 })
+    expect(later.hours[21]?.counts).toEqual({ ...noRuns, queued: 12_000, succeeded: 12_000 })
   })
 })

@@ -48,8 +48,8 @@ describe.each(stores)('users ($name)', (kind) => {
     const { id, email } = await newAccount(opened)
     const known = email ?? ''
     expect(await users.authenticate(` ${known.toUpperCase()} `, password)).toMatchObject({ id })
-    for (const wrong of ['', ` ${password}`, password.toUpperCase(), password.slice(1), `${password}\0`]) {
-      expect(await users.authenticate(known, wrong)).toBeUndefined()
+    for (const wrongPassword of ['', ` ${password}`, password.toUpperCase(), password.slice(1), `${password}\0`]) {
+      expect(await users.authenticate(known, wrongPassword)).toBeUndefined()
     }
     expect(await users.authenticate('nobody@example.com', password)).toBeUndefined()
     expect(await users.authenticate('', '')).toBeUndefined()
@@ -78,19 +78,19 @@ describe.each(stores)('users ($name)', (kind) => {
     const { users, sessions } = opened
     const ada = await newAccount(opened)
     const bo = await newUser(opened, ada.accountId)
-    const [here, there] = [await newSession(opened, ada.id), await newSession(opened, ada.id)]
-    const his = await newSession(opened, bo.id)
+    const [firstSession, secondSession] = [await newSession(opened, ada.id), await newSession(opened, ada.id)]
+    const sessionOfBo = await newSession(opened, bo.id)
     const change = (current: string, next: string) => users.changePassword(ada, current, next)
     await expect(change('not this one', 'another engine')).rejects.toMatchObject({ member: 'currentPassword' })
-    for (const weak of ['short', 'aaaaaaaaaaaaaaaa', 'x'.repeat(201)]) {
-      await expect(change(password, weak)).rejects.toMatchObject({ member: 'password' })
+    for (const weakPassword of ['short', 'aaaaaaaaaaaaaaaa', 'x'.repeat(201)]) {
+      await expect(change(password, weakPassword)).rejects.toMatchObject({ member: 'password' })
     }
-    expect(await sessions.get(there)).toBeDefined()
+    expect(await sessions.get(secondSession)).toBeDefined()
     const token = await opened.links.createSignInLink(ada, operator)
     await change(password, 'another engine')
     expect(await opened.links.find(token)).toBeUndefined()
-    for (const ended of [here, there]) expect(await sessions.get(ended)).toBeUndefined()
-    expect(await sessions.get(his)).toBeDefined()
+    for (const ended of [firstSession, secondSession]) expect(await sessions.get(ended)).toBeUndefined()
+    expect(await sessions.get(sessionOfBo)).toBeDefined()
     expect(await users.authenticate(ada.email ?? '', password)).toBeUndefined()
     expect(await users.authenticate(ada.email ?? '', 'another engine')).toBeDefined()
   })
@@ -151,22 +151,22 @@ describe.each(stores)('users ($name)', (kind) => {
       const { accountId } = ada
       const bo = await newUser(one, accountId, 'owner')
       const draft = { accountId, name: 'Key', scopes: null, expiresAt: null }
-      const [hers, his] = [
+      const [keyOfAda, keyOfBo] = [
         await one.apiKeys.create({ ...draft, userId: ada.id }, operator),
         await one.apiKeys.create({ ...draft, userId: bo.id }, operator),
       ]
       const session = await newSession(one, bo.id)
       const link = await one.links.createSignInLink(bo, operator)
-      expect(await two.apiKeys.authenticate(his.value)).toBeDefined()
+      expect(await two.apiKeys.authenticate(keyOfBo.value)).toBeDefined()
       expect(await one.users.remove(accountId, bo.id, operator)).toBe(true)
       for (const { apiKeys, users, sessions, links } of [two, one]) {
-        expect(await apiKeys.authenticate(his.value)).toBeUndefined()
+        expect(await apiKeys.authenticate(keyOfBo.value)).toBeUndefined()
         expect(await sessions.get(session)).toBeUndefined()
         expect(await links.find(link)).toBeUndefined()
         expect(await users.get(bo.id)).toBeUndefined()
         expect(await users.authenticate(bo.email ?? '', password)).toBeUndefined()
         expect((await users.list(accountId)).map(({ id }) => id)).toEqual([ada.id])
-        expect(await apiKeys.authenticate(hers.value)).toBeDefined()
+        expect(await apiKeys.authenticate(keyOfAda.value)).toBeDefined()
       }
       expect((await one.users.names(accountId)).get(bo.id)).toBe('Bo')
       expect(await one.users.remove(accountId, bo.id, operator)).toBe(false)
@@ -178,15 +178,15 @@ describe.each(stores)('users ($name)', (kind) => {
       const { users, links } = opened
       const ada = await newAccount(opened)
       const mallory = await newUser(opened, ada.accountId, 'owner')
-      const by = toActor(mallory)
-      const made = [
-        await links.createSignInLink(ada, by),
-        await links.invite(ada.accountId, { label: 'Another', role: 'owner' }, by),
+      const actor = toActor(mallory)
+      const tokens = [
+        await links.createSignInLink(ada, actor),
+        await links.invite(ada.accountId, { label: 'Another', role: 'owner' }, actor),
       ]
       const kept = await links.invite(ada.accountId, { label: 'Bo', role: 'member' }, toActor(ada))
       if (how === 'removed') await users.remove(ada.accountId, mallory.id, operator)
       else await users.changeRole(ada.accountId, mallory.id, 'member', operator)
-      for (const token of made) expect(await links.find(token)).toBeUndefined()
+      for (const token of tokens) expect(await links.find(token)).toBeUndefined()
       expect(await links.find(kept)).toBeDefined()
     })
 

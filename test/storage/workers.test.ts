@@ -9,11 +9,11 @@ const first = { id: '1', host: 'here', slots: 4, startedAt: 1000 }
 const second = { id: '2', host: 'there', slots: 1, startedAt: 2000 }
 
 async function openAt(test: Test, kind: StoreKind) {
-  let at = Date.now()
-  const now = () => at
+  let time = Date.now()
+  const now = () => time
   const domain = await openDomain(test, { kind, now })
   const advance = (milliseconds: number) => {
-    at += milliseconds
+    time += milliseconds
   }
   return { domain, advance, now, workers: new Workers(domain.store, now) }
 }

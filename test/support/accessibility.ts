@@ -64,7 +64,7 @@ async function waitForTransitions(): Promise<void> {
 
 /** Returns the violations of a page in every appearance. */
 async function findViolations(page: Page, { name, open }: ShownPage): Promise<string[]> {
-  const found: string[] = []
+  const violationLines: string[] = []
   for (const [index, { appearance, colorScheme, width, rules }] of appearances.entries()) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
     await page.setViewportSize({ width, height: 800 })
@@ -73,18 +73,18 @@ async function findViolations(page: Page, { name, open }: ShownPage): Promise<st
     // `open` may end with a click, which does not wait for the next page to load.
     await page.waitForLoadState()
     await page.evaluate(waitForTransitions)
-    found.push(...(await violations(page, rules)).map((line) => `${name}, ${appearance}: ${line}`))
+    violationLines.push(...(await violations(page, rules)).map((line) => `${name}, ${appearance}: ${line}`))
     const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
-    if (overflow > 0) found.push(`${name}, ${appearance}: ${overflow} px wider than the window`)
+    if (overflow > 0) violationLines.push(`${name}, ${appearance}: ${overflow} px wider than the window`)
   }
-  return found
+  return violationLines
 }
 
 /** Returns one line for each violation, with the page and its appearance. */
 export async function findAccessibilityViolations(page: Page, pages: ShownPage[]): Promise<string[]> {
-  const found: string[] = []
-  for (const shown of pages) found.push(...(await findViolations(page, shown)))
-  return found
+  const violationLines: string[] = []
+  for (const shownPage of pages) violationLines.push(...(await findViolations(page, shownPage)))
+  return violationLines
 }
 
 interface AxeGlobal {

@@ -67,17 +67,17 @@ export async function startReportingProcess(test: Test, module: URL, argument: s
 
 /** Returns the processes that host a browser for `pid`. */
 export function findHostProcesses(pid: number): number[] {
-  const found = readdirSync('/proc').filter((each) => {
+  const pids = readdirSync('/proc').filter((each) => {
     return /^\d+$/.test(each) && parentOf(each) === pid && read(each, 'cmdline').includes('host-process.ts')
   })
-  return found.map(Number)
+  return pids.map(Number)
 }
 
 /** Returns the only process that hosts a browser for `pid`, which defaults to this process. */
 export function findHostProcess(pid = process.pid): number {
-  const [found, ...others] = findHostProcesses(pid)
-  if (!found || others.length > 0) throw new Error(`Process ${pid} does not host exactly one browser.`)
-  return found
+  const [host, ...others] = findHostProcesses(pid)
+  if (!host || others.length > 0) throw new Error(`Process ${pid} does not host exactly one browser.`)
+  return host
 }
 
 function parentOf(pid: string): number {

@@ -63,10 +63,10 @@ export async function startBrowser(): Promise<Browser> {
       const context = await browser.newContext(contextOptions(options))
       // `inNewWindow` calls this without a task.
       test.onTestFinished(async (ended) => {
-        const shown = ended?.task.result?.state === 'fail' ? await describePages(context) : undefined
+        const pageStates = ended?.task.result?.state === 'fail' ? await describePages(context) : undefined
         await context.close()
         // An additional error of the failed test, so that it is part of every report.
-        if (shown !== undefined) throw new Error(`Pages at the time of the failure:\n${shown}`)
+        if (pageStates !== undefined) throw new Error(`Pages at the time of the failure:\n${pageStates}`)
       })
       context.setDefaultTimeout(waitLimits.timeout)
       collectErrors(context)

@@ -36,8 +36,8 @@ export interface DashboardService extends Service {
 
 /** @param settings environment; with the settings of another service, both share its store. */
 export async function startDashboardService(settings: Environment = {}): Promise<DashboardService> {
-  const own = settings.DATA_DIR === undefined ? await newStorage() : undefined
-  const storage = own?.settings ?? settings
+  const newStore = settings.DATA_DIR === undefined ? await newStorage() : undefined
+  const storage = newStore?.settings ?? settings
   const config = readConfig({ ...serviceSettings(storage), ...settings })
   const log: LogLine[] = []
   const logger = pino({ level: 'trace' }, { write: (line: string) => void log.push(JSON.parse(line)) })
@@ -48,13 +48,13 @@ export async function startDashboardService(settings: Environment = {}): Promise
     url: service.listening.get('dashboard') ?? '',
     dataDirectory: config.DATA_DIR,
     settings: storage,
-    contents: own?.contents ?? (async () => []),
+    contents: newStore?.contents ?? (async () => []),
     log,
     domain,
     async stop() {
       await service.stop()
       await domain.close()
-      await own?.remove()
+      await newStore?.remove()
     },
   }
 }
@@ -106,8 +106,8 @@ export class Visitor {
   }
 
   post(path: string, form: Form = {}, headers: Record<string, string> = {}) {
-    const own = { 'Sec-Fetch-Site': 'same-origin', 'Content-Type': 'application/x-www-form-urlencoded' }
-    return this.send('POST', path, { headers: { ...own, ...headers }, body: encodeForm(form) })
+    const formHeaders = { 'Sec-Fetch-Site': 'same-origin', 'Content-Type': 'application/x-www-form-urlencoded' }
+    return this.send('POST', path, { headers: { ...formHeaders, ...headers }, body: encodeForm(form) })
   }
 
   /** Sends a request with the cookies, and no other header than the given ones. */

@@ -28,8 +28,8 @@ export async function startDemo(args: string[], environment: Record<string, stri
   const mark = randomUUID()
   const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
   const { NODE_COMPILE_CACHE = tmpdir() } = process.env
-  const own = { PATH: process.env.PATH ?? '', TMPDIR: temporary, NODE_COMPILE_CACHE, DEMO_MARK: mark }
-  const env = { ...own, ...ports, ...environment }
+  const base = { PATH: process.env.PATH ?? '', TMPDIR: temporary, NODE_COMPILE_CACHE, DEMO_MARK: mark }
+  const env = { ...base, ...ports, ...environment }
   // Outside the project: the demo must not depend on the current directory.
   const child = spawn(process.execPath, [demoModule, ...args], { env, cwd: tmpdir() })
   child.stdin.end()
@@ -53,15 +53,15 @@ export async function temporaryDirectory(): Promise<string> {
 
 /** Returns the command lines of all running processes of the demo, including indirect children. */
 export async function findDemoProcesses({ mark }: Demo): Promise<string[]> {
-  const found = []
+  const commandLines = []
   for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
     const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
     if (!environment.includes(mark)) continue
     // The process may have ended.
     const command = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '')
-    if (command !== '') found.push(command.replaceAll('\0', ' '))
+    if (command !== '') commandLines.push(command.replaceAll('\0', ' '))
   }
-  return found
+  return commandLines
 }
 
 export async function expectNothingLeft(demo: Demo): Promise<void> {

@@ -36,21 +36,21 @@ export async function startDev(args = ['src/tools/dev.ts']): Promise<Dev> {
     stdio: ['ignore', 'ignore', 'pipe'],
     detached: true,
   })
-  const said: string[] = []
+  const outputLines: string[] = []
   const lines = createInterface({ input: child.stderr })
-  lines.on('line', (line) => said.push(line))
-  const saidAfter = async (act: () => void, pattern: RegExp) => {
-    const from = said.length
+  lines.on('line', (line) => outputLines.push(line))
+  const waitForLine = async (act: () => void, pattern: RegExp) => {
+    const from = outputLines.length
     act()
     const deadline = AbortSignal.timeout(outputMillisecondsMax)
     for (;;) {
-      const found = said.slice(from).find((line) => pattern.test(line))
-      if (found !== undefined) return found
+      const match = outputLines.slice(from).find((line) => pattern.test(line))
+      if (match !== undefined) return match
       if (deadline.aborted || child.exitCode !== null) {
         const problem = deadline.aborted
           ? `No line matched ${pattern} in time`
           : `It ended before a line matched ${pattern}`
-        throw new Error(`${problem}:\n${said.join('\n')}`)
+        throw new Error(`${problem}:\n${outputLines.join('\n')}`)
       }
       await Promise.race([once(lines, 'line', { signal: deadline }).catch(() => {}), ended])
     }
@@ -68,14 +68,14 @@ export async function startDev(args = ['src/tools/dev.ts']): Promise<Dev> {
     await until('its processes have ended', () => !anyAlive())
     checkout.remove()
   }
-  await saidAfter(() => {}, /^Execution API/).catch(async (error) => {
+  await waitForLine(() => {}, /^Execution API/).catch(async (error) => {
     await end()
     throw error
   })
   const executionUrl = () =>
-    said
+    outputLines
       .findLast((line) => line.startsWith('Execution API'))
       ?.split(/ +/)
       .at(-1) ?? ''
-  return { ...checkout, child, executionUrl, lines: said, waitForLine: saidAfter, anyAlive, end }
+  return { ...checkout, child, executionUrl, lines: outputLines, waitForLine: waitForLine, anyAlive, end }
 }

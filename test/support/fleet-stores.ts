@@ -33,9 +33,9 @@ export interface FleetStore {
   prepare(test: Test, directory?: string, settings?: Record<string, string>): Promise<FleetStorage>
 }
 
-function createDirectories(test: Test, given: string | undefined) {
-  const directory = given ?? temporaryDirectory()
-  if (!given) test.onTestFinished(() => removeDirectory(directory))
+function createDirectories(test: Test, givenDirectory: string | undefined) {
+  const directory = givenDirectory ?? temporaryDirectory()
+  if (!givenDirectory) test.onTestFinished(() => removeDirectory(directory))
   const dataDirectory = join(directory, 'data')
   mkdirSync(dataDirectory)
   return { directory, dataDirectory }
@@ -46,7 +46,7 @@ export const embeddedFleetStore: FleetStore = {
   logFiles: /service\.db-wal$/,
   megabytesMin: 16,
   syncing: (_, pid) => [pid],
-  prepare: async (test, given) => ({ ...createDirectories(test, given), settings: {} }),
+  prepare: async (test, givenDirectory) => ({ ...createDirectories(test, givenDirectory), settings: {} }),
 }
 
 /** PostgreSQL's defaults, which the other tests' server turns off for speed. */
@@ -57,8 +57,8 @@ export const postgresFleetStore: FleetStore = {
   logFiles: /pg_wal\/[0-9A-F]{24}$/,
   megabytesMin: 160,
   syncing: ({ server }) => (server ? findServerProcesses(server) : []),
-  async prepare(test, given, settings = {}) {
-    const storage = createDirectories(test, given)
+  async prepare(test, givenDirectory, settings = {}) {
+    const storage = createDirectories(test, givenDirectory)
     // The server runs as another user, who must be able to enter the directory.
     chmodSync(storage.directory, 0o711)
     const serverDirectory = join(storage.directory, 'postgres')

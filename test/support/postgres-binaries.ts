@@ -28,8 +28,8 @@ export function findBinaries(user: User, copies: string, npmOnly = false): strin
     throw new Error(`TEST_POSTGRES_BIN is "${configured}": set it to a directory that contains initdb and postgres.`)
   }
   const others = npmOnly ? [] : findInstalled()
-  const found = others.find((directory) => canRun(directory, user)) ?? findInNpm(user, copies)
-  if (found) return found
+  const runnable = others.find((directory) => canRun(directory, user)) ?? findInNpm(user, copies)
+  if (runnable) return runnable
   throw new Error('PostgreSQL was not found: run `npm ci`, or set DATABASE_URL or TEST_POSTGRES_BIN.')
 }
 

@@ -17,12 +17,12 @@ const addressVariable = 'TEST_POSTGRES_URL'
 export default async function setUp(): Promise<(() => Promise<void>) | undefined> {
   // Projects run this each; one server is enough.
   if (process.env[addressVariable]) return undefined
-  const given = process.env.DATABASE_URL
+  const givenUrl = process.env.DATABASE_URL
   // Services that tests start must not inherit it.
   delete process.env.DATABASE_URL
   let databases: Promise<Databases> | undefined
   const handle = async (request: IncomingMessage) => {
-    databases ??= openDatabases(given)
+    databases ??= openDatabases(givenUrl)
     const { create, drop } = await databases
     if (request.method === 'POST') return create(request.url === '/empty')
     await drop(await text(request))
@@ -119,11 +119,11 @@ async function openDatabases(given: string | undefined): Promise<Databases> {
     },
     async close() {
       await Promise.all(dropping)
-      const left = (await Promise.allSettled(ready)).flatMap((each) =>
+      const unused = (await Promise.allSettled(ready)).flatMap((each) =>
         each.status === 'fulfilled' ? [each.value] : [],
       )
       if (given) {
-        for (const url of [...left, toUrl(template)])
+        for (const url of [...unused, toUrl(template)])
           await pool.query(`DROP DATABASE ${new URL(url).pathname.slice(1)}`)
       }
       await pool.end()

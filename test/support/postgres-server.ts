@@ -75,9 +75,9 @@ function isGone(pid: number): boolean {
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
   const user = serverUser()
   removeLeftovers()
-  const own = `${prefix}${process.pid}-`
-  const directory = mkdtempSync(join(tmpdir(), own))
-  const ownData = options.dataDirectory ? undefined : mkdtempSync(join(fastTemporaryDirectory(), own))
+  const directoryPrefix = `${prefix}${process.pid}-`
+  const directory = mkdtempSync(join(tmpdir(), directoryPrefix))
+  const ownData = options.dataDirectory ? undefined : mkdtempSync(join(fastTemporaryDirectory(), directoryPrefix))
   const dataDirectory = options.dataDirectory ?? (ownData as string)
   for (const each of [directory, dataDirectory]) {
     if (user.uid && user.gid) chownSync(each, user.uid, user.gid)

@@ -42,8 +42,8 @@ export async function startPrismProxy(document: DocumentName, upstream: string):
       const body = Buffer.concat(await incoming.toArray())
       const usesPrism = isForPrism(incoming, body)
       const target = usesPrism ? await startOnce() : upstream
-      const found = await forward(incoming, body, target, outgoing, usesPrism)
-      violations.push(...found)
+      const newViolations = await forward(incoming, body, target, outgoing, usesPrism)
+      violations.push(...newViolations)
     } catch {
       outgoing.destroy()
     }
@@ -52,9 +52,9 @@ export async function startPrismProxy(document: DocumentName, upstream: string):
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     takeViolations() {
-      const taken = violations
+      const takenViolations = violations
       violations = []
-      return taken
+      return takenViolations
     },
     stop() {
       server.close()

@@ -71,12 +71,12 @@ const pattern = /^(\d+\.\d+) (\w+)\(\d+<([^>]*)>(.*) = (-?\d+)[^<]*<(\d+\.\d+)>$
 export function readCalls(output: string): Call[] {
   const files = readdirSync(dirname(output)).filter((name) => name.startsWith(`${basename(output)}.`))
   const lines = files.flatMap((name) => readFileSync(join(dirname(output), name), 'latin1').split('\n'))
-  const found = lines.flatMap((line) => {
+  const calls = lines.flatMap((line) => {
     const [, at = '', name = '', target = '', text = '', result = '', took = ''] = pattern.exec(line) ?? []
     const began = Number(at)
     return name ? [{ name, target, text, succeeded: Number(result) >= 0, began, ended: began + Number(took) }] : []
   })
-  return found.sort((a, b) => a.began - b.began)
+  return calls.sort((a, b) => a.began - b.began)
 }
 
 export interface Order {

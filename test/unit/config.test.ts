@@ -115,8 +115,8 @@ test('ENCRYPTION_KEY_PREVIOUS is a list of keys and requires ENCRYPTION_KEY', ()
   const previous = `${ENCRYPTION_KEY}, ${other.toString('base64')}`
   const read = (ENCRYPTION_KEY_PREVIOUS: string) => readConfig({ ENCRYPTION_KEY, ENCRYPTION_KEY_PREVIOUS })
   expect(read(previous).ENCRYPTION_KEY_PREVIOUS).toEqual([key, other])
-  for (const wrong of [`${previous},`, `${previous};${ENCRYPTION_KEY}`, 'c2hvcnQ=']) {
-    expect(() => read(wrong)).toThrow(
+  for (const invalid of [`${previous},`, `${previous};${ENCRYPTION_KEY}`, 'c2hvcnQ=']) {
+    expect(() => read(invalid)).toThrow(
       new ConfigError(
         'ENCRYPTION_KEY_PREVIOUS contains an invalid key: set it to keys of 32 bytes in base64, separated by commas.',
       ),

@@ -29,7 +29,7 @@ interface Container {
 const compose: { name: string; services: Record<string, Container> } = parse(readFileSync('compose.yaml', 'utf8'), {
   merge: true,
 })
-const own = Object.entries(compose.services).filter(([, { image }]) => image === compose.name)
+const ownServices = Object.entries(compose.services).filter(([, { image }]) => image === compose.name)
 
 /** The instructions of the last stage, with continued lines joined. */
 const instructions = readFileSync('Dockerfile', 'utf8')
@@ -81,12 +81,13 @@ function findDependencies(module: string) {
     files.add(file)
     if (!file.endsWith('.ts')) return
     const text = readFileSync(file, 'utf8').replaceAll(importOfTypes, '')
-    const at = (pattern: RegExp) => [...text.matchAll(pattern)].map((match) => match.slice(1).find(Boolean) ?? '')
-    for (const specifier of [...at(importPattern), ...at(packagePattern)]) {
+    const matchesOf = (pattern: RegExp) =>
+      [...text.matchAll(pattern)].map((match) => match.slice(1).find(Boolean) ?? '')
+    for (const specifier of [...matchesOf(importPattern), ...matchesOf(packagePattern)]) {
       if (specifier.startsWith('.')) visit(normalize(join(dirname(file), specifier)))
       else if (!specifier.startsWith('node:')) packages.add(/^(@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? specifier)
     }
-    for (const path of at(filePattern)) visit(normalize(join(dirname(file), path)).replace(/\/$/, ''))
+    for (const path of matchesOf(filePattern)) visit(normalize(join(dirname(file), path)).replace(/\/$/, ''))
   }
   visit(module)
   return { files: [...files], packages: [...packages] }
@@ -128,7 +129,7 @@ test('the containers set existing variables to valid values', () => {
   const others = ['NODE_ENV', 'NODE_COMPILE_CACHE']
   const findUnknown = (names: string[]) => names.filter((name) => !(name in settings) && !others.includes(name))
   expect(findUnknown(Object.keys(variables))).toEqual([])
-  for (const [name, { environment }] of own) {
+  for (const [name, { environment }] of ownServices) {
     expect(findUnknown(Object.keys(environment)), name).toEqual([])
     const { config } = readComposeConfig(environment)
     expect(config.DATABASE_URL).toContain('@postgres/')
@@ -154,7 +155,7 @@ test('the ports are the defaults, and the management port is not published', () 
   const names = ['DASHBOARD_PORT', 'EXECUTION_PORT', 'BROWSER_CONTEXT_PORT', 'MANAGEMENT_PORT'] as const
   const ports = names.map((name) => settings[name].default)
   expect(all('EXPOSE').flatMap((rest) => rest.split(' '))).toEqual(ports)
-  const published = own.flatMap(([, container]) => container.ports ?? [])
+  const published = ownServices.flatMap(([, container]) => container.ports ?? [])
   expect(published).toEqual(ports.slice(0, 3).map((port) => `127.0.0.1:${port}:${port}`))
 })
 
@@ -162,7 +163,7 @@ test('the commands exist and cover every role', () => {
   const [entry] = all('ENTRYPOINT').map((rest) => JSON.parse(rest))
   expect(entry).toEqual(['node', 'src/main.ts'])
   expect(all('CMD').map((rest) => JSON.parse(rest))).toEqual([['start']])
-  const covered = own.flatMap(([, { command = [] }]) => {
+  const covered = ownServices.flatMap(([, { command = [] }]) => {
     expect(command.slice(0, 2)).toEqual(['start', '--only'])
     return [...readRoles(command.slice(2))]
   })
@@ -196,12 +197,12 @@ test('one service builds the image for all, without a registry', () => {
   // Compose builds concurrently. With the containerd image store, the second build of a name fails.
   const builders = Object.values(compose.services).filter(({ build }) => build !== undefined)
   expect(builders).toMatchObject([{ image: compose.name }])
-  expect(own.length).toBeGreaterThan(1)
-  for (const [name, container] of own) expect(container.pull_policy, name).toBe('never')
+  expect(ownServices.length).toBeGreaterThan(1)
+  for (const [name, container] of ownServices) expect(container.pull_policy, name).toBe('never')
 })
 
 test('containers have more time to stop than the service needs', () => {
-  for (const [name, container] of own) {
+  for (const [name, container] of ownServices) {
     const { config } = readComposeConfig(container.environment)
     const seconds = Number(/^(\d+)s$/.exec(container.stop_grace_period)?.[1])
     expect(seconds, name).toBeGreaterThan(config.DRAIN_SECONDS + config.SHUTDOWN_SECONDS + config.ABORT_GRACE_SECONDS)
@@ -212,7 +213,7 @@ test('containers have more time to stop than the service needs', () => {
 test('containers run without privileges and can write only to /tmp', () => {
   expect(all('USER')).toEqual(['node'])
   expect(variables.NODE_COMPILE_CACHE).toMatch(/^\/tmp\//)
-  for (const [name, container] of own) {
+  for (const [name, container] of ownServices) {
     expect(container, name).toMatchObject({
       read_only: true,
       init: true,

@@ -38,8 +38,8 @@ const importPattern = /^(?:import|export)\b[^'"]*?\bfrom '([^']+)'|^import '([^'
 
 const imports: Import[] = files.flatMap((file) => {
   const path = join(root, 'src', file)
-  const found = [...readFileSync(path, 'utf8').matchAll(importPattern)]
-  const specifiers = found.map(([, from, whole, dynamic]) => from ?? whole ?? dynamic ?? '')
+  const matches = [...readFileSync(path, 'utf8').matchAll(importPattern)]
+  const specifiers = matches.map(([, from, whole, dynamic]) => from ?? whole ?? dynamic ?? '')
   return specifiers.map((specifier) => ({
     file,
     target: specifier.startsWith('.') ? relative(root, join(dirname(path), specifier)) : specifier,
@@ -79,16 +79,18 @@ test('imports go one way: main → app → surfaces, worker, maintenance → dom
 })
 
 test('contract/ imports only openapi/, and storage/ imports no other module', () => {
-  const wrong = betweenModules.filter(({ from, to }) => (from === 'contract' && to !== 'openapi') || from === 'storage')
-  expect(described(wrong)).toEqual([])
+  const violations = betweenModules.filter(
+    ({ from, to }) => (from === 'contract' && to !== 'openapi') || from === 'storage',
+  )
+  expect(described(violations)).toEqual([])
 })
 
 test('only app.ts, create-worker.ts and installation.ts construct stores and domain objects', () => {
   const constructors =
     /\bnew (Accounts|ApiKeys|AuditLog|BrowserContexts|ContextVersions|Maintenance|RateLimit|RunFeed|RunQueue|RunStatistics|Runs|Sessions|SignInLinks|Users|Workers)\(|(?<!function )\b(openSqliteStore|openPostgresStore)\(/
   const composing = ['app.ts', 'worker/create-worker.ts', 'domain/installation.ts']
-  const found = files.filter((file) => constructors.test(readFileSync(join(root, 'src', file), 'utf8')))
-  expect(found.sort()).toEqual(composing.sort())
+  const matches = files.filter((file) => constructors.test(readFileSync(join(root, 'src', file), 'utf8')))
+  expect(matches.sort()).toEqual(composing.sort())
 })
 
 test('the service imports none of the tools', () => {
@@ -101,17 +103,17 @@ test('only the operations of a domain and the surfaces import generated server t
   expect(generated.some(({ file }) => file === 'domain/runs/run-operations.ts')).toBe(true)
   // The demo and the client see what callers see: nothing of the server.
   const callers = /^(tools\/demo\.ts|client\/)/
-  const wrong = generated.filter(({ file, target }) => {
+  const violations = generated.filter(({ file, target }) => {
     return callers.test(file) ? target.endsWith('/server.ts') : !readers.test(file) || target.endsWith('/client.ts')
   })
-  expect(described(wrong)).toEqual([])
+  expect(described(violations)).toEqual([])
 })
 
 test('the published client imports only openapi-fetch and the generated client types', () => {
-  const ofClient = imports.filter(({ file }) => file.startsWith('client/'))
-  expect(ofClient).toContainEqual({ file: 'client/index.ts', target: 'generated/execution.v1/client.ts' })
-  const own = /^(openapi-fetch|src\/client\/.+|generated\/[^/]+\/(client|types)\.ts)$/
-  expect(described(ofClient.filter(({ target }) => !own.test(target)))).toEqual([])
+  const clientImports = imports.filter(({ file }) => file.startsWith('client/'))
+  expect(clientImports).toContainEqual({ file: 'client/index.ts', target: 'generated/execution.v1/client.ts' })
+  const allowed = /^(openapi-fetch|src\/client\/.+|generated\/[^/]+\/(client|types)\.ts)$/
+  expect(described(clientImports.filter(({ target }) => !allowed.test(target)))).toEqual([])
 })
 
 test('SQL is written only in storage/, domain/ and maintenance/', () => {

@@ -13,8 +13,8 @@ test('docs/configuration.md lists every setting with its default', () => {
     return `| \`${name}\` | ${value === undefined ? '' : `\`${value}\``} | ${description} |`
   })
   const table = ['| variable | default | meaning |', '| --- | --- | --- |', ...rows].join('\n')
-  const shown = read('docs/configuration.md').split('<!-- settings -->')[1]?.split('<!-- /settings -->')[0]?.trim()
-  expect(shown).toBe(table)
+  const listed = read('docs/configuration.md').split('<!-- settings -->')[1]?.split('<!-- /settings -->')[0]?.trim()
+  expect(listed).toBe(table)
 })
 
 test('the README begins with an example workflow, and has fewer than 150 lines', () => {

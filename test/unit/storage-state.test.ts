@@ -56,15 +56,15 @@ test('states that differ only in order are the same', () => {
   ]
   const stored = (origin: string, more: object = {}) => ({ origin, localStorage: items, ...more })
   const text = (value: object) => JSON.stringify(value)
-  const one = text({ cookies: [ada, bob], origins: [stored('https://a'), stored('https://b')] })
+  const original = text({ cookies: [ada, bob], origins: [stored('https://a'), stored('https://b')] })
   const reversed = { origin: 'https://b', indexedDB: [], localStorage: [...items].reverse() }
-  expect(isSameState(one, text({ origins: [reversed, stored('https://a')], cookies: [bob, ada] }))).toBe(true)
+  expect(isSameState(original, text({ origins: [reversed, stored('https://a')], cookies: [bob, ada] }))).toBe(true)
   for (const other of [
     { cookies: [ada], origins: [stored('https://a'), stored('https://b')] },
     { cookies: [ada, { ...bob, value: '2' }], origins: [stored('https://a'), stored('https://b')] },
     { cookies: [ada, bob], origins: [stored('https://a'), stored('https://b', { indexedDB: [{ name: 'db' }] })] },
     { cookies: [ada, bob], origins: [stored('https://a'), { ...stored('https://b'), localStorage: [items[0]] }] },
   ]) {
-    expect(isSameState(one, text(other))).toBe(false)
+    expect(isSameState(original, text(other))).toBe(false)
   }
 })

@@ -109,17 +109,17 @@ const metricPattern = /\b((?:execution_service|process|nodejs)_\w+)(?:\{([^}]*)\
 
 /** Returns why a query is wrong, if it is. */
 function findError(expr: string, named: RegExpMatchArray[], known: Map<string, Set<string>>): string | undefined {
-  const found = [...expr.replaceAll(/\bby \([^)]*\)/g, '').matchAll(metricPattern)]
-  if (found.length === 0) return 'uses no metric'
+  const metrics = [...expr.replaceAll(/\bby \([^)]*\)/g, '').matchAll(metricPattern)]
+  if (metrics.length === 0) return 'uses no metric'
   const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, labels = '']) => labels.split(/,\s*/))
-  for (const [, name = '', matchers = ''] of found) {
+  for (const [, name = '', matchers = ''] of metrics) {
     const labels = known.get(name)
     if (!labels) return `there is no metric ${name}`
     const matched = [...matchers.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)]
     const used = [...grouped, ...[...matched, ...named].map(([, label = '']) => label)]
     const unknown = used.find((label) => !labels.has(label))
     // It is enough if one metric of the query has the label.
-    if (unknown && !found.some(([, other = '']) => known.get(other)?.has(unknown)))
+    if (unknown && !metrics.some(([, other = '']) => known.get(other)?.has(unknown)))
       return `${name} has no label ${unknown}`
   }
   return undefined
@@ -181,30 +181,30 @@ test('counters start at 0, so that Prometheus sees the first increment', async (
 
 test('every alert has a test in which it fires, and is explained in docs/observability.md', () => {
   const names = rules.map(({ alert }) => alert)
-  const shown: { alert_rule_test: { alertname: string; exp_alerts: unknown[] }[] }[] = parse(
+  const alertTests: { alert_rule_test: { alertname: string; exp_alerts: unknown[] }[] }[] = parse(
     readFileSync('deploy/prometheus/alerts.test.yaml', 'utf8'),
   ).tests
-  const firing = shown.flatMap((each) => each.alert_rule_test).filter(({ exp_alerts }) => exp_alerts.length > 0)
+  const firing = alertTests.flatMap((each) => each.alert_rule_test).filter(({ exp_alerts }) => exp_alerts.length > 0)
   expect(new Set(firing.map(({ alertname }) => alertname))).toEqual(new Set(names))
   const explained = [...readFileSync('docs/observability.md', 'utf8').matchAll(/^\| `(ExecutionService\w+)` \|/gm)]
   expect(explained.map(([, name]) => name)).toEqual(names)
 })
 
 test('the dashboard uses every metric of the service', async (context) => {
-  const asked = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)).join('\n')
-  const own = (await listMetrics(context)).filter(({ name }) => name.startsWith('execution_service_'))
-  expect(own.map(({ name }) => name).filter((name) => !asked.includes(name))).toEqual([])
+  const expressions = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)).join('\n')
+  const metrics = (await listMetrics(context)).filter(({ name }) => name.startsWith('execution_service_'))
+  expect(metrics.map(({ name }) => name).filter((name) => !expressions.includes(name))).toEqual([])
 })
 
 test('docs/observability.md lists every metric with type, labels and meaning', async (context) => {
-  const own = (await listMetrics(context)).filter(({ name }) => name.startsWith('execution_service_'))
-  const rows = own.map(({ name, type, labelNames, help }) => {
+  const metrics = (await listMetrics(context)).filter(({ name }) => name.startsWith('execution_service_'))
+  const rows = metrics.map(({ name, type, labelNames, help }) => {
     const labels = labelNames.map((label) => `\`${label}\``).join(', ')
     return `| \`${name}\` | ${type} | ${labels} | ${help} |`
   })
   const table = ['| metric | type | labels | meaning |', '| --- | --- | --- | --- |', ...rows].join('\n')
-  const shown = readFileSync('docs/observability.md', 'utf8')
+  const listed = readFileSync('docs/observability.md', 'utf8')
     .split(/<!-- \/?metrics -->/)[1]
     ?.trim()
-  expect(shown).toBe(table)
+  expect(listed).toBe(table)
 })

@@ -37,8 +37,10 @@ describe.concurrent('a worker', () => {
       const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
       const pid = await waitForStart(variables.started)
       await vi.waitUntil(async () => (await describeEvents(domain, run)).includes('info: attempt 1 waits'), waitLimits)
-      const taken = { worker_id: 'another', attempts: 2, lease_expires_at: Date.now() + 60_000 }
-      await domain.store.write(({ query }) => query.updateTable('runs').set(taken).where('id', '=', run.id).execute())
+      const otherLease = { worker_id: 'another', attempts: 2, lease_expires_at: Date.now() + 60_000 }
+      await domain.store.write(({ query }) =>
+        query.updateTable('runs').set(otherLease).where('id', '=', run.id).execute(),
+      )
       await waitForProcessEnd(pid)
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'running', attempts: 2 })
       expect(await describeEvents(domain, run)).toHaveLength(3)
@@ -115,12 +117,12 @@ describe.concurrent('a worker', () => {
   })
 
   test('retries storing an outcome until the store is available again', async (test) => {
-    const impatient = {
+    const shortLockWait = {
       ...sqlite,
       open: (location: string) =>
         openSqliteStore(location, { fallbackNotifyMilliseconds: 3_600_000, lockWaitMillisecondsMax: 20 }),
     }
-    const { domain, principal, file } = await openInstallation(test, impatient)
+    const { domain, principal, file } = await openInstallation(test, shortLockWait)
     let refused = 0
     const write: Store['write'] = (work) =>
       domain.store.write(work).catch((error) => {

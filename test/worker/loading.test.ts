@@ -157,17 +157,17 @@ describe.concurrent('a worker', () => {
   }
 
   test('fails a run whose secrets cannot be decrypted, and leaves no lease and no process', async (test) => {
-    const here = await openFolder(test, {
+    const opened = await openFolder(test, {
       'a.mjs': moduleText('a', `${secret}, run: ({ variables }) => variables.password.length`),
     })
-    const { domain, principal, folder } = here
+    const { domain, principal, folder } = opened
     const queue = (password: string) => queueRun(domain, principal, { workflowId: 'a', variables: { password } })
     const [damaged, whole] = [await queue('first'), await queue('second')]
     const secrets = Buffer.from('not the ciphertext')
     await domain.store.write(({ query }) =>
       query.updateTable('runs').set({ secrets }).where('id', '=', damaged.id).execute(),
     )
-    const { worker } = await startHere(test, here)
+    const { worker } = await startHere(test, opened)
     expect(await waitForRun(domain, whole)).toMatchObject({ status: 'succeeded', output: 6 })
     expect(await waitForRun(domain, damaged)).toMatchObject({
       status: 'failed',
@@ -178,9 +178,9 @@ describe.concurrent('a worker', () => {
   })
 
   test('whose workflows no longer load returns its runs to the queue and reports a fatal error', async (test) => {
-    const here = await openFolder(test, { 'a.mjs': moduleText('a', 'run: () => process.exit()') })
-    const { domain, principal, folder } = here
-    const { worker, fatal } = await startHere(test, here)
+    const opened = await openFolder(test, { 'a.mjs': moduleText('a', 'run: () => process.exit()') })
+    const { domain, principal, folder } = opened
+    const { worker, fatal } = await startHere(test, opened)
     writeFileSync(join(folder, 'a.mjs'), 'throw new Error("broken since")')
     const first = await queueRun(domain, principal, { workflowId: 'a' })
     expect(await waitForRun(domain, first)).toMatchObject({ status: 'failed', reason: 'workflowExited' })

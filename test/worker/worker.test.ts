@@ -183,12 +183,12 @@ describe.concurrent('a worker', () => {
       const { domain, principal, file } = await openInstallation(test)
       const { fatal } = await startWorker(test, domain)
       const variables = { started: file('started'), until: file('until') }
-      const beside = await queueRun(domain, principal, { workflowId: 'wait', variables })
+      const otherRun = await queueRun(domain, principal, { workflowId: 'wait', variables })
       await waitForStart(variables.started)
       const bad = await queueRun(domain, principal, { workflowId: run.workflowId, variables: { ...run.variables } })
       const ended = await waitForRun(domain, bad)
       writeFileSync(variables.until, '')
-      expect(await waitForRun(domain, beside)).toMatchObject({ status: 'succeeded', attempts: 1 })
+      expect(await waitForRun(domain, otherRun)).toMatchObject({ status: 'succeeded', attempts: 1 })
       const next = await queueRun(domain, principal, { workflowId: 'talk' })
       expect(await waitForRun(domain, next)).toMatchObject({ status: 'succeeded', attempts: 1 })
       expect(fatal).toEqual([])
@@ -216,8 +216,8 @@ describe.concurrent('a worker', () => {
       const { domain, principal, file } = await openInstallation(test)
       await startWorker(test, domain, { slots: 1 })
       const variables = { how: 'leaveBehind', file: file('left') }
-      const leaving = await queueRun(domain, principal, { workflowId: 'misbehave', variables })
-      expect(await waitForRun(domain, leaving)).toMatchObject({ status: 'succeeded', output: 'gone' })
+      const leavingCode = await queueRun(domain, principal, { workflowId: 'misbehave', variables })
+      expect(await waitForRun(domain, leavingCode)).toMatchObject({ status: 'succeeded', output: 'gone' })
       const waiting = { started: file('started'), until: file('until') }
       const next = await queueRun(domain, principal, { workflowId: 'wait', variables: waiting })
       const pid = await waitForStart(waiting.started)
@@ -230,9 +230,9 @@ describe.concurrent('a worker', () => {
         'succeeded (1)',
       ])
       // Its process was replaced.
-      const left = existsSync(variables.file) ? readFileSync(variables.file, 'utf8').split('\n') : []
-      expect(left).not.toContain(String(pid))
-      for (const each of new Set(left.filter(Boolean))) await waitForProcessEnd(Number(each))
+      const linesWritten = existsSync(variables.file) ? readFileSync(variables.file, 'utf8').split('\n') : []
+      expect(linesWritten).not.toContain(String(pid))
+      for (const each of new Set(linesWritten.filter(Boolean))) await waitForProcessEnd(Number(each))
     })
   })
 

@@ -12,7 +12,7 @@ import { record } from '../figures.ts'
 
 const runs = 200
 const workers = 4
-const troubles = 16
+const disturbances = 16
 const leaseSeconds = 3
 const seed = 20
 
@@ -32,7 +32,7 @@ async function queueMarks(url: string, key: string, count: number, directory: st
 const wait = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
 /** Freezes and kills workers at pseudo-random times, and replaces killed ones. */
-async function trouble(fleet: Fleet, members: Member[]) {
+async function disturb(fleet: Fleet, members: Member[]) {
   const number = seededRandom(seed)
   const counts = { frozen: 0, killed: 0 }
   const freeze = async (member: Member) => {
@@ -47,13 +47,13 @@ async function trouble(fleet: Fleet, members: Member[]) {
     await member.kill()
     members.push(await fleet.worker())
   }
-  const troubled: Promise<void>[] = []
-  for (let count = 0; count < troubles; count += 1) {
+  const disturbing: Promise<void>[] = []
+  for (let count = 0; count < disturbances; count += 1) {
     await wait(300 + number() * 600)
     const [victim] = members.splice(Math.floor(number() * members.length), 1)
-    if (victim) troubled.push(number() < 0.5 ? freeze(victim) : replace(victim))
+    if (victim) disturbing.push(number() < 0.5 ? freeze(victim) : replace(victim))
   }
-  await Promise.all(troubled)
+  await Promise.all(disturbing)
   return counts
 }
 
@@ -65,9 +65,9 @@ describe.concurrent.each(fleetStores)('on the store "$name"', (kind) => {
     const members = await Promise.all(Array.from({ length: workers }, () => fleet.worker()))
     const directory = marksIn(fleet)
     const ids = await queueMarks(api.executionUrl, key, runs, directory, 1000)
-    const { frozen, killed } = await trouble(fleet, members)
+    const { frozen, killed } = await disturb(fleet, members)
     const outcome = await fleet.withStore((store) => waitForOutcome(store, ids))
-    const { lost, duplicated, succeeded, unsuccessful: otherwise, attempts } = outcome
+    const { lost, duplicated, succeeded, unsuccessful, attempts } = outcome
     const marks = ids.map((id) => readFileSync(join(directory, id), 'utf8'))
     const repeated = marks.filter((text) => text.split('started').length > 2).length
     record({
@@ -77,7 +77,7 @@ describe.concurrent.each(fleetStores)('on the store "$name"', (kind) => {
       figures: { acknowledged: ids.length, killed, lost, duplicated },
       remark: `${frozen} times frozen, ${attempts} attempts, ${repeated} runs started more than once`,
     })
-    expect({ lost, duplicated, succeeded, otherwise }).toEqual({
+    expect({ lost, duplicated, succeeded, otherwise: unsuccessful }).toEqual({
       lost: 0,
       duplicated: 0,
       succeeded: runs,
@@ -102,9 +102,9 @@ describe.concurrent.each(fleetStores)('on the store "$name"', (kind) => {
       await until('all of them have started', () => ids.every((id) => reads(id, 'started 1')))
       const other = await fleet.worker()
       await killed.kill()
-      const at = performance.now()
+      const killedAt = performance.now()
       await until('all of them have started again', () => ids.every((id) => reads(id, 'started 2')))
-      const seconds = (performance.now() - at) / 1000
+      const seconds = (performance.now() - killedAt) / 1000
       const fault = `kill -9 of a worker, lease of ${lease} s`
       record({ promise: 'P6', store: kind.name, fault, figures: { killed: 1, seconds } })
       expect(seconds).toBeLessThan(30)

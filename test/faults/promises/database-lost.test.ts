@@ -12,19 +12,19 @@ import { until } from '../../support/service.ts'
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
 import { record } from '../figures.ts'
 
-interface Broken {
+interface Outage {
   begin(): Promise<void> | void
   end(): Promise<void> | void
 }
 
-interface Reached {
+interface ProxiedFleet {
   fleet: Fleet
   proxy: TcpProxy
   server: PostgresServer
 }
 
 /** A fleet that connects to its database through a proxy. */
-async function reachedThroughProxy(test: Test): Promise<Reached> {
+async function newProxiedFleet(test: Test): Promise<ProxiedFleet> {
   const fleet = await newFleet(test, postgresFleetStore)
   const { server } = fleet.storage
   if (!server) throw new Error('The fleet has no server of its own.')
@@ -35,7 +35,7 @@ async function reachedThroughProxy(test: Test): Promise<Reached> {
   return { fleet, proxy, server }
 }
 
-const faults: [fault: string, broken: (reached: Reached) => Broken][] = [
+const faults: [fault: string, broken: (connected: ProxiedFleet) => Outage][] = [
   [
     'PostgreSQL restarted at once (pg_ctl restart -m immediate)',
     ({ server }) => ({ begin: () => server.end('SIGQUIT'), end: () => server.start() }),
@@ -44,11 +44,11 @@ const faults: [fault: string, broken: (reached: Reached) => Broken][] = [
   ['connections to PostgreSQL stalled, then reset', ({ proxy }) => ({ begin: proxy.stall, end: proxy.restore })],
 ]
 
-describe.each(faults)('%s', (fault, broken) => {
+describe.each(faults)('%s', (fault, createOutage) => {
   test('ends no process, loses no acknowledged run, and needs no intervention', async (test) => {
-    const reached = await reachedThroughProxy(test)
-    const { fleet } = reached
-    const { begin, end } = broken(reached)
+    const connected = await newProxiedFleet(test)
+    const { fleet } = connected
+    const { begin, end } = createOutage(connected)
     const { key } = await fleet.createAccount()
     const members = await Promise.all([fleet.api(), fleet.api(), fleet.worker()])
     const [first, second, worker] = members
@@ -88,8 +88,8 @@ describe.each(faults)('%s', (fault, broken) => {
     const remark = 'seconds until ready, and 60 more 202s'
     record({ promise: 'P3', store: 'PostgreSQL', fault, figures: { ...figures, seconds }, remark })
     expect({ lost, duplicated }).toEqual({ lost: 0, duplicated: 0 })
-    const otherwise = [...ledger.rejected.keys()].filter((status) => status !== 503)
-    expect(otherwise, [first, second].map((member) => errorsIn(member)).join('\n')).toEqual([])
+    const unexpected = [...ledger.rejected.keys()].filter((status) => status !== 503)
+    expect(unexpected, [first, second].map((member) => errorsIn(member)).join('\n')).toEqual([])
     expect(ledger.unanswered).toBe(0)
     expect(members.map((member) => member.hasEnded())).toEqual([false, false, false])
     expect(worker.logged('worker ready')).toBe(1)

@@ -10,7 +10,7 @@ const processes = 3
 const rounds = 15
 const callersOfEach = 4
 
-interface Heard {
+interface TimedResponse {
   began: number
   status: number
 }
@@ -25,7 +25,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const counts = { before: 0, after: 0, acceptedAfter: 0 }
     for (let round = 0; round < rounds; round += 1) {
       const key = await account.createKey()
-      const results: Heard[] = []
+      const results: TimedResponse[] = []
       let calling = true
       const call = async (url: string) => {
         while (calling) {

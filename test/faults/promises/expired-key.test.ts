@@ -24,23 +24,23 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     test.onTestFinished(() => administration.close())
     const account = await administration.createAccount()
     const { value } = await account.createKey({ expiresAt: Date.now() + hour })
-    const asked = async ({ executionUrl }: { executionUrl: string }, key = value) => {
+    const requestStatus = async ({ executionUrl }: { executionUrl: string }, key = value) => {
       const response = await fetch(`${executionUrl}/v1/execution/workflows`, {
         headers: { Authorization: `Bearer ${key}` },
       })
       await response.arrayBuffer()
       return response.status
     }
-    expect([await asked(stepped), await asked(other)]).toEqual([200, 200])
+    expect([await requestStatus(stepped), await requestStatus(other)]).toEqual([200, 200])
     step(2 * hour)
-    expect(await asked(stepped)).toBe(401)
+    expect(await requestStatus(stepped)).toBe(401)
     const later: number[] = []
     for (const back of [0, -hour, -24 * hour]) {
       step(back)
-      later.push(await asked(stepped), await asked(other))
+      later.push(await requestStatus(stepped), await requestStatus(other))
     }
     const restarted = await fleet.api({ settings })
-    later.push(await asked(restarted))
+    later.push(await requestStatus(restarted))
     const accepted = later.filter((status) => status !== 401).length
     record({
       promise: 'P10',
@@ -51,6 +51,6 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     })
     expect(later).toEqual(later.map(() => 401))
     // Other keys are accepted at that time.
-    expect(await asked(restarted, account.key)).toBe(200)
+    expect(await requestStatus(restarted, account.key)).toBe(200)
   })
 })

@@ -25,7 +25,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const module = new URL('./create-keys.ts', import.meta.url)
     const args = [JSON.stringify(fleet.settings)]
     const creators = await Promise.all(Array.from({ length: processes }, () => startProcess(test, module, args)))
-    const made: number[] = []
+    const keyCounts: number[] = []
     let refused = 0
     for (let round = 0; round < rounds; round += 1) {
       const { id: accountId } = await administration.createAccount()
@@ -41,10 +41,10 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       })
       for (const each of await Promise.all(responses)) refused += each.refused
       const inAccount = store.read.query.selectFrom('api_keys').select('id').where('account_id', '=', accountId)
-      made.push((await inAccount.where('deleted_at', 'is', null).execute()).length)
+      keyCounts.push((await inAccount.where('deleted_at', 'is', null).execute()).length)
     }
     const fault = `${processes * keysOfEach} parallel creations × ${rounds} rounds, ${processes} processes`
-    const beyond = made.reduce((sum, count) => sum + Math.max(0, count - 5), 0)
+    const beyond = keyCounts.reduce((sum, count) => sum + Math.max(0, count - 5), 0)
     record({
       promise: 'P9',
       store: kind.name,
@@ -52,7 +52,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       figures: { refused, duplicated: beyond },
       remark: 'duplicated: keys beyond 5',
     })
-    expect(made).toEqual(Array(rounds).fill(5))
+    expect(keyCounts).toEqual(Array(rounds).fill(5))
     // The key that createAccount creates is one of the five.
     expect(refused).toBe(rounds * (processes * keysOfEach - 4))
   })

@@ -7,7 +7,7 @@ import { record } from '../figures.ts'
 
 const ways = ['exit', 'exhaust', 'throwLater', 'rejectUnhandled', 'throwNoError', 'returnNoJson', 'disconnect']
 /** On a machine that the workflows keep busy. */
-const answerSecondsMax = 5
+const responseSecondsMax = 5
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
   test('workflows that block, leak, throw and exit affect neither the API nor other runs', async (test) => {
@@ -17,12 +17,12 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const { key } = await fleet.createAccount()
     const api = await fleet.api()
     const worker = await fleet.worker()
-    const bad = await Promise.all([
+    const badRuns = await Promise.all([
       ...ways.map((how) => queueRun(api.executionUrl, key, 'misbehave', { how })),
       queueRun(api.executionUrl, key, 'block', {}),
       queueRun(api.executionUrl, key, 'block', {}),
     ])
-    const badIds = bad.flatMap((response) => response?.id ?? [])
+    const badIds = badRuns.flatMap((response) => response?.id ?? [])
     const neighbours = newLedger()
     const stop = startCallers(neighbours, { urls: () => [api.executionUrl], key, count: 2 })
     let slowest = 0
@@ -54,7 +54,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     expect(ended.succeeded).toBeLessThanOrEqual(1)
     expect(succeeded).toBe(neighbours.acknowledged.length)
     expect(neighbours.rejected.size).toBe(0)
-    expect(slowest).toBeLessThan(answerSecondsMax)
+    expect(slowest).toBeLessThan(responseSecondsMax)
     expect([api.hasEnded(), worker.hasEnded()]).toEqual([false, false])
   })
 })

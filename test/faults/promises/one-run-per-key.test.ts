@@ -10,7 +10,7 @@ import { record } from '../figures.ts'
 
 const processes = 3
 const calls = 100
-const dying = new URL('./die-before-response.ts', import.meta.url)
+const preload = new URL('./die-before-response.ts', import.meta.url)
 
 async function runsIn(fleet: Fleet): Promise<string[]> {
   const rows = await fleet.withStore(({ read }) => read.query.selectFrom('runs').select('id').execute())
@@ -45,13 +45,13 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const fleet = await newFleet(test, kind)
     const { key } = await fleet.createAccount()
     const armed = join(fleet.storage.directory, 'armed')
-    const settings = { NODE_OPTIONS: `--import=${dying.href}`, DIE_BEFORE_RESPONSE: armed }
-    const mortal = await fleet.api({ settings })
+    const settings = { NODE_OPTIONS: `--import=${preload.href}`, DIE_BEFORE_RESPONSE: armed }
+    const killed = await fleet.api({ settings })
     const other = await fleet.api()
-    expect(await put(mortal, key, 'before')).toMatchObject({ status: 202, replayed: false })
+    expect(await put(killed, key, 'before')).toMatchObject({ status: 202, replayed: false })
     writeFileSync(armed, '')
-    expect(await put(mortal, key, 'cut-off')).toBeUndefined()
-    await until('the process has died', mortal.hasEnded)
+    expect(await put(killed, key, 'cut-off')).toBeUndefined()
+    await until('the process has died', killed.hasEnded)
     const committed = await runsIn(fleet)
     const repeated = (await put(other, key, 'cut-off')) as QueueResponse
     const after = await runsIn(fleet)

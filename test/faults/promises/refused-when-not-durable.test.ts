@@ -44,10 +44,10 @@ async function queueThrough({ about, fleet, api, begin, end }: Faulty): Promise<
     await fleet.storage.resume?.()
     return ledger.acknowledged.length >= before + 50
   })
-  const answered = await until('a call is acknowledged at once', async () => {
+  const acknowledged = await until('a call is acknowledged at once', async () => {
     return (await queueRun(api.executionUrl, key, 'greet', { name: 'Ada' }))?.status === 202
   })
-  expect(answered).toBe(true)
+  expect(acknowledged).toBe(true)
   const seconds = (performance.now() - repairedAt) / 1000
   await stop()
   await finish(about, fleet, ledger, seconds)

@@ -11,7 +11,7 @@ import { waitForOutcome } from '../../support/ledger.ts'
 import { record } from '../figures.ts'
 
 /** Makes PostgreSQL log everything that it receives. */
-const talkative = {
+const verboseLogging = {
   log_statement: 'all',
   log_min_duration_statement: '0',
   log_parameter_max_length: '-1',
@@ -56,8 +56,8 @@ async function useSecrets(call: Call, { executionUrl }: ApiMember, token: string
 }
 
 async function useCookies(call: Call, { browserContextUrl }: ApiMember, value: string): Promise<void> {
-  const made = await call(browserContextUrl, 'POST', '/alpha/browser-contexts', { name: 'With cookies' })
-  const path = `/alpha/browser-contexts/${JSON.parse(made.text).id}/storage-state`
+  const created = await call(browserContextUrl, 'POST', '/alpha/browser-contexts', { name: 'With cookies' })
+  const path = `/alpha/browser-contexts/${JSON.parse(created.text).id}/storage-state`
   expect((await call(browserContextUrl, 'PUT', path, createState(value))).status).toBe(204)
   const broken = JSON.stringify(createState(value)).slice(0, -1)
   expect((await call(browserContextUrl, 'PUT', path, broken)).status).toBe(400)
@@ -90,7 +90,7 @@ const text = (value: unknown) => Buffer.from(typeof value === 'object' ? JSON.st
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
   test('keys, secret variables and cookies appear nowhere', async (test) => {
-    const fleet = await newFleet(test, kind, { settings: { LOG_LEVEL: 'trace' }, server: talkative })
+    const fleet = await newFleet(test, kind, { settings: { LOG_LEVEL: 'trace' }, server: verboseLogging })
     const { key } = await fleet.createAccount()
     const api = await fleet.api()
     const worker = await fleet.worker()
@@ -104,22 +104,22 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     await fleet.withStore((store) => waitForOutcome(store, ids))
     for (const id of ids) await call(api.executionUrl, 'GET', `/v1/execution/runs/${id}`)
     const rows = await rowsIn(fleet)
-    const places = (): [string, Buffer | string][] => [
+    const readContents = (): [string, Buffer | string][] => [
       ...readFiles(fleet.storage.directory),
       ['the log of the API', api.output()],
       ['the log of the worker', worker.output()],
       ["the server's log", fleet.storage.server?.log() ?? ''],
     ]
     const canaries = { key, token, cookie }
-    const among = (searched: [string, Buffer | string][]) =>
+    const findIn = (searched: [string, Buffer | string][]) =>
       Object.entries(canaries).flatMap(([name, value]) =>
-        findCanaries(searched, [value]).map((place) => `${name}: ${place}`),
+        findCanaries(searched, [value]).map((location) => `${name}: ${location}`),
       )
     const outputs = responses.map((each): [string, string] => ['a response', each])
-    const running = among([...places(), ...outputs, ['a dump', rows]])
+    const running = findIn([...readContents(), ...outputs, ['a dump', rows]])
     await Promise.all([fleet.kill(), fleet.storage.server?.end('SIGINT')])
-    const stopped = among(places())
-    const searched = places().length + 1
+    const stopped = findIn(readContents())
+    const searched = readContents().length + 1
     record({
       promise: 'P11',
       store: kind.name,
@@ -131,7 +131,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     expect(stopped).toEqual([])
     // The search finds what is there.
     const prefix = key.slice(0, 8)
-    expect(findCanaries(places(), [prefix]).length).toBeGreaterThan(0)
+    expect(findCanaries(readContents(), [prefix]).length).toBeGreaterThan(0)
     expect(findCanaries([['a dump', rows]], [prefix])).toEqual(['a dump'])
     if (fleet.storage.server) expect(findCanaries([['log', fleet.storage.server.log()]], [prefix])).toEqual(['log'])
   })

@@ -18,15 +18,15 @@ export default defineWorkflow({
   output: { type: 'object' },
   retry: { maxAttempts: 2, backoffSeconds: 0 },
   async run({ variables, attempt, step, log, progress }) {
-    const said = `The secrets are ${variables.token} and ${variables.nested?.token}.`
-    log(said)
+    const message = `The secrets are ${variables.token} and ${variables.nested?.token}.`
+    log(message)
     log(JSON.stringify(variables))
     // biome-ignore lint/suspicious/noConsole: what a workflow writes to the console belongs to its run's log
-    console.error(said)
-    process.stdout.write(`${said}\n`)
-    progress(10, said)
-    await step('remember', () => said)
-    if (variables.fails || attempt === 1) throw new Error(said)
-    return { said, [said]: [said] }
+    console.error(message)
+    process.stdout.write(`${message}\n`)
+    progress(10, message)
+    await step('remember', () => message)
+    if (variables.fails || attempt === 1) throw new Error(message)
+    return { said: message, [message]: [message] }
   },
 })

@@ -85,11 +85,11 @@ async function browse({ variables, browser, log, progress, signal }: BrowserRunC
   if (how === 'closing') await context.close()
   if (how === 'closing the browser') await context.browser()?.close()
   if (how === 'telling') {
-    const said = `The site says ${(await context.cookies()).map(({ value }) => value).join()}.`
-    log(said)
-    progress(10, said)
-    process.stdout.write(`${said}\n`)
-    throw new Error(said)
+    const message = `The site says ${(await context.cookies()).map(({ value }) => value).join()}.`
+    log(message)
+    progress(10, message)
+    process.stdout.write(`${message}\n`)
+    throw new Error(message)
   }
   if (how === 'failing') throw new Error('The page is not as it was.')
   const after = how.startsWith('closing') ? undefined : await seenBy(page, url)
