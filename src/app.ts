@@ -1,6 +1,6 @@
 /**
- * Composes the service, a worker and what operator commands need. Domain objects are constructed here and, for a worker,
- * in `worker/create-worker.ts`.
+ * Composes the service, a worker, and the objects that operator commands use. Domain objects are constructed here and,
+ * for a worker, in `worker/create-worker.ts`.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
@@ -39,7 +39,7 @@ import { createMaintenance, createWorker, workerSettings } from './worker/create
 import { serveMetricsToParent, WorkerProcess } from './worker/worker-process.ts'
 
 export interface Service extends Addresses {
-  /** Lets its reader become the installation's owner, until someone has. Works once. */
+  /** The link to sign up as the installation's owner, until one has signed up. Works once. */
   welcomeUrl: string | undefined
   managementUrl: string
   /** Where this process itself listens; the public address of a surface may differ. */
@@ -61,7 +61,7 @@ export async function startService(
   roles: ReadonlySet<Role> = readRoles([]),
 ): Promise<Service> {
   const [{ listenOnSurfaces }, workflows, untraced, tracing] = await Promise.all([
-    // Loaded here, because a worker process does without Express and the dashboard.
+    // Loaded on demand: a worker process needs neither Express nor the dashboard.
     import('./surfaces/serve-surfaces.ts'),
     describeWorkflows(config.WORKFLOWS_DIR),
     openStore(config),
@@ -186,7 +186,7 @@ export async function startWorker(
   const readiness = new Readiness(store, log)
   const ready = () => readiness.check()
   if (isManaged) addInstallationMetrics(metrics, { config, store, workflows: () => workflows, ready })
-  // Before the worker starts, so that one whose port is in use has not announced itself.
+  // Before the worker starts, so that a worker whose port is in use does not register.
   const listener = isManaged ? await listenForManagement(config, { metrics: () => metrics.text(), ready }) : undefined
   workflows = await worker.start()
   metrics.initializeWorkflows(workflows)
@@ -233,7 +233,9 @@ export interface Administration {
   close(): Promise<void>
 }
 
-/** Opens what operator commands change, while a service may be running. Creates the store and the first account. */
+/**
+ * Opens the objects that operator commands change. A service may be running. Creates the store and the first account.
+ */
 export async function openAdministration(config: Config): Promise<Administration> {
   const store = await openStore(config)
   const accounts = new Accounts(store)

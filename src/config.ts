@@ -65,7 +65,7 @@ export const settings = {
   EXECUTION_URL: publicUrl('Execution API'),
   BROWSER_CONTEXT_URL: publicUrl('Browser Context API'),
   PROXY_HOPS: integer(
-    'Number of proxies in front of the service whose `X-Forwarded-For` is trusted. With 0, all callers behind a proxy have its address.',
+    'Number of proxies in front of the service whose `X-Forwarded-For` is trusted. With 0, all callers behind a proxy appear to have its address.',
     '0',
     0,
     10,
@@ -161,11 +161,7 @@ type Settings = typeof settings
 
 export type Config = { readonly [Name in keyof Settings]: ReturnType<Settings[Name]['read']> }
 
-/**
- * Reads the configuration. An empty variable counts as unset.
- *
- * @throws {ConfigError} for the first invalid setting.
- */
+/** Reads the configuration. An empty variable counts as unset. @throws {ConfigError} for the first invalid setting. */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const entries = Object.entries(settings).map(([name, setting]) => {
     const text = environment[name] || setting.default

@@ -32,7 +32,7 @@ program
 
 program
   .command('doctor')
-  .description('check the installation and explain how to fix what is wrong')
+  .description('check the installation and explain how to fix problems')
   .option(...jsonOption)
   .action(async (options) => (await import('./commands/doctor/doctor.ts')).doctor(options))
 

@@ -88,7 +88,7 @@ async function verify(draft: string, { path, schema }: Inspection, config: Confi
 }
 
 function keyNote({ ENCRYPTION_KEY, DATA_DIR }: Config, hasKey: boolean, withoutKey: boolean): string {
-  if (hasKey) return 'It contains the encryption key: its reader can decrypt everything. Keep it as safe as DATA_DIR.'
+  if (hasKey) return 'It contains the encryption key, which decrypts everything. Keep it as safe as DATA_DIR.'
   if (!ENCRYPTION_KEY && !withoutKey) return 'There is no encryption key yet, because nothing is encrypted.'
   const place = ENCRYPTION_KEY ? 'ENCRYPTION_KEY' : keyFilePath(DATA_DIR)
   return `It does not contain the encryption key (${place}). Back that up separately: secrets and browser contexts are lost without it.`

@@ -33,7 +33,7 @@ export function table(rows: Record<string, unknown>[]): string {
 /** A command that cannot do what was asked; the message says what to do instead. */
 export class CommandError extends Error {}
 
-/** Errors whose message alone is for the person at the command line. */
+/** Expected errors, which are printed without their stack. */
 const expected = [
   BackupError,
   CommandError,

@@ -17,7 +17,7 @@ export async function start({ only }: { only: string[] }): Promise<void> {
   const config = readConfig(process.env)
   const log = openLog(config)
   if (isBehindUnknownProxy(config, roles)) {
-    log.warn('a public address is set, but PROXY_HOPS is 0: failed sign-ins of all clients count as those of one')
+    log.warn('PROXY_HOPS is 0 although a public address is set; sign-in limits treat all clients as one')
   }
   const starting = startService(config, log, main, roles)
   onStopSignal(async () => {
@@ -68,7 +68,7 @@ const addressOf = {
 
 const surfaceNames = Object.keys(surfaces) as Surface[]
 
-/** A public address of a served surface is set, as it is behind a proxy, but no proxy is trusted. */
+/** Whether a served surface has a public address, which implies a proxy, but no proxy is trusted. */
 function isBehindUnknownProxy(config: Config, roles: ReadonlySet<Role>): boolean {
   const hasUrl = (name: Surface) => roles.has(name) && config[surfaces[name].url] !== undefined
   return config.PROXY_HOPS === 0 && surfaceNames.some(hasUrl)

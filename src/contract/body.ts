@@ -1,4 +1,4 @@
-/** Reads the body of a request: media type, size, and JSON by the rules of I-JSON (RFC 7493) with limits of our own. */
+/** Reads the body of a request: media type, size, and JSON by the rules of I-JSON (RFC 7493) with additional limits. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { MIMEType } from 'node:util'
@@ -17,11 +17,7 @@ export interface Body {
 /** The client closed the connection before it had sent the whole body. */
 export class ClientGone extends Error {}
 
-/**
- * Reads the body; `undefined` when there is none and the document allows that.
- *
- * @throws {Problem | ClientGone}
- */
+/** Reads the body; `undefined` when there is none and the document allows that. @throws {Problem | ClientGone} */
 export async function readBody({ body }: Operation, request: IncomingMessage): Promise<Body | undefined> {
   const { headers } = request
   const declaredBytes = Number(headers['content-length'] ?? 0)
@@ -88,11 +84,7 @@ export const jsonDepthMax = 64
 
 const byteOrderMark = '\uFEFF'
 
-/**
- * Parses the bytes; `undefined` when they are empty.
- *
- * @throws {Problem} that never quotes values of the body.
- */
+/** Parses the bytes; `undefined` when they are empty. @throws {Problem} that never quotes values of the body. */
 export function parseJson(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw invalidBody('', 'must be UTF-8')
   const decoded = bytes.toString('utf8')

@@ -1,4 +1,4 @@
-/** One request and its response: what each stage has found out for the next ones, and the request as handlers see it. */
+/** One request and its response: the results that stages pass on, and the request that handlers receive. */
 import { randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Request, Response } from 'express'
@@ -16,7 +16,7 @@ import type { ResponseValidation } from './response-validation.ts'
 export interface ServedOperation {
   operation: Operation
   credential: CredentialReader
-  /** The bodies of 401 and 403 as the document spells them. */
+  /** The documented bodies of 401 and 403. */
   refusals: { 401: string; 403: string }
   readParameters: ParameterReader
   validateRequest: RequestValidation

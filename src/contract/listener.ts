@@ -18,7 +18,7 @@ export interface ListenOptions {
 
 export interface Listener {
   url: string
-  /** From now on, responses ask clients to close their connections; everything is still served. */
+  /** Makes all further responses ask clients to close their connections. Requests are still served. */
   drain(): void
   /**
    * Drains, accepts no more connections, ends event streams, and waits for requests in flight and on their way.
@@ -35,17 +35,17 @@ const limits = {
   headersTimeout: 10_000,
   requestTimeout: 20_000,
   keepAliveTimeout: 10_000,
-  /** How often Node looks for requests beyond their time. */
+  /** How often Node checks for requests that have timed out. */
   connectionsCheckingInterval: 1_000,
   maxHeaderSize: 16 * 1024,
   /** Node's own response to a request without Host has no body. */
   requireHostHeader: false,
 }
 
-/** When the service stops, how long a connection without a request so far may still begin its first. */
+/** When the service stops, how long a new connection may take to begin its first request. */
 const firstRequestMilliseconds = 1000
 
-/** When the service stops, how long the next request of a used connection may be on its way. */
+/** When the service stops, how long a connection that has had a request may take to deliver the next one. */
 const nextRequestMilliseconds = 100
 
 /** The member of `app.locals` with the hash of its document, if it serves one. */
@@ -109,8 +109,8 @@ async function acceptPending(): Promise<void> {
 }
 
 /**
- * Stops accepting connections and closes idle ones. It waits a moment before, because a request may be on its way, and
- * a connection that is closed under it is reset. Resolves when no connection is left.
+ * Stops accepting connections and closes idle ones. It waits briefly first, because closing a connection while a
+ * request is in transit resets it. Resolves when no connection is left.
  */
 async function close(server: Server, connections: ReadonlyMap<Socket, ServerResponse | undefined>): Promise<void> {
   // The HTTP server's own `close` closes idle connections at once.

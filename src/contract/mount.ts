@@ -28,13 +28,13 @@ export interface MountOptions<P, H> extends Omit<ExchangeContext<P>, 'problemTyp
   /** An OpenAPI 3.1 document, bundled into one object. */
   document: unknown
   handlers: H & HandlersFor<H, P>
-  /** Problem types that handlers use, besides those of HTTP. */
+  /** Problem types that handlers use, in addition to those of HTTP. */
   problemTypes?: ExchangeContext<P>['problemTypes']
   /** The protection space in `WWW-Authenticate` (RFC 9110, section 11.5). */
   realm: string
   /** Runs before all stages, for tracing. */
   before?: RequestHandler | undefined
-  /** Asked for paths that the document lacks; by default, these are 404. */
+  /** Called for paths that the document lacks, which are 404 by default. */
   fallback?: Fallback
   /** Whether the error means that the store cannot be reached or written: 503 instead of 500. */
   isUnavailable(error: unknown): boolean

@@ -25,7 +25,7 @@ export const httpProblemTypes = {
 
 export type HttpProblemKind = keyof typeof httpProblemTypes
 
-/** One validation error: where it is, by exactly one of `pointer`, `parameter` and `header`, and what is wrong. */
+/** One validation error: its place, as exactly one of `pointer`, `parameter` and `header`, and a description. */
 export type ProblemMember = { detail: string } & ({ pointer: string } | { parameter: string } | { header: string })
 
 export interface ProblemDetail {
@@ -35,7 +35,7 @@ export interface ProblemDetail {
   errors?: readonly ProblemMember[]
 }
 
-/** Ends the handling of a request with a problem. */
+/** Aborts a request and responds with the problem. */
 export class Problem extends Error {
   readonly problem: ProblemDetail
   readonly headers: Record<string, string>

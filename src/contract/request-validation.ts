@@ -17,8 +17,8 @@ import { formats } from './response-validation.ts'
 const errorsMax = 20
 
 /**
- * In larger bodies of operations that accept more than the usual size, only the first error is reported. To find all
- * errors in 5 MiB of `{}` where cookies belong took more memory than there was; in 16 KiB it takes 50 ms.
+ * In larger bodies of operations that accept more than the usual size, only the first error is reported. Finding all
+ * errors in 5 MiB of `{}` in place of cookies exhausted the memory; in 16 KiB it takes 50 ms.
  */
 const allErrorsBytesMax = 16 * 1024
 
@@ -70,7 +70,7 @@ export function requestValidations(document: Document): (operation: Operation) =
 /** EOV documents the path parameters, with their documented types, as a member of the request. */
 type ValidatedRequest = Request & { openapi: { pathParams: object } }
 
-/** Puts what has been read where EOV expects it. */
+/** Sets the parsed query and body where EOV expects them. */
 function prepare(request: Request, { query }: Parameters, body: Body | undefined) {
   Object.defineProperty(request, 'query', { value: query, writable: true, configurable: true, enumerable: true })
   request.body = body?.value
@@ -81,7 +81,7 @@ function prepare(request: Request, { query }: Parameters, body: Body | undefined
 
 /**
  * EOV calls the deprecated `url.parse` at each request. Node does not warn about calls of packages, but inspects the
- * stack to tell them apart until it has warned once (10 µs).
+ * stack to recognise them until it has warned once (10 µs).
  */
 function skipDeprecationCheck() {
   const { noDeprecation = false } = process

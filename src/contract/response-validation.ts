@@ -1,4 +1,6 @@
-/** Compares responses with their document before they are sent: status, media type, required headers, and the body. */
+/**
+ * Validates responses against the document before they are sent: status, media type, required headers, and the body.
+ */
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { Document, Schema } from '../openapi/document.ts'
@@ -7,7 +9,7 @@ import type { Operation } from '../openapi/served-operations.ts'
 /** Headers that every response has; see `send` in response.ts. */
 export const commonHeaders = ['X-Request-Id', 'X-Document-Hash', 'Cache-Control']
 
-/** Returns what is wrong by the names of members, never by their values; `undefined` when the value is valid. */
+/** Describes the error by names of members, never by their values; `undefined` when the value is valid. */
 export type Check = (value: unknown) => string | undefined
 
 export interface ResponseValidation {
@@ -78,7 +80,7 @@ const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 const momentPattern =
   /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/i
 
-/** String formats that ajv-formats checks less strictly than the documents mean them; for requests, too. */
+/** String formats that ajv-formats checks too leniently. Used for requests, too. */
 export const formats = {
   /** ajv-formats also accepts the prefix `urn:uuid:`. */
   uuid: (text: string) => uuidPattern.test(text),

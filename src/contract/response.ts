@@ -3,7 +3,7 @@ import { clientClosed, type Exchange, type HandlerResponse } from './exchange.ts
 import type { ServerSentEvent } from './handler.ts'
 import { type HttpProblemKind, httpProblemTypes, type ProblemDetail, problemBody } from './problem.ts'
 
-/** Seconds after which a request may succeed that failed because the store was unavailable. */
+/** Seconds to wait before retrying a request that failed because the store was unavailable. */
 const retryAfterSeconds = '1'
 
 interface Content {
@@ -122,7 +122,10 @@ function endAfterUpload({ request, response }: Exchange, content: string | Uint8
 
 const heartbeat = ': heartbeat\n\n'
 
-/** Sends the head at once, then the events (HTML Standard, section 9.2) until they end, the client goes, or we stop. */
+/**
+ * Sends the head at once, then the events (HTML Standard, section 9.2) until they end, the client disconnects, or the
+ * service stops.
+ */
 function sendEvents(exchange: Exchange, response: HandlerResponse, events: AsyncIterable<ServerSentEvent>) {
   const { response: raw } = exchange
   raw.writeHead(response.status, headerList(exchange, response, 'text/event-stream')).flushHeaders()

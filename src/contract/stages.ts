@@ -18,9 +18,9 @@ import { Problem, problemType } from './problem.ts'
 import { internalError, type RateLimitExceeded, rateLimited, send, unavailable } from './response.ts'
 
 /**
- * Finds whose credential it is; `undefined` when it is not valid. Scopes of `null` permit everything.
+ * Returns the principal of a credential; `undefined` when it is invalid. Scopes of `null` permit everything.
  *
- * @param client address and program of the client; not given when a running request is checked again.
+ * @param client address and user agent of the client; omitted when a running request is checked again.
  */
 export type Authenticate<P> = (
   credential: string,
@@ -121,8 +121,8 @@ export function serveOperation<P>(options: StageOptions<P>): RequestHandler {
 }
 
 /**
- * Returns 401, 429 or 403 when the request is refused. An error of `options.authenticate` is none of them: an
- * unavailable store must not look like an invalid credential.
+ * Returns 401, 429 or 403 when the request is refused. An error of `options.authenticate` is rethrown: an unavailable
+ * store must not look like an invalid credential.
  */
 async function authenticate<P>(
   exchange: Exchange,
@@ -141,7 +141,7 @@ async function authenticate<P>(
   return permits(caller.scopes, operation) ? undefined : { status: 403, text: refusals[403] }
 }
 
-/** Maximum length of the program's name in what is kept about the use of a credential. */
+/** Maximum length of the user agent that is recorded with the use of a credential. */
 const userAgentLengthMax = 100
 
 function describeClient(request: Request, proxyHops: number): string {

@@ -1,4 +1,4 @@
-/** Opens what the processes of an installation share: the store and its encryption. */
+/** Opens the store and the encryption keys, which all processes of an installation share. */
 import { existsSync } from 'node:fs'
 import { type Config, ConfigError } from '../config.ts'
 import { encryptionCheckColumn, hasEncryptedValues, verifyEncryptionKeys } from '../storage/encrypted-columns.ts'

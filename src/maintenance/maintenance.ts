@@ -41,7 +41,7 @@ const deleteExpiredKeys = statement<object, [now: number]>('DELETE FROM idempote
 /** The longest time between two checks. The end of a delay is checked on time. */
 const intervalMilliseconds = 1000
 
-/** Any number of processes may run it on one store. */
+/** Safe to run in any number of processes on one store. */
 export class Maintenance {
   readonly #store: Store
   readonly #dispatcher: Dispatcher
@@ -75,7 +75,7 @@ export class Maintenance {
     this.#now = now
   }
 
-  /** Runs now, and then again and again until it is stopped. */
+  /** Runs now and repeatedly until it is stopped. */
   start(): void {
     this.#running = this.#runAndSchedule()
   }
@@ -94,7 +94,9 @@ export class Maintenance {
     if (!this.#stopped) this.#timer = setTimeout(() => this.start(), milliseconds)
   }
 
-  /** Does what is due; returns the milliseconds until the next run. Writes only when something is due. */
+  /**
+   * Applies the changes that are due; returns the milliseconds until the next run. Writes only when a change is due.
+   */
   async once(): Promise<number> {
     const now = this.#now()
     if (await this.#isAnythingDue(now)) {
@@ -111,7 +113,7 @@ export class Maintenance {
     return delayEnd === null ? interval : Math.min(interval, Math.max(1, delayEnd - this.#now()))
   }
 
-  /** Purges a batch of each target. If there is more, the next run follows after as much time as this one took. */
+  /** Purges a batch of each target. If rows remain, the next run follows after a pause as long as this purge. */
   async #purge(): Promise<number> {
     const startedAt = performance.now()
     let hasMore = false
@@ -135,7 +137,7 @@ export class Maintenance {
   }
 
   async #run(tx: Transaction, now: number) {
-    // Before delays end: a run that may start no sooner than it expires has expired.
+    // Before delays end: a run whose delay ends no sooner than its expiry must expire.
     const expired = await this.#expireRuns(tx, now)
     const finished = expired.map((run) => toFinishedRun({ ...run, started_at: null }, expiry, now))
     const lost = await tx.all(tx.statements.lockLostRuns, [now])

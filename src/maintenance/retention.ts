@@ -1,4 +1,4 @@
-/** How long finished runs, artifacts and audit log entries are kept, and what of them has expired. */
+/** Retention periods, and the purge of expired runs and audit log entries. */
 import type { Config } from '../config.ts'
 import { deleteArtifact } from '../domain/runs/artifacts.ts'
 import { dayMilliseconds, type PurgeTarget, takeBatch } from '../storage/purge-target.ts'
@@ -20,7 +20,7 @@ export function retentionFrom(config: RetentionConfig): Retention {
   return { runs, artifacts: Math.min(ARTIFACT_RETENTION_DAYS, runs), auditLog }
 }
 
-/** Bound how long a transaction holds the write lock: runs, events and artifacts together. */
+/** Limits of a batch, over runs and events, which bound the time under the write lock. */
 const rowsMax = 500
 const bytesMax = 1024 * 1024
 
@@ -58,7 +58,7 @@ const findExpiredEntries = statement<{ id: string }, [upTo: number, limit: numbe
 /** The run of an idempotency key must exist for a day after it was queued. One hour more allows for clock skew. */
 const runMillisecondsMin = dayMilliseconds + 60 * 60 * 1000
 
-/** Finished runs with all that belongs to them. */
+/** Finished runs with their events, steps and artifacts. */
 export function expiredRuns(retentionDays: number, now: () => number): PurgeTarget {
   const retention = Math.max(retentionDays * dayMilliseconds, runMillisecondsMin)
   const findRuns = (tx: Transaction, limit: number) => tx.all(findExpiredRuns, [now() - retention, limit])

@@ -113,7 +113,7 @@ export function follow<T>(document: Document, value: unknown): Resolved<T> {
   return { value: merged, pointer: found.pointer ?? pointer }
 }
 
-/** The value itself, or what its `$ref` leads to; see {@link follow}. */
+/** The value itself, or the target of its `$ref`; see {@link follow}. */
 export function resolve<T>(document: Document, value: unknown): T {
   return follow<T>(document, value).value
 }
@@ -131,7 +131,7 @@ export function operationAt(document: Document, [root, path, method]: Path): Ope
   return methods.includes(String(method)) ? (item?.[String(method)] as OperationObject | undefined) : undefined
 }
 
-/** `openapi/execution.v1.yaml, listRuns: /paths/…`: a place as messages name it. */
+/** `openapi/execution.v1.yaml, listRuns: /paths/…`: a place in the format of messages. */
 export function describePlace(name: string, document: Document, path: Path): string {
   const id = operationAt(document, path)?.operationId
   return `openapi/${name}.yaml, ${id ? `${id}: ` : ''}${toPointer(path)}`

@@ -16,7 +16,7 @@ export function parsePointer(pointer: string): string[] {
     .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** The value at the pointer, or `undefined`. Inherited members do not count, so a pointer from a stranger is safe. */
+/** The value at the pointer, or `undefined`. Inherited members do not count, so an untrusted pointer is safe. */
 export function valueAt(root: unknown, pointer: string): unknown {
   return parsePointer(pointer).reduce<unknown>((holder, name) => {
     const isHolder = typeof holder === 'object' && holder !== null && Object.hasOwn(holder, name)

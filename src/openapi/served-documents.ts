@@ -1,4 +1,4 @@
-/** Reads bundled documents from generated/, and holds the two that this version serves. */
+/** Reads bundled documents from generated/, and exports the two that this version serves. */
 import { readFileSync } from 'node:fs'
 import { type Document, type DocumentName, documentHash, listOperations } from './document.ts'
 

@@ -1,4 +1,4 @@
-/** The operations of a document as the service serves them. A document that it cannot serve is refused here, at start. */
+/** The operations of a document as the service serves them. Rejects an unsupported document at start. */
 import {
   type Document,
   type DocumentOperation,
@@ -46,7 +46,7 @@ export interface Operation {
 /**
  * Reads the document's operations, in its order.
  *
- * @throws {Error} when the document uses what this service does not serve.
+ * @throws {Error} when the document uses a feature that this service does not serve.
  */
 export function readOperations(document: Document): Operation[] {
   for (const [path, item] of Object.entries(document.paths)) {

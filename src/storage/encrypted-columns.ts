@@ -23,11 +23,7 @@ interface EncryptedValue {
   aad: string
 }
 
-/**
- * Decrypts the value with the highest key of each column.
- *
- * @throws {DecryptionError} when any of them fails.
- */
+/** Decrypts the value with the highest key of each column. @throws {DecryptionError} when any of them fails. */
 export async function decryptLatest(
   tx: Transaction,
   encryption: Encryption,

@@ -21,7 +21,10 @@ export class Encryption {
     this.#ring = ring
   }
 
-  /** Encrypts with the current key. `aad` (associated data) binds the value to its row: a copy elsewhere is rejected. */
+  /**
+   * Encrypts with the current key. `aad` (associated data) binds the value to its row: a copy in another row is
+   * rejected.
+   */
   encrypt(text: string, aad: string): Uint8Array {
     const key = currentKey(this.#ring.keys())
     const header = headerFor(key)

@@ -6,7 +6,7 @@ export const countedRowsMax = 10_000
 
 type InRange = [accountId: string, status: string, aboveId: string, upToId: string]
 const inRange = 'account_id = ? AND status = ? AND id > ? AND id <= ?'
-/** In the words of the partial index runs_delayed_by_account. */
+/** Matches the condition of the partial index runs_delayed_by_account. */
 const delayedInRange = "account_id = ? AND status = 'queued' AND delayed = 1 AND id > ? AND id <= ?"
 
 const ready = "status = 'queued' AND delayed = 0 AND waits_for_context = 0"
@@ -40,7 +40,7 @@ export const runCountStatements = {
       WHERE status = 'queued' AND waits_for_context = 1 GROUP BY workflow_id`,
   ),
 
-  /** When the run could first start, and its last change of status: a retried run is available since that. */
+  /** When the run could first start, and its last change of status: a retried run is available since then. */
   availability: statement<{ available_at: number; queued_at: number | null }, [id: string]>(
     `SELECT COALESCE(available_at, created_at) AS available_at,
       (SELECT at FROM run_events WHERE run_id = runs.id AND type = 'status' ORDER BY sequence DESC LIMIT 1) AS queued_at
@@ -49,7 +49,7 @@ export const runCountStatements = {
 
   // Of one account
 
-  /** The last of the first `countedRowsMax` runs of the range, if there are that many: half the time of a COUNT. */
+  /** The run at position `countedRowsMax` of the range, if any. Takes half the time of a COUNT. */
   lastCounted: statement<{ id: string }, InRange>(
     `SELECT id FROM runs WHERE ${inRange} ORDER BY id LIMIT 1 OFFSET ${countedRowsMax - 1}`,
   ),

@@ -1,4 +1,4 @@
-/** The query behind lists of runs, put together from its filters. */
+/** Builds and runs the query for a list of runs. */
 import type { Transaction } from './store.ts'
 import type { RunsTable } from './tables.ts'
 
@@ -6,7 +6,7 @@ export interface RunFilter {
   workflowId?: string | undefined
   /** Any of these. */
   statuses?: readonly { status: string; isFinal: boolean }[] | undefined
-  /** The least id. */
+  /** The lowest id. */
   from?: string | undefined
   /** Ids before this one. */
   before?: string | undefined

@@ -1,12 +1,12 @@
 /**
  * The SQL statements of the queue, by name. Statements that both stores share are here. The others are declared in
- * `RunStatements` and written in `sqlite/` and `postgres/`, next to what the planner concerned needs.
+ * `RunStatements` and written in `sqlite/` and `postgres/` for each query planner.
  */
 import { runCountStatements } from './run-count-statements.ts'
 import { type Statement, statement } from './store.ts'
 import type { RunsTable } from './tables.ts'
 
-/** What the dispatcher needs to know of a run and its job. */
+/** The columns of a run that the dispatcher reads. */
 export type RunJob = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'priority' | 'job_id' | 'job_retry_count'>
 
 export const jobColumns = 'id, account_id, workflow_id, priority, job_id, job_retry_count'
@@ -100,9 +100,9 @@ export const sharedRunStatements = {
   /**
    * The queue heads of the accounts after one account, by account and workflow, `queueHeadsMax` at most.
    *
-   * The recursion costs one or two index look-ups for each head. Both stores answer GROUP BY by reading every ready
+   * The recursion costs one or two index look-ups for each head. Both databases execute GROUP BY by reading every ready
    * run, and SQLite does so for `(account_id, workflow_id) > (…)` too. Subqueries instead of a join: when many runs
-   * have come since PostgreSQL last analysed the table, it takes the table for a small one and scans it for a join.
+   * were inserted since the last ANALYZE, PostgreSQL considers the table small and scans it for a join.
    */
   queueHeads: statement<QueueHead, [now: number, afterAccount: string, now: number, now: number]>(
     `WITH RECURSIVE heads (number, head) AS (
@@ -171,8 +171,8 @@ export const sharedRunStatements = {
   ),
 
   /**
-   * Contexts that runs wait for although none leases them: they were deleted, or the next run has not started yet. One
-   * index look-up for each context: for SELECT DISTINCT, SQLite reads every run that waits.
+   * Contexts that runs wait for although no run leases them: they were deleted, or the next run has not started yet.
+   * One index look-up for each context: for SELECT DISTINCT, SQLite reads every run that waits.
    */
   freeContexts: statement<{ id: string; deleted: number }, []>(`WITH RECURSIVE waited (id) AS (
       SELECT MIN(browser_context_id) FROM runs WHERE status = 'queued' AND waits_for_context = 1
@@ -197,7 +197,7 @@ export type ClaimValues = [
   sameJobId: string | null,
 ]
 
-/** For `claimRun` and its variant. @param condition what the run must fulfil besides its id. */
+/** For `claimRun` and its variant. @param condition that the run must meet, in addition to its id. */
 export function claimStatement(condition: string): Statement<RunsTable, ClaimValues> {
   return statement(`UPDATE runs SET status = 'running', reason = NULL, attempts = attempts + 1, workflow_version = ?,
     started_at = COALESCE(started_at, ?), worker_id = ?, lease_expires_at = ?, job_id = ?, job_retry_count = ?

@@ -147,7 +147,7 @@ function stateProblem(state: NonNullable<CapturedState>): string | undefined {
   if ('unreadable' in state) return `The browser's storage state could not be read: ${state.unreadable}`
   const bytes = 'tooLarge' in state ? state.tooLarge : Buffer.byteLength(state.json)
   if (bytes <= stateBytesMax) return undefined
-  return `The browser holds ${bytes} bytes of cookies and storage; at most ${stateBytesMax} can be saved.`
+  return `The browser has ${bytes} bytes of cookies and storage; at most ${stateBytesMax} can be saved.`
 }
 
 function unavailable(message: string): Reply {

@@ -45,6 +45,6 @@ export type CaptureState = 'never' | 'onSuccess' | 'always'
 
 /**
  * The browser's storage state as JSON, or why it is missing. A state above the size limit is not sent to the worker.
- * `undefined` when it was not to be captured.
+ * `undefined` when it was not requested.
  */
 export type CapturedState = { json: string } | { tooLarge: number } | { unreadable: string } | undefined

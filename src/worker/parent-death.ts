@@ -1,7 +1,7 @@
 /**
  * Ends executor processes when their worker dies, even while a workflow blocks the event loop. On Linux, util-linux'
- * `setpriv` asks the kernel for it (prctl PR_SET_PDEATHSIG). Elsewhere a thread polls the parent's id every 500 ms,
- * which costs 20 MB per process.
+ * `setpriv` asks the kernel for it (prctl PR_SET_PDEATHSIG). On other systems, a thread polls the parent's id every 500
+ * ms, which costs 20 MB per process.
  */
 import { spawnSync } from 'node:child_process'
 import { Worker, workerData } from 'node:worker_threads'

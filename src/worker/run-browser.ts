@@ -48,7 +48,7 @@ export class RunBrowser {
   }
 
   provide(endpoint: BrowserEndpoint, storageState: string | undefined): void {
-    // Too late: nothing would close it.
+    // The attempt is ending: a browser opened now would not be closed.
     if (this.#closing) return
     this.#pending?.resolve(openBrowser(endpoint, storageState).then((opened) => this.#captureBeforeClose(opened)))
   }
@@ -108,7 +108,7 @@ function hasEnded(): Error {
   return new Error('The run has ended.')
 }
 
-/** Playwright has no time limit of its own here: a page in a loop or a cyclic IndexedDB value would block for ever. */
+/** Playwright has no time limit here: a page in a loop or a cyclic IndexedDB value would block for ever. */
 async function readState(opened: OpenBrowser, millisecondsMax: number): Promise<CapturedState> {
   let timer: NodeJS.Timeout | undefined
   const tooSlow = new Promise<never>((_, reject) => {

@@ -98,7 +98,7 @@ export class RunningAttempt {
   async #artifact(name: string, content: Uint8Array | string, mediaType: ArtifactMediaType | undefined): Promise<void> {
     const bytes = Buffer.from(typeof content === 'string' ? Buffer.from(content) : content)
     const artifact = { name: String(name), mediaType: mediaType ?? mediaTypeFor(String(name)), content: bytes }
-    // The worker checks too; checking here avoids sending what is too large.
+    // The worker checks it again. This check avoids sending an artifact that is too large.
     checkArtifact(artifact)
     this.#artifacts += 1
     const id = this.#artifacts

@@ -50,7 +50,7 @@ export class Worker {
   readonly #startedAt = Date.now()
   /** Attempts that have an executor, by run and attempt number. */
   readonly #attempts = new Map<string, Attempt>()
-  /** Claims until their attempts are completed, each with the promise of that. */
+  /** Claims whose attempts are not completed, each with a promise of its completion. */
   readonly #claims = new Map<Claim, Promise<unknown>>()
   #attemptDependencies: AttemptDependencies | undefined
   #unsubscribe: (() => void)[] = []
@@ -69,7 +69,7 @@ export class Worker {
     this.#log = dependencies.log
   }
 
-  /** Resolves with its workflows when it executes runs. */
+  /** Resolves with the loaded workflows once the worker claims runs. */
   async start(): Promise<readonly Workflow[]> {
     const { store, encryption, contextVersions: versions, browser: host, maintenance } = this.#dependencies
     const workflows = await this.#loadWorkflows()
@@ -201,7 +201,7 @@ export class Worker {
     }
   }
 
-  /** Reports that this worker is alive, for people: runs depend on their leases only. */
+  /** Extends this worker's entry in the list of workers, which is informational: runs depend on their leases only. */
   async #heartbeat(): Promise<void> {
     const { id, slots, leaseSeconds } = this.#settings
     const worker = { id, host: hostname(), slots, startedAt: this.#startedAt }
@@ -219,8 +219,8 @@ export class Worker {
     try {
       const leases = [...this.#claims.keys()]
       const { id, leaseSeconds } = this.#settings
-      const held = new Set((await this.#queue.renew(id, leases, leaseSeconds)).map(keyOf))
-      for (const [key, attempt] of before) if (!held.has(key)) attempt.interrupt('leaseLost')
+      const renewed = new Set((await this.#queue.renew(id, leases, leaseSeconds)).map(keyOf))
+      for (const [key, attempt] of before) if (!renewed.has(key)) attempt.interrupt('leaseLost')
       await this.#interruptCancelled()
     } catch (error) {
       this.#log.warn({ err: error }, 'lease renewal failed; retrying')

@@ -142,7 +142,7 @@ describe.concurrent('a run with a browser', () => {
     const contextId = await site.createContext()
     const large = await waitForRun(site.domain, await site.visit({ contextId, how: 'hoarding' }))
     const message = expect.stringMatching(
-      /^The browser holds \d{7} bytes of cookies and storage; at most 5242880 can be saved\.$/,
+      /^The browser has \d{7} bytes of cookies and storage; at most 5242880 can be saved\.$/,
     )
     const failed = { status: 'failed', reason: 'contextNotSaved', error: { name: 'ContextNotSaved', message } }
     expect(large).toMatchObject(failed)

@@ -62,7 +62,7 @@ test('a backup is a single file, readable by its owner only, that restores a dat
   await backUp()
   expect(statSync(file).mode & 0o777).toBe(0o600)
   expect(readdirSync(directory)).toEqual(['backup.db'])
-  expect(printed()).toContain('It contains the encryption key: its reader can decrypt everything.')
+  expect(printed()).toContain('It contains the encryption key, which decrypts everything.')
   const DATA_DIR = join(emptyDirectory(context), 'new')
   await restore(file, {}, { DATA_DIR })
   expect(readdirSync(DATA_DIR).sort()).toEqual(['encryption.key', 'service.db'])

@@ -40,7 +40,7 @@ function check(name: string, variables: readonly Variable[], find: Check['find']
   return { name, variables, find }
 }
 
-/** Not possible while an invalid DATABASE_URL leaves open which store is used. */
+/** Skipped when DATABASE_URL is invalid, because the store in use is then unknown. */
 const embeddedCheck = (name: string, find: Check['find']) => check(name, ['DATABASE_URL'], find)
 
 const portCheck = (name: PortName) =>

@@ -44,7 +44,7 @@ export async function checkEncryptionKey(config: Config, opened: Opened): Promis
   return ok(columns.length > 0 ? `${place} decrypts the values in the store` : `${place}; nothing is encrypted yet`)
 }
 
-/** The columns that hold a value. A store of an earlier version lacks some columns. */
+/** The columns that contain a value. A store of an earlier version lacks some columns. */
 export async function findEncryptedColumns({
   read,
   schema,

@@ -36,7 +36,7 @@ async function runCheck({ variables, find }: Check, installation: Installation):
   }
 }
 
-/** The installation that is examined. What several checks share is read once, when first needed. */
+/** The installation that is examined. Each part is read once, on first use. */
 export interface Installation {
   environment: NodeJS.ProcessEnv
   configuration: ReadConfiguration
@@ -94,7 +94,7 @@ export async function openDatabase(url: string): Promise<OpenedDatabase> {
   }
 }
 
-/** A database without the service's tables holds no store yet. */
+/** A database without the service's tables has no store yet. */
 function initializedStore(opened: OpenedDatabase): Opened {
   return 'inspection' in opened && !opened.inspection?.isInitialized ? { inspection: undefined } : opened
 }

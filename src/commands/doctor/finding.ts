@@ -5,7 +5,7 @@ export type Status = 'ok' | 'warn' | 'fail'
 
 export interface Finding {
   status: Status
-  /** What was found. Contains no secret: people paste it into mails and tickets. */
+  /** What was found. Contains no secret: people paste it into mails and bug reports. */
   detail: string
   /** What to do about it, in one sentence; `null` when the status is `ok`. */
   advice: string | null

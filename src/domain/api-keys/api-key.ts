@@ -12,7 +12,7 @@ export interface ApiKey {
   name: string
   /** The first 8 characters of the value. */
   prefix: string
-  /** What the key may do; `null` means everything. */
+  /** The scopes that limit the key; `null` for full access. */
   scopes: string[] | null
   /** The user who created the key. */
   userId: string
@@ -24,7 +24,6 @@ export interface ApiKey {
   expired: boolean
 }
 
-/** An authenticated caller. */
 /** The protection space of API keys in `WWW-Authenticate` (RFC 9110, section 11.5). */
 export const apiKeyRealm = 'execution-service'
 

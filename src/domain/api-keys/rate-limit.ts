@@ -9,11 +9,14 @@ const windowMilliseconds = windowSeconds * 1000
 
 /**
  * Each process reserves this fraction of a key's limit at a time and admits requests from its reservation. With a limit
- * of 6000 per minute, one request in 60 queries the store. What is left of a reservation expires with the window.
+ * of 6000 per minute, one request in 60 queries the store. Unused reservations expire with the window.
  */
 const reservationsPerWindow = 100
 
-/** What this process knows about a key. Times are by `performance.now()`, which does not jump with the system clock. */
+/**
+ * The state of a key's limit in this process. Times are by `performance.now()`, which does not jump with the system
+ * clock.
+ */
 interface Allowance {
   /** Reserved requests that have not been admitted yet. */
   left: number

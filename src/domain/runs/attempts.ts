@@ -1,7 +1,6 @@
 /**
- * Attempts of runs: starts and completes them, and takes and releases their browser contexts, always in the caller's
- * transaction. A run that needs a context which another run leases leaves the queue until the context is released, so
- * that workers do not consider it at each claim.
+ * Starts and completes attempts, and leases and releases their browser contexts, always in the caller's transaction. A
+ * run whose browser context is leased by another run leaves the queue until the context is released, so claims skip it.
  */
 import type { ClaimValues } from '../../storage/run-statements.ts'
 import type { Transaction } from '../../storage/store.ts'
@@ -68,12 +67,14 @@ export interface AttemptStart {
   leaseExpiresAt: number
 }
 
-/** Runs with browser contexts are claimed by one process at a time, which keeps those of one context in order. */
+/**
+ * The run has a browser context. One process at a time claims such runs, which keeps the runs of one context in order.
+ */
 export class ExclusiveClaimNeeded extends Error {}
 
 /**
- * Starts the attempt if the run can start now. It may have been cancelled or have expired since it was dispatched, or
- * have to wait for its browser context; it has then left the queue.
+ * Starts the attempt. Returns `undefined` if the run was cancelled or expired after its dispatch, or now waits for its
+ * browser context.
  *
  * @param exclusive whether no other process claims at the same time.
  * @throws {ExclusiveClaimNeeded}
@@ -83,7 +84,7 @@ export async function startAttempt(
   start: AttemptStart,
   exclusive: boolean,
 ): Promise<Claim | undefined> {
-  // One statement for most runs.
+  // Most runs need only this statement.
   const [started] = await tx.all(tx.statements.claimRunWithoutContext, claimValues(start))
   if (started) return toClaim(tx, start, started, null)
   const { dispatch, at } = start
@@ -110,7 +111,7 @@ async function leaseContext(
   }
   const lease = await acquireContextLease(tx, run.browser_context_id, run.id, at)
   if (lease) return lease
-  // Nothing to wait for when the context was deleted; the run fails when it asks for its browser.
+  // If the context was deleted, do not wait for it: the run fails when it requests its browser.
   if (!(await isContextLeased(tx, run.browser_context_id))) return null
   await tx.all(tx.statements.waitForContext, [run.id])
   return 'wait'
@@ -146,7 +147,7 @@ async function toClaim(
   }
 }
 
-/** Appends reported events. The last progress among them becomes the run's. */
+/** Appends reported events, and stores the last progress among them in the run. */
 export async function recordReports(tx: Transaction, { runId }: Lease, reports: readonly Report[]): Promise<void> {
   for (const report of reports) await appendEvent(tx, runId, report)
   const progress = reports.findLast(({ type }) => type === 'progress')
@@ -190,7 +191,7 @@ export async function completeAttempt(
     row.id,
   ])
   await appendStatus(tx, row, next.status, next.reason, at)
-  // Later attempts would read the steps; there are none.
+  // Only later attempts read the steps.
   if (!isRetried) await tx.all(tx.statements.deleteSteps, [row.id])
   if (outcome.kind === 'workerLost' && next.reason === 'workerLost') await dispatcher.fail(tx, row, !isRetried)
   else if (!isRetried) await dispatcher.complete(tx, row)

@@ -1,7 +1,7 @@
 /**
  * Dispatches ready runs to workers. In SQLite the rows of runs are the queue, and every method here does nothing. In
- * PostgreSQL each run has a job of pg-boss, changed in the transaction that changes the run: pg-boss gives a job to one
- * worker at a time without making others wait, and keeps jobs that were lost too often as dead letters.
+ * PostgreSQL each run has a job of pg-boss, changed in the transaction that changes the run: pg-boss assigns each job
+ * to one worker without blocking the others, and keeps jobs that were lost too often as dead letters.
  */
 import type { QueueHead, RunJob } from '../../storage/run-statements.ts'
 import type { ActiveJob, Job, Jobs, Store, Transaction } from '../../storage/store.ts'
@@ -17,8 +17,8 @@ export interface Dispatch {
 type Queued = Pick<RunJob, 'account_id' | 'workflow_id'>
 
 /**
- * A run keeps one job, which has the run's id, and with it its place in the queue. Runs of the same priority are
- * dispatched in the order of the transactions that enqueued them. A run without a job is dispatched by its row.
+ * Each run has one job with the run's id, which keeps its place in the queue. Runs of the same priority are dispatched
+ * in the order of the transactions that enqueued them. A run without a job is dispatched by its row.
  */
 export class Dispatcher {
   readonly #jobs: Jobs | undefined
@@ -46,7 +46,7 @@ export class Dispatcher {
     }
   }
 
-  /** Takes a run of the head's account and workflow. Whether the run can be claimed is not known yet. */
+  /** Takes the next run of the head's account and workflow. Claiming it may still fail. */
   async take(tx: Transaction, head: QueueHead): Promise<Dispatch | undefined> {
     if (!this.#jobs || head.job_id === null) return { runId: head.id, jobId: null, jobRetryCount: null }
     const [job] = await this.#jobs.fetch(tx, queueName(head), 1)
@@ -61,13 +61,13 @@ export class Dispatcher {
     }
   }
 
-  /** Dispatches the run no more until it is unparked. */
+  /** Excludes the run from dispatch until it is unparked. */
   async park(tx: Transaction, run: RunJob): Promise<void> {
     const jobs = activeJob(run)
     if (jobs.length > 0) await this.#jobs?.suspend(tx, queueName(run), jobs)
   }
 
-  /** Makes parked runs ready, in their former places. */
+  /** Makes parked runs ready again, in their former queue positions. */
   async unpark(tx: Transaction, runs: readonly RunJob[]): Promise<void> {
     const withJobs = runs.filter(({ job_id }) => job_id !== null)
     for (const [queue, ready] of Map.groupBy(withJobs, queueName)) {
@@ -75,7 +75,6 @@ export class Dispatcher {
     }
   }
 
-  /** Completes the job of a finished run. */
   async complete(tx: Transaction, run: RunJob): Promise<void> {
     const jobs = activeJob(run)
     if (jobs.length > 0) await this.#jobs?.complete(tx, queueName(run), jobs)
@@ -87,13 +86,13 @@ export class Dispatcher {
     if (job) await this.#jobs?.fail(tx, queueName(run), { ...job, priority: run.priority }, isLast)
   }
 
-  /** Removes the job of a run that ended without starting. Not within a transaction. */
+  /** Removes the job of a run that ended without starting. Call it outside transactions. */
   async remove(run: RunJob): Promise<void> {
     if (run.job_id !== null) await this.#jobs?.remove(queueName(run), [run.job_id])
   }
 }
 
-/** One queue for each account and workflow: for fair scheduling, and since a worker may lack a workflow. */
+/** One queue per account and workflow: fair scheduling needs it, and a worker may not have every workflow. */
 function queueName({ account_id, workflow_id }: Queued): string {
   return `${account_id}/${workflow_id}`
 }

@@ -62,7 +62,7 @@ export class EnqueueBatcher {
   enqueue(request: EnqueueRequest): Promise<EnqueueResult> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ request, resolve, reject })
-      // A batch serves several requests, so it belongs to the trace of none.
+      // A batch serves several requests, so it belongs to no request's trace.
       this.#draining ??= context.with(ROOT_CONTEXT, () => this.#drain())
     })
   }
@@ -88,7 +88,7 @@ export class EnqueueBatcher {
         for (const { reject } of batch) reject(error)
         return
       }
-      // One request makes the transaction fail; write each alone.
+      // A single request may have failed the transaction: write each one separately.
       for (const each of batch) await this.#write([each])
     }
   }
@@ -96,7 +96,7 @@ export class EnqueueBatcher {
   async #enqueueAll(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<Map<EnqueueRequest, EnqueueResult>> {
     const capacities = await this.#capacities(tx, requests)
     const results = new Map<EnqueueRequest, EnqueueResult>()
-    // Keys are written in one order, so that no two transactions wait for each other.
+    // All transactions write keys in the same order, which prevents deadlocks.
     for (const request of requests.toSorted((a, b) => compare(keyOrder(a), keyOrder(b)))) {
       results.set(request, await this.#check(tx, request, capacities))
     }
@@ -111,7 +111,7 @@ export class EnqueueBatcher {
   async #capacities(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<Map<string, number>> {
     const capacities = new Map<string, number>()
     const byAccount = Map.groupBy(requests, ({ run }) => run.account_id)
-    // In the order of accounts, since this may lock them.
+    // Sorted, because this may lock the accounts: the same order in all transactions prevents deadlocks.
     for (const [accountId, { length }] of [...byAccount].sort(([a], [b]) => compare(a, b))) {
       capacities.set(accountId, await this.#limit.reserve(tx, accountId, length))
     }
@@ -150,7 +150,7 @@ export class EnqueueBatcher {
 
 const queuedEvent = JSON.stringify({ status: 'queued', attempt: 0, reason: null })
 
-/** Inserts the runs and their first events in a few statements. One statement for each run would cost most of the time. */
+/** Inserts the runs and their first events in a few statements. One statement per run would take most of the time. */
 export async function insertRuns(tx: Transaction, runs: readonly NewRun[]): Promise<void> {
   const rows = runs.map((run) =>
     insertedRunColumns.map((column) => (column === 'secrets' ? (run.secrets?.() ?? null) : run[column])),
@@ -192,13 +192,13 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** Queued runs are counted for each batch when the account is closer to its limit than this. */
+/** Within this distance of its limit, the queued runs of an account are counted for each batch. */
 const distanceMin = 5000
 
 /** An upper bound for the rate of all processes (15 were measured), which limits how long a count can be reused. */
 const runsPerMillisecond = 50
 
-/** The limit of queued runs of an account: exact, and without a count for each batch while it is far away. */
+/** Limits the queued runs of an account exactly, without counting them for each batch while the limit is far. */
 export class QueuedRunsLimit {
   readonly max: number
   readonly #distance: number

@@ -1,4 +1,4 @@
-/** A stream that follows a run or an account: remembers a change until it is waited for. */
+/** Wakes a stream that follows a run or an account. Remembers a change that arrives before the stream waits for it. */
 
 export class Follower {
   #changed = false
@@ -9,7 +9,7 @@ export class Follower {
     this.#wake()
   }
 
-  /** Resolves at the next change with true, or with false when the time is over or `signal` is aborted. */
+  /** Resolves with true at the next change, or with false after `milliseconds` or when `signal` is aborted. */
   async wait(milliseconds: number, signal: AbortSignal): Promise<boolean> {
     if (!this.#changed && !signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>()

@@ -1,4 +1,4 @@
-/** How many runs wait and run over all accounts, and for how long, for metrics. */
+/** Counts the waiting and running runs of all accounts, and finds the oldest ready runs, for metrics. */
 import type { Transaction } from '../../storage/store.ts'
 import { type ConcurrencyLimits, RunningCounts } from './concurrency-limits.ts'
 import type { WaitingFor } from './run.ts'
@@ -10,7 +10,7 @@ export interface QueueDepth {
   oldest: { workflowId: string; since: number }[]
 }
 
-/** Runs change meanwhile: one that changes its status between two counts may be in both or in neither. */
+/** Not a snapshot: a run that changes its status between two counts may be in both or in neither. */
 export async function queueDepth(tx: Transaction, limits: ConcurrencyLimits): Promise<QueueDepth> {
   const ready = await tx.all(tx.statements.countReady, [])
   const running = await RunningCounts.read(tx)

@@ -1,4 +1,4 @@
-/** Notifies those who follow a run, or all runs of an account, of events that any process has written. */
+/** Streams the events of a run, and changes to any run of an account, whichever process writes them. */
 import { inList } from '../../storage/statement-values.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import { Follower } from './follower.ts'
@@ -43,7 +43,7 @@ export class RunFeed {
     this.#store = store
     this.#stopListening = [
       store.listen('runs', () => this.#notify()),
-      // Queueing a run notifies this topic only. Those who follow a run know it already.
+      // Queueing a run notifies only this topic, and a new run has no followers yet.
       store.listen('queue', () => {
         if (this.#followers.account.size > 0) this.#notify()
       }),
@@ -59,7 +59,7 @@ export class RunFeed {
     }
   }
 
-  /** Waits until the run has finished, `seconds` at most; returns its latest state. */
+  /** Waits up to `seconds` for the run to finish; returns its latest state. */
   async waitUntilFinished(runs: Runs, run: Run, seconds: number, signal: AbortSignal): Promise<Run> {
     const deadline = performance.now() + seconds * 1000
     const follower = await this.#follow('run', run.id)
@@ -146,7 +146,7 @@ export class RunFeed {
   async #follow(kind: 'run' | 'account', id: string): Promise<Follower> {
     if (!this.#hasFollowers) {
       const [row] = await this.#store.read.all(findLatestEvent, [])
-      // Unless another follower has started meanwhile, whose position must not move.
+      // If another follower has started in the meantime, keep its position.
       if (!this.#hasFollowers) await this.#start(row?.latest ?? 0)
     }
     const follower = new Follower()
@@ -188,12 +188,12 @@ export class RunFeed {
         // The store is unavailable. The next notification reads again, and followers get the error from their own reads.
       }
     }
-    // Without an await since `#again` was checked, so that no notification is missed in between.
+    // No await between the check of `#again` and this, where a notification would be lost.
     this.#isReading = false
   }
 
   /**
-   * Runs with new events. PostgreSQL assigns ids before the commit, so a missing id may still appear: it is looked for
+   * Runs with new events. PostgreSQL assigns ids before the commit, so a missing id may still appear: it is queried
    * until its transaction must have been rolled back.
    */
   async #findChangedRuns(): Promise<Set<string>> {

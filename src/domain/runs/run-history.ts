@@ -17,8 +17,8 @@ export interface History {
 const othersMax = 1000
 
 /**
- * Events read before the event loop continues: 2,000 take 0.4 ms. An index by type would save reading every log line
- * (35 ms for 100,000), but cost a write for each event of every run.
+ * Events per read, between which the event loop continues: 2,000 take 0.4 ms. An index by type would save reading every
+ * log line (35 ms for 100,000), but cost a write for each event of every run.
  */
 const eventsPerRead = 2000
 

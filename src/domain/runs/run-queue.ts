@@ -28,7 +28,7 @@ export interface QueueOptions {
   observer?: RunObserver
 }
 
-/** Each skipped run is a statement: this many end a transaction, so that others can write. */
+/** Skipping a run takes a statement. After this many, a transaction ends, so that others can write. */
 const skippedMax = 100
 /** At most this many snapshots of queue heads in one claim; the next claim resumes after the last account seen. */
 const snapshotsMax = 4
@@ -150,8 +150,8 @@ export class RunQueue {
   }
 
   /**
-   * Extends the worker's leases; returns those that it still has. Only leases that the worker names: if the connection
-   * was lost during the commit of a claim, the worker does not know of it, and the run must go to another.
+   * Extends the given leases; returns those that the worker still has. Others expire: if the connection was lost during
+   * the commit of a claim, the worker does not know about it, and another must take the run.
    */
   async renew(workerId: string, leases: readonly Lease[], leaseSeconds: number): Promise<Lease[]> {
     if (leases.length === 0) return []
@@ -176,7 +176,7 @@ export class RunQueue {
     }))
   }
 
-  /** Appends events to the run; the last progress among them becomes the run's. False when the lease was lost. */
+  /** Appends events to the run, and stores the last progress among them. False when the lease was lost. */
   async report(lease: Lease, reports: readonly Report[]): Promise<boolean> {
     return this.#withLease(lease, (tx) => recordReports(tx, lease, reports))
   }

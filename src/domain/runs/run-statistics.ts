@@ -1,4 +1,4 @@
-/** Statistics of an account's runs for the dashboard: how many wait and run now, and what the last 24 hours came to. */
+/** Statistics of an account's runs for the dashboard: current counts, and counts of the last 24 hours by status. */
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { countedRowsMax } from '../../storage/run-count-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
@@ -38,7 +38,7 @@ const everyId: Range = [firstIdAt(0), firstIdAt(Number.POSITIVE_INFINITY)]
 const hourMilliseconds = 60 * 60 * 1000
 const hoursShown = 24
 
-/** A run can be read a moment after its id was made. Commits take far less than this. */
+/** Allowed time from the creation of a run's id to its commit, which takes far less. */
 const commitMillisecondsMax = 60_000
 
 /** Counts of 24 hours take about 5 KB for each account. */
@@ -49,8 +49,8 @@ const finalStatuses = statuses.filter(isFinal)
 const none = Object.fromEntries(statuses.map((status) => [status, 0])) as RunCounts
 
 /**
- * Counts on request, so that a page which reloads after a change sees the change. Past hours are cached: they get no new
- * runs, and finished runs do not change, so their counts hold until fewer of their runs are unfinished. A million runs of
+ * Counts on request, so that a page that reloads after a change shows it. Caches the counts of a past hour until its
+ * number of unfinished runs changes: it gets no new runs, and finished runs do not change. Counting a million runs of
  * one day took 160 ms the first time, in reads of at most 1 ms, and 1 ms from then on.
  */
 export class RunStatistics {
@@ -64,7 +64,7 @@ export class RunStatistics {
     this.#now = now
   }
 
-  /** Runs change meanwhile: one that changes its status between two counts may be in both or in neither. */
+  /** Not a snapshot: a run that changes its status between two counts may be in both or in neither. */
   async count(accountId: string): Promise<AccountStatistics> {
     const now = this.#now()
     const queued = await countQueued(this.#store.read, accountId)
@@ -90,7 +90,8 @@ export class RunStatistics {
     for (const status of unfinished ? finalStatuses : statuses) {
       counts[status] = await countRuns(this.#store.read, accountId, status, range)
     }
-    // With the unfinished runs from before the others were counted: one that finished meanwhile then leads to a new count.
+    // The unfinished runs were counted first. If one has finished since, the cached number differs and leads to a
+    // recount.
     if (unfinished && now >= endsAt + commitMillisecondsMax) past.set(startsAt, counts)
     return { ...counts }
   }
@@ -110,7 +111,7 @@ function unfinishedIn({ queued, running }: Pick<RunCounts, 'queued' | 'running'>
   return queued + running
 }
 
-/** The event loop continues between reads of at most this many rows, but not for fewer. */
+/** A read of at least this many rows yields to the event loop afterwards. */
 const rowsWorthYielding = 500
 
 /** The runs of a status, oldest first, in ranges of at most `countedRowsMax` runs. */
@@ -136,7 +137,7 @@ async function countRuns(tx: Transaction, accountId: string, status: RunStatus, 
   return sum
 }
 
-/** Exact at one moment; `undefined` for more runs than one read counts. */
+/** Counted in one statement; `undefined` for more runs than one read counts. */
 async function countUnfinished(tx: Transaction, accountId: string, range: Range) {
   const [row] = await tx.all(tx.statements.countUnfinishedInRange, [accountId, ...range])
   const { unfinished = 0, queued = 0 } = row ?? {}
@@ -148,7 +149,7 @@ async function countQueued(tx: Transaction, accountId: string) {
   let oldestReady: OldestRun | null = null
   for await (const { count, range } of countRanges(tx, accountId, 'queued', everyId)) {
     const [row] = await tx.all(tx.statements.countDelayedInRange, [accountId, ...range])
-    // A delayed run that was queued between the two counts belongs to neither.
+    // A delayed run may have been queued between the two counts.
     const delayed = Math.min(count, row?.count ?? 0)
     queued.delayed += delayed
     queued.ready += count - delayed

@@ -1,4 +1,4 @@
-/** A run: its type, its row as that type, what its id says, and the associated data of its encrypted columns. */
+/** The `Run` type, its conversion from a row, the time in a run's id, and the AAD of encrypted columns. */
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import type { Artifact } from './artifacts.ts'
@@ -44,7 +44,7 @@ export interface RunProgress {
   message: string | null
 }
 
-/** An event of a run; `data` holds the members that its type adds. */
+/** An event of a run; `data` contains the members specific to its type. */
 export interface RunEvent {
   /** Counts from 1 within the run, without gaps. */
   sequence: number
@@ -100,8 +100,8 @@ function parseJson<Value>(json: string | null): Value | null {
 }
 
 /**
- * The least UUID of version 7 of a moment: its first 48 bits are milliseconds (RFC 9562, section 5.7). No run has it,
- * since its version is 0.
+ * The lower bound of run ids created at or after this time: a version 7 UUID begins with 48 bits of milliseconds (RFC
+ * 9562, section 5.7). No run has this id, because its version digit is 0.
  */
 export function firstIdAt(milliseconds: number): string {
   const time = Math.min(Math.max(0, milliseconds), 2 ** 48 - 1)

@@ -15,7 +15,6 @@ export async function appendEvent(tx: Transaction, runId: string, { at, type, da
   await tx.all(tx.statements.appendEvent, [runId, at, type, JSON.stringify(data), runId])
 }
 
-/** Appends a status event. */
 export async function appendStatus(
   tx: Transaction,
   { id, attempts }: Pick<RunsTable, 'id' | 'attempts'>,

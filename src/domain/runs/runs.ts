@@ -1,4 +1,4 @@
-/** Runs as callers use them: queue, cancel and, by `RunReader`, read them. */
+/** Queues and cancels runs for callers. Reading is inherited from `RunReader`. */
 import { context, propagation, SpanKind } from '@opentelemetry/api'
 import { v7 as uuid } from 'uuid'
 import type { Encryption } from '../../storage/encryption.ts'
@@ -74,7 +74,7 @@ export class Runs extends RunReader {
     const workflow = workflows.get(request.workflowId)
     if (!workflow) return { kind: 'noSuchWorkflow' }
     if (request.browserContext && !workflow.usesBrowser) return { kind: 'usesNoBrowser' }
-    // Before the variables are checked, which fills in defaults: a newer schema does not change what a request is.
+    // Before `checkVariables` fills in defaults: a repeated request must match even if the schema has changed.
     const { idempotencyKey: key } = request
     const canonical = key === undefined ? '' : canonicalRequest(request)
     const earlierSecrets = await this.#earlierSecrets(queuer, request)
@@ -116,7 +116,7 @@ export class Runs extends RunReader {
     return { kind: 'queued', run: first, replayed: true }
   }
 
-  /** Cancels a run. A running one is asked to stop; a finished one stays as it is. */
+  /** Cancels a queued run, requests a running one to stop, and leaves a finished one unchanged. */
   async cancel(accountId: string, id: string): Promise<Run | undefined> {
     const { store, observer } = this.#dependencies
     const cancelled = await store.write(async (tx) => {
@@ -145,8 +145,8 @@ export class Runs extends RunReader {
   }
 
   /**
-   * The secrets of the run in `secretsFrom`. Other callers get them only with unchanged variables: with another address,
-   * for example, the workflow might send the secret there.
+   * The secrets of the run in `secretsFrom`. Other callers get them only with unchanged variables: with a different
+   * URL, for example, the workflow might send the secret to another host.
    */
   async #earlierSecrets({ accountId, apiKeyId, userId = null }: Queuer, request: QueueRequest): Promise<Secrets> {
     const { store, encryption } = this.#dependencies

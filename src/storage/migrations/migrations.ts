@@ -37,11 +37,7 @@ export function migrationsFor(types: ColumnTypes): Record<string, Migration> {
 /** A newer version of the service has migrated the store; the message says what to do. */
 export class StoreTooNew extends Error {}
 
-/**
- * Migrates the store to this version's schema.
- *
- * @throws {StoreTooNew}
- */
+/** Migrates the store to this version's schema. @throws {StoreTooNew} */
 export async function migrate<Tables>(db: Kysely<Tables>, types: ColumnTypes): Promise<void> {
   // This check takes a tenth of the migrator's time.
   if (await isUpToDate(db)) return

@@ -1,6 +1,6 @@
 /**
- * Job queues on pg-boss, which fetches jobs, detects lost consumers, retries, and keeps dead letters. Its tables have a
- * schema of their own.
+ * Job queues on pg-boss, which fetches jobs, detects lost consumers, retries, and keeps dead letters. Its tables are in
+ * a separate schema.
  */
 import { createRequire } from 'node:module'
 import type { Pool } from 'pg'
@@ -14,11 +14,11 @@ const jobsSchema = `${schema}_jobs`
 /** The dead letter queue: jobs whose consumers were lost too often, with the run's id as data. For operators. */
 const deadLetters = 'lost-runs'
 
-/** Effectively none: the service limits how often a run is lost, and does not count runs that were handed back. */
+/** Effectively none: the service limits how often a run is lost, and does not count runs that workers returned. */
 const retryLimit = 1_000_000
 /** Longer than the leases of runs, which detect a lost worker first. */
 const heartbeatSeconds = 1800
-/** pg-boss's maximum. Attempts have time limits of their own. */
+/** pg-boss's maximum. Attempts have their own time limits. */
 const expireInSeconds = 24 * 60 * 60
 const deleteAfterSeconds = 60 * 60
 const maintenanceIntervalSeconds = 10 * 60
@@ -157,8 +157,8 @@ function isActive(job: Job | ActiveJob): job is ActiveJob {
 const isFrequent = /^\s*(WITH|INSERT INTO \S+\.job)/
 
 /**
- * pg-boss counts and deletes jobs in transactions of its own that read all of them. 300,000 finished jobs took 0.3 s by
- * a sequential scan, and 0.8 s by an index.
+ * pg-boss counts and deletes jobs in separate transactions that read all of them. 300,000 finished jobs took 0.3 s by a
+ * sequential scan, and 0.8 s by an index.
  */
 const beginFullScan = 'BEGIN; SET LOCAL enable_seqscan TO on; SET LOCAL enable_bitmapscan TO on;'
 

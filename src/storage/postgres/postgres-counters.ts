@@ -8,7 +8,7 @@ const createSql = 'CREATE UNLOGGED TABLE IF NOT EXISTS counters (name text PRIMA
 /** The server's clock, so that clocks of machines need not agree. */
 const now = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
 
-/** A window that ends later than one starting now stems from before the clock was set back. */
+/** A window that ends later than one starting now was started before the clock was set back. */
 const isOpen = 'it.ends_at > excluded.ends_at - $3 AND it.ends_at <= excluded.ends_at'
 
 /** GREATEST: the window may end while the statement waits for a lock. */

@@ -1,4 +1,7 @@
-/** The statements of runs for PostgreSQL, where write transactions may overlap: `FOR UPDATE` locks what they decide on. */
+/**
+ * The statements of runs for PostgreSQL, where write transactions may overlap: `FOR UPDATE` locks the rows that they
+ * depend on.
+ */
 import { claimableCondition, claimStatement, type RunStatements, sharedRunStatements } from '../run-statements.ts'
 import { statement } from '../store.ts'
 
@@ -7,7 +10,7 @@ const isClaimable = `CASE WHEN ${claimableCondition} THEN 1 ELSE 0 END`
 
 export const postgresRunStatements = {
   ...sharedRunStatements,
-  // Waits also for uncommitted runs of the account: their foreign key holds a lock on its row.
+  // Also waits for uncommitted runs of the account: their foreign key locks its row.
   lockAccount: statement('SELECT id FROM accounts WHERE id = ? FOR UPDATE'),
   findClaimable: statement(
     `SELECT id, browser_context_id, persist_context, ${isClaimable} AS claimable FROM runs WHERE id = ? FOR UPDATE`,

@@ -17,7 +17,7 @@ const migrationMillisecondsMax = 60 * 60 * 1000
 /**
  * Creates or migrates the service's tables. Processes that start together do so one after another.
  *
- * @param prepareMore creates what else the store needs, under the same lock.
+ * @param prepareMore creates the store's other objects under the same lock.
  * @throws {DatabaseError}
  */
 export async function prepareDatabase(url: string, prepareMore: () => Promise<void>): Promise<void> {

@@ -60,9 +60,9 @@ export class GroupCommit {
 
   async #commit(batch: PendingWrite[], onCommit: () => void): Promise<void> {
     await this.#begin()
-    const settled: (() => void)[] = []
+    const callbacks: (() => void)[] = []
     try {
-      for (const write of batch) settled.push(await this.#run(write, batch.length > 1))
+      for (const write of batch) callbacks.push(await this.#run(write, batch.length > 1))
       this.#execute('COMMIT')
     } catch (error) {
       const { database } = this.#connection
@@ -70,10 +70,10 @@ export class GroupCommit {
       throw error
     }
     onCommit()
-    for (const settle of settled) settle()
+    for (const callback of callbacks) callback()
   }
 
-  /** Runs one write in a savepoint. Returns what settles its promise after the commit. */
+  /** Runs one write in a savepoint. Returns a callback that resolves or rejects its promise after the commit. */
   async #run({ work, resolve, reject }: PendingWrite, isShared: boolean): Promise<() => void> {
     if (isShared) this.#execute('SAVEPOINT work')
     try {

@@ -1,10 +1,10 @@
-/** Counters of the embedded store, in an SQLite file of their own, which is not part of backups. */
+/** Counters of the embedded store, in a separate SQLite file, which backups omit. */
 import { join } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { type Count, type Counters, expiryIntervalMilliseconds, StoreUnavailable } from '../store.ts'
 import { retryWhileLocked } from './sqlite-connection.ts'
 
-/** An addition locks the file for about 20 µs; only a paused process holds the lock longer. */
+/** An addition locks the file for about 20 µs; only a paused process keeps the lock longer. */
 const lockWaitMilliseconds = 1000
 
 /** With NORMAL, commits do not wait for the disk. A power cut loses the latest counts and corrupts nothing. */
@@ -12,7 +12,7 @@ const settings = 'PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL'
 
 const createSql = 'CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, count INTEGER, ends_at INTEGER) STRICT'
 
-/** A window that ends later than one starting now stems from before the clock was reset. */
+/** A window that ends later than one starting now was started before the clock was reset. */
 const isOpen = 'ends_at > ?3 AND ends_at <= excluded.ends_at'
 
 /** Parameters: name, amount, current time, length of the window. */

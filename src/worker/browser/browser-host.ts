@@ -6,7 +6,7 @@ import { BrowserMissing, type FoundBrowser, findBrowser } from './find-browser.t
 
 export { BrowserMissing }
 
-/** What an executor connects to. The address is a secret: its reader can use the browser. */
+/** The address that executors connect to. It is a secret, which gives full control of the browser. */
 export interface BrowserEndpoint {
   url: string
 }
@@ -14,7 +14,7 @@ export interface BrowserEndpoint {
 export interface BrowserOptions {
   /** BROWSER_PATH: the executable; found automatically if unset. */
   path: string | undefined
-  /** BROWSER_CDP_URL: a browser that runs elsewhere. */
+  /** BROWSER_CDP_URL: the address of a remote browser. */
   cdpUrl: string | undefined
   /** Time without users before the browser is ended; a minute by default. */
   idleMilliseconds?: number
@@ -23,7 +23,7 @@ export interface BrowserOptions {
 /** The running browser, for logs and `doctor`. */
 export interface RunningBrowser {
   from: FoundBrowser['from'] | 'BROWSER_CDP_URL'
-  /** Undefined for a browser that runs elsewhere, as is `sandboxed`. */
+  /** Undefined for a remote browser, as is `sandboxed`. */
   executable: string | undefined
   version: string
   sandboxed: boolean | undefined

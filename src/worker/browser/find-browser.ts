@@ -27,10 +27,7 @@ const installedNames = ['google-chrome', 'google-chrome-stable', 'chromium', 'ch
 /** An installed Chrome prints its version within 0.1 s; from a slow disk on a busy machine it takes longer. */
 const versionMillisecondsMax = 10_000
 
-/**
- * @param path BROWSER_PATH; if set, no other browser is tried.
- * @throws {BrowserMissing} when no browser runs.
- */
+/** @param path BROWSER_PATH; if set, no other browser is tried. @throws {BrowserMissing} when no browser runs. */
 export async function findBrowser(path: string | undefined): Promise<FoundBrowser> {
   if (path) return findConfigured(path)
   return (await findInstalled()) ?? findBundled()
@@ -85,7 +82,7 @@ export async function findBundled(): Promise<FoundBrowser> {
   }
 }
 
-/** Of the installed package; undefined where npm left it out or it has no browser for this machine. */
+/** Undefined if npm did not install the package, or if it has no browser for this machine. */
 function readPackageVersion(): string | undefined {
   if (process.platform !== 'linux' || process.arch !== 'x64') return undefined
   try {

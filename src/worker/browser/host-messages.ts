@@ -11,14 +11,14 @@ export type ToHost =
       environment: Record<string, string>
       sandbox: boolean
     }
-  /** Connects to a browser that runs elsewhere, over the DevTools protocol. */
+  /** Connects to a remote browser over the DevTools protocol. */
   | { type: 'connect'; cdpUrl: string }
   | { type: 'check'; id: number }
 
 export type FromHost =
   | {
       type: 'started'
-      /** A secret: its reader can use the browser. */
+      /** A secret, which gives full control of the browser. */
       url: string
       /** Such as `153.0.8010.0`. */
       version: string

@@ -1,7 +1,7 @@
 /**
- * A process that looks to Playwright like a browser that it launched, and forwards everything to a browser elsewhere.
- * If each run connected over the DevTools protocol itself, Playwright would take the contexts of all runs for its
- * default one: it would show every run's pages to every run and dismiss their dialogs.
+ * A proxy process that Playwright launches as a browser, and that forwards every message to a remote browser. If each
+ * run connected over the DevTools protocol itself, Playwright would treat the contexts of all runs as its default
+ * context: every run would see the pages of all others and dismiss their dialogs.
  */
 import { Socket } from 'node:net'
 import { reasonMark } from './host-messages.ts'
