@@ -1,6 +1,6 @@
 /** Calls an operation: sends it, retries transient failures, and returns the result as a value. */
 import createClient, { type FetchOptions, mergeHeaders } from 'openapi-fetch'
-import type { Answer, OperationDescription, SurfaceDescription } from './operation.ts'
+import type { OperationDescription, Result, SurfaceDescription } from './operation.ts'
 import {
   type CallOptions,
   type ClientOptions,
@@ -72,7 +72,7 @@ function createDriftReporter({ document, documentHash }: SurfaceDescription<neve
   }
 }
 
-async function call(caller: Caller, description: OperationDescription, given: Init): Promise<Answer<unknown>> {
+async function call(caller: Caller, description: OperationDescription, given: Init): Promise<Result<unknown>> {
   const limits = resolveLimits(caller.options, given)
   let headers: Headers
   try {
@@ -101,7 +101,7 @@ async function tryOnce(
   { method, path, parseAs = 'json' }: OperationDescription,
   init: Omit<Init, keyof LimitOptions>,
   seconds: number,
-): Promise<Answer<unknown>> {
+): Promise<Result<unknown>> {
   let response = Response.error()
   if (init.signal?.aborted) return { error: aborted(init.signal), response }
   const limit = timeLimit(init.signal, seconds)

@@ -16,7 +16,7 @@ export {
   type ExecutionClient,
 } from './clients.ts'
 export type { EventsOptions } from './follow.ts'
-export type { Answer } from './operation.ts'
+export type { Result } from './operation.ts'
 export type { CallOptions, ClientOptions, Drift, LimitOptions } from './options.ts'
 export type { List, Page } from './pages.ts'
 export { type Problem, ProblemError, type ProblemMember, problemTypes, unwrap } from './problem.ts'

@@ -7,7 +7,7 @@ import type { Problem } from './problem.ts'
  * The result of a call: `data` on success, `error` otherwise. Checking `error` narrows the type.
  * `response` has the status and headers; without a response from the service it is `Response.error()`, with status 0.
  */
-export type Answer<Data> =
+export type Result<Data> =
   | { data: Data; error?: undefined; response: Response }
   | { data?: undefined; error: Problem; response: Response }
 
@@ -23,10 +23,10 @@ export type Operation<Operations, Id extends keyof Operations, Default extends P
   object extends FetchOptions<Operations[Id]>
     ? <As extends ParseAs = Default>(
         init?: OperationInit<Operations, Id, As>,
-      ) => Promise<Answer<Data<Operations[Id], As>>>
+      ) => Promise<Result<Data<Operations[Id], As>>>
     : <As extends ParseAs = Default>(
         init: OperationInit<Operations, Id, As>,
-      ) => Promise<Answer<Data<Operations[Id], As>>>
+      ) => Promise<Result<Data<Operations[Id], As>>>
 
 /** The body of a successful response; `undefined` when there is none (204). */
 type Data<Operation, As extends ParseAs> = Operation extends { responses: infer Responses }

@@ -1,5 +1,5 @@
 /** Iterates over paginated lists. */
-import type { Answer } from './operation.ts'
+import type { Result } from './operation.ts'
 import { ProblemError, unexpectedResponse } from './problem.ts'
 
 export interface Page<Item> {
@@ -17,12 +17,12 @@ export interface List<Item> extends AsyncIterable<Item> {
   pages(): AsyncIterable<Page<Item>>
 }
 
-export function createList<Item>(fetchPage: (cursor: string | undefined) => Promise<Answer<Page<Item>>>): List<Item> {
+export function createList<Item>(fetchPage: (cursor: string | undefined) => Promise<Result<Page<Item>>>): List<Item> {
   async function* pages() {
     const cursors = new Set<string>()
     let cursor: string | undefined
     for (;;) {
-      const { data, error, response }: Answer<Page<Item>> = await fetchPage(cursor)
+      const { data, error, response }: Result<Page<Item>> = await fetchPage(cursor)
       if (error) throw new ProblemError(error)
       yield data
       if (!data.nextCursor) return

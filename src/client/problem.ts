@@ -1,6 +1,6 @@
 /** Errors as values, in the form of RFC 9457: those of the service and those that the client detects. */
 import type { components } from '../../generated/execution.v1/types.ts'
-import type { Answer } from './operation.ts'
+import type { Result } from './operation.ts'
 
 /** One invalid member of a request. */
 export type ProblemMember = components['schemas']['ProblemMember']
@@ -30,7 +30,7 @@ export interface Problem {
   cause?: unknown
 }
 
-/** The types of problems that the client detects. Their `status` is 0, except for `unexpectedAnswer`. */
+/** The types of problems that the client detects. Their `status` is 0, except for `unexpectedResponse`. */
 export const problemTypes = {
   /** The service could not be reached, or the connection broke. */
   networkFailure: 'urn:execution-service-client:network-failure',
@@ -39,7 +39,7 @@ export const problemTypes = {
   /** The caller's AbortSignal aborted the call. */
   aborted: 'urn:execution-service-client:aborted',
   /** The response cannot be read, is a redirect, or does not come from the service. */
-  unexpectedAnswer: 'urn:execution-service-client:unexpected-answer',
+  unexpectedResponse: 'urn:execution-service-client:unexpected-response',
   /** The request could not be created from the given options. */
   invalidRequest: 'urn:execution-service-client:invalid-request',
 } as const
@@ -80,9 +80,9 @@ export class ProblemError extends Error implements Problem {
  *
  * @throws {ProblemError} if the result is an error.
  */
-export function unwrap<Data>(answer: Answer<Data>): Data {
-  if (answer.error) throw new ProblemError(answer.error)
-  return answer.data
+export function unwrap<Data>(result: Result<Data>): Data {
+  if (result.error) throw new ProblemError(result.error)
+  return result.data
 }
 
 function toMessage({ status, title, detail, requestId, errors = [] }: Problem): string {
@@ -155,7 +155,7 @@ export function aborted(signal: AbortSignal | null | undefined): Problem {
 export function unexpectedResponse(response: Response, detail: string): Problem {
   return {
     ...problemFrom(response, undefined),
-    type: problemTypes.unexpectedAnswer,
+    type: problemTypes.unexpectedResponse,
     title: 'Unexpected response',
     detail,
   }

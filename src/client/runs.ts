@@ -2,7 +2,7 @@
 import type { ExecutionV1Operations } from '../../generated/execution.v1/client.ts'
 import type { components, operations } from '../../generated/execution.v1/types.ts'
 import { type EventsOptions, followRun } from './follow.ts'
-import type { Answer } from './operation.ts'
+import type { Result } from './operation.ts'
 import { type CallOptions, type ClientOptions, preferredWaitSecondsMax } from './options.ts'
 import { createList, type List } from './pages.ts'
 import { aborted, ProblemError, timedOut } from './problem.ts'
@@ -47,7 +47,7 @@ export interface Runs {
    * @example
    * const { data: run, error } = await client.runs.wait(runId, { timeoutSeconds: 600 })
    */
-  wait(runId: string, options?: WaitOptions): Promise<Answer<Run>>
+  wait(runId: string, options?: WaitOptions): Promise<Result<Run>>
   /**
    * Yields the run's past events, then new ones as they happen; ends after the last one. Reconnects when the connection
    * breaks and resumes after the last event received. Permanent failures (401, 403, 404) throw a ProblemError. Leaving
@@ -68,14 +68,14 @@ export interface Runs {
     workflowId: string,
     variableData: Record<string, unknown>,
     options?: QueueAndWaitOptions,
-  ): Promise<Answer<Run>>
+  ): Promise<Result<Run>>
 }
 
 /** The service is asked to respond this long before the caller's time limit, so that the run's id arrives in time. */
 const responseMarginSeconds = 1
 
 export function createRuns(operations: ExecutionV1Operations, client: ClientOptions): Runs {
-  const waitUntilFinished = async (runId: string, limit: TimeLimit): Promise<Answer<Run>> => {
+  const waitUntilFinished = async (runId: string, limit: TimeLimit): Promise<Result<Run>> => {
     const read = () => operations.getRun({ params: { path: { runId } }, signal: limit.signal })
     const now = await read()
     if (now.error || now.data.finishedAt !== null) return now
@@ -120,11 +120,11 @@ interface AwaitedRun {
 async function withTimeLimit(
   { timeoutSeconds, signal }: WaitOptions,
   awaited: AwaitedRun,
-  act: (limit: TimeLimit) => Promise<Answer<Run>>,
-): Promise<Answer<Run>> {
+  act: (limit: TimeLimit) => Promise<Result<Run>>,
+): Promise<Result<Run>> {
   const limit = timeLimit(signal, timeoutSeconds)
   try {
-    const result = await act(limit).catch((thrown: unknown): Answer<Run> => {
+    const result = await act(limit).catch((thrown: unknown): Result<Run> => {
       if (thrown instanceof ProblemError) return { error: thrown.problem, response: Response.error() }
       throw thrown
     })

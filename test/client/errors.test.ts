@@ -42,7 +42,7 @@ test.for([
   expect((await client.getRun({ params })).error).toEqual({ status, type: 'about:blank', title, detail, requestId })
 })
 
-const { networkFailure, timeout, unexpectedAnswer } = problemTypes
+const { networkFailure, timeout, unexpectedResponse } = problemTypes
 
 test.for<[what: string, act: Act, status: number, error: object]>([
   [
@@ -53,10 +53,10 @@ test.for<[what: string, act: Act, status: number, error: object]>([
   ],
   ['JSON that is not a problem', respond(500, { message: 'Oh' }), 500, { type: 'about:blank' }],
   ['an error without a body', respond(504), 504, { type: 'about:blank', title: 'Gateway Timeout' }],
-  ['a success that is not JSON', respond(200, '<h1>Sign in'), 200, { type: unexpectedAnswer }],
-  ['a success without a body', respond(200), 200, { type: unexpectedAnswer }],
-  ['a success without a body, of unknown length', (response) => response.end(), 200, { type: unexpectedAnswer }],
-  ['a success that is null', respond(200, 'null'), 200, { type: unexpectedAnswer }],
+  ['a success that is not JSON', respond(200, '<h1>Sign in'), 200, { type: unexpectedResponse }],
+  ['a success without a body', respond(200), 200, { type: unexpectedResponse }],
+  ['a success without a body, of unknown length', (response) => response.end(), 200, { type: unexpectedResponse }],
+  ['a success that is null', respond(200, 'null'), 200, { type: unexpectedResponse }],
   ['a connection that breaks', drop, 0, { type: networkFailure }],
   ['a response that never arrives', hang, 0, { type: timeout }],
 ])('%s becomes a problem that does not contain the API key', async ([, act, status, expected], test) => {
@@ -75,7 +75,7 @@ test('a redirect is neither followed nor retried, and the error contains its tar
     retries: 3,
   })
   const { error, response } = await client.getRun({ params })
-  expect(error).toMatchObject({ type: unexpectedAnswer, status: 307 })
+  expect(error).toMatchObject({ type: unexpectedResponse, status: 307 })
   expect(error?.detail).toContain('redirected to https://example.com/')
   expect(response.status).toBe(307)
   expect(server.requests).toHaveLength(1)
@@ -86,13 +86,13 @@ test('a redirect is distinguished from a network failure in browsers, which hide
   const opaque = () => Object.defineProperty(Response.error(), 'type', { value: 'opaqueredirect' })
   const { client } = await startClient(test, hang, { fetch: async () => opaque(), retries: 3 })
   const { error } = await client.getRun({ params })
-  expect(error).toMatchObject({ type: unexpectedAnswer, status: 0, detail: expect.stringContaining('redirected') })
+  expect(error).toMatchObject({ type: unexpectedResponse, status: 0, detail: expect.stringContaining('redirected') })
 })
 
 test('waiting for a run and listing runs fail when the response is null', async (test) => {
   const { client } = await startClient(test, respond(200, 'null'))
-  expect((await client.runs.wait(params.path.runId)).error?.type).toBe(unexpectedAnswer)
-  await expect(collect(client.runs.list())).rejects.toMatchObject({ type: unexpectedAnswer })
+  expect((await client.runs.wait(params.path.runId)).error?.type).toBe(unexpectedResponse)
+  await expect(collect(client.runs.list())).rejects.toMatchObject({ type: unexpectedResponse })
 })
 
 test('a refused connection is a network failure with its reason', async (test) => {

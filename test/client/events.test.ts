@@ -159,7 +159,7 @@ describe.concurrent('run events', () => {
   ])('throw when the response is not an event stream of the service: %s', async ([, act], test) => {
     const { client, server } = await startClient(test, [act])
     await expect(sequences(client.runs.events(runId, { retries: 2 }))).rejects.toMatchObject({
-      type: problemTypes.unexpectedAnswer,
+      type: problemTypes.unexpectedResponse,
       status: 200,
     })
     expect(server.requests).toHaveLength(1)

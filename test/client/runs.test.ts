@@ -55,7 +55,7 @@ test('a list whose pages form a loop throws', async (test) => {
   const pages = ['b', 'c', 'b', 'c'].map((nextCursor) => respond(200, { data: [{ id: 'a run' }], nextCursor }))
   const server = await startScriptedServer(test, ...pages, respond(200, { data: [], nextCursor: null }))
   const client = createExecutionClient({ baseUrl: server.url, apiKey: 'a-key' })
-  const expected = { type: problemTypes.unexpectedAnswer, status: 200 }
+  const expected = { type: problemTypes.unexpectedResponse, status: 200 }
   await expect(collect(client.runs.list())).rejects.toMatchObject(expected)
   expect(server.requests.map(({ path }) => new URL(path, server.url).search)).toEqual(['', '?cursor=b', '?cursor=c'])
 })

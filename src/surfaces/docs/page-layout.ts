@@ -2,19 +2,9 @@
 import { html, raw } from 'hono/html'
 import type { Contract } from './contracts.ts'
 import type { Guide } from './guides.ts'
+import type { Assets } from './site.ts'
 
 type Html = ReturnType<typeof html>
-
-export interface Assets {
-  pico: string
-  docs: string
-  reference: string
-  theme: string
-  script: string
-  minisearch: string
-  index: string
-  icon: string
-}
 
 export interface Layout {
   assets: Assets

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { type Addresses, type Contract, readContracts } from './contracts.ts'
 import { type Guide, readGuides } from './guides.ts'
-import { type Assets, guidePage, notFoundPage, referenceTemplate } from './page-layout.ts'
+import { guidePage, notFoundPage, referenceTemplate } from './page-layout.ts'
 import { renderReference } from './reference.ts'
 import { searchScript } from './search-index.ts'
 
@@ -56,7 +56,10 @@ export async function docsSite(addresses?: Addresses): Promise<Site> {
 
 const guideStyles = ['guide.css', 'article.css', 'code.css']
 
-function addAssets(site: Site, index: string): Assets {
+/** File names of what pages load. */
+export type Assets = ReturnType<typeof addAssets>
+
+function addAssets(site: Site, index: string) {
   const own = (name: string) => readFileSync(new URL(`./assets/${name}`, import.meta.url))
   const fromDashboard = (name: string) => readFileSync(new URL(`../dashboard/assets/${name}`, import.meta.url))
   const fromPackage = (specifier: string, path = '') => readFileSync(new URL(path, import.meta.resolve(specifier)))

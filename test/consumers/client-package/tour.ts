@@ -1,9 +1,9 @@
 /** A consumer's program that needs neither Node nor a browser, and lines that must not compile. */
 import {
-  type Answer,
   createBrowserContextClient,
   createExecutionClient,
   ProblemError,
+  type Result,
   type Run,
   type StorageState,
   unwrap,
@@ -22,7 +22,7 @@ export async function tour({ executionUrl, browserContextUrl, apiKey }: Surfaces
   const execution = createExecutionClient({ baseUrl: executionUrl, apiKey, retryWaitSeconds: 0.05, onDrift })
   const browserContext = createBrowserContextClient({ baseUrl: browserContextUrl, apiKey, timeoutSeconds: 10, onDrift })
 
-  const greeted: Answer<Run> = await execution.runs.queueAndWait('greet', { name: 'Ada' })
+  const greeted: Result<Run> = await execution.runs.queueAndWait('greet', { name: 'Ada' })
   if (greeted.error) return { failed: greeted.error.detail }
   const params = { path: { runId: greeted.data.id } }
 
