@@ -58,7 +58,7 @@ function compileForNode(): Promise<string> {
   return compiledForNode
 }
 
-test('its types compile, including libraries, with nodenext and Node', async () => {
+test('the types of the client compile, including libraries, with nodenext and Node', async () => {
   expect(await compileForNode()).toBe('')
 })
 
@@ -93,7 +93,7 @@ declare const contexts: BrowserContextClient
 declare const runId: string
 `
 
-test('the examples in its README and its guide compile', async () => {
+test('the examples in the README and the guide of the client compile', async () => {
   const texts = ['src/client/README.md', 'docs/guides/client.md'].map((path) => readFileSync(path, 'utf8'))
   const blocks = texts.flatMap((text) => [...text.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = '']) => code))
   expect(blocks.length).toBeGreaterThan(10)
@@ -165,7 +165,7 @@ async function startOrigin(script: string, test: { onTestFinished(act: () => voi
   return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, countBroken: () => streams - 1 }
 }
 
-test('its files import only one another and openapi-fetch, and nothing of Node', () => {
+test('the package imports only openapi-fetch, and nothing of Node', () => {
   const files = readdirSync(project.packageDirectory, { recursive: true, encoding: 'utf8' })
   const code = files.filter((file) => /\.(js|d\.ts)$/.test(file))
   expect(code).toEqual(
@@ -183,7 +183,7 @@ test('its files import only one another and openapi-fetch, and nothing of Node',
   )
 })
 
-test('it has a licence, a README and a manifest that matches the repository', () => {
+test('the package has a licence, a README and a manifest that matches the repository', () => {
   const files = readdirSync(project.packageDirectory).sort()
   expect(files).toEqual(['LICENSE', 'README.md', 'generated', 'package.json', 'src'])
   const manifest = JSON.parse(readFileSync(join(project.packageDirectory, 'package.json'), 'utf8'))
@@ -197,7 +197,7 @@ test('it has a licence, a README and a manifest that matches the repository', ()
   ])
 })
 
-test('its README states its size, minified and gzipped', async () => {
+test('the README of the package states its size, minified and gzipped', async () => {
   await writeFile(join(project.directory, 'all.ts'), "export * from 'execution-service-client'\n")
   const kilobytes = gzipSync(await project.bundle('all.ts')).length / 1000
   const stated = Number(readFileSync('src/client/README.md', 'utf8').match(/([\d.]+) kB minified\s+and\s+gzipped/)?.[1])

@@ -56,7 +56,7 @@ test.each(operations)('a page of another origin can call $id and read the respon
   }
 })
 
-test.each(mockKeys)('it can read a response of $status and its headers', async ({ value, status }) => {
+test.each(mockKeys)('a page can read a response of $status and its headers', async ({ value, status }) => {
   const init = { method: 'GET', headers: { Authorization: `Bearer ${value}` } }
   const response = await fetchInPage(`${mock.executionUrl}/v1/execution/runs`, init)
   expect(response.status).toBe(status)
@@ -65,14 +65,14 @@ test.each(mockKeys)('it can read a response of $status and its headers', async (
   if (status === 429) expect(response.headers).toMatchObject({ 'retry-after': '2', ratelimit: '"api-key";r=0;t=2' })
 })
 
-test('it can read the problem of an invalid request', async () => {
+test('a page can read the problem of an invalid request', async () => {
   const init = { method: 'GET', headers: { Authorization: `Bearer ${validKey.value}` } }
   const response = await fetchInPage(`${mock.executionUrl}/v1/execution/runs?limit=1000`, init)
   expect(response.status).toBe(400)
   expect(JSON.parse(response.text).errors).toEqual([{ parameter: 'limit', detail: 'must be <= 100' }])
 })
 
-test.each(['shot.png', 'shot.jpg', 'shot.webp'])('it can decode the artifact %s', async (name) => {
+test.each(['shot.png', 'shot.jpg', 'shot.webp'])('a page can decode the artifact %s', async (name) => {
   const decode = async ([address, key]: [string, string]) => {
     const response = await fetch(address, { headers: { Authorization: `Bearer ${key}` } })
     const { width, height } = await createImageBitmap(await response.blob())

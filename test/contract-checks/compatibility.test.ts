@@ -53,7 +53,7 @@ describe('the required version', () => {
   })
 })
 
-test('a breaking change of v1 is an error with every version, and names operation, place and reason', () => {
+test('a breaking change of v1 is an error with every version, and names the operation, location and reason', () => {
   for (const version of ['1.4.2', '1.5.0', '2.0.0']) {
     const { findings } = checkCompatibility([
       createContract('execution.v1', version, (it) => (parameterOf(it, 'Priority').schema.maximum = 5)),

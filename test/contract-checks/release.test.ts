@@ -90,7 +90,7 @@ test('the changelog counts revised descriptions instead of listing them', () => 
   expect(readChangelog(folder)).not.toContain('has a new description')
 })
 
-test('a breaking change of v1 is an error with its place, reason and fix, even with a new version', () => {
+test('a breaking change of v1 is an error with its location, reason and fix, even with a new version', () => {
   edit((it) => {
     delete it.paths[run]
     it.info.version = '1.99.0'

@@ -51,7 +51,7 @@ function fill(accountId: string, count: number, by: Actor = operator): Promise<v
   })
 }
 
-test('lists each change with its actor, newest first', async () => {
+test('the page lists each change with its actor, newest first', async () => {
   const ada = await signIn(dashboard)
   const { visitor, accountId } = ada
   const bo = await signIn(dashboard, { accountId, role: 'member', name: 'Bo' })
@@ -109,7 +109,7 @@ test('lists each change with its actor, newest first', async () => {
   expect(entries.map((entry, index) => entry.slice(0, expected[index]?.length))).toEqual(expected)
 })
 
-test('escapes texts that callers provide', async () => {
+test('the page escapes texts that callers provide', async () => {
   const { visitor, accountId } = await signIn(dashboard)
   const by = { kind: 'caller', id: null, name: '<script>alert(1)</script>' } as const
   const details = { from: '"><img src=x>', to: '<b>', expiresAt: 0, scopes: ['a', 'b'] }

@@ -17,7 +17,7 @@ afterAll(async () => {
   await dashboard.stop()
 })
 
-test('uploads a file, updates the status live, and shows an image artifact', async (context) => {
+test('the dashboard uploads a storage state, updates the status of a run live, and shows an image artifact', async (context) => {
   const ada = await signIn(dashboard)
   const page = await browser.newPage(context, { baseUrl: dashboard.url })
   await page

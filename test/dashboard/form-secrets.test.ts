@@ -19,7 +19,7 @@ function object(properties: Json, more: Json = {}): Json {
   return { type: 'object', properties, ...more }
 }
 
-describe('a submitted secret is hidden', () => {
+describe('hiding submitted secrets', () => {
   const schema = object({
     token: { type: 'string', writeOnly: true },
     tokens: { type: 'array', items: { type: 'string', writeOnly: true } },
@@ -28,7 +28,7 @@ describe('a submitted secret is hidden', () => {
   })
   const places = findSecretPlaces(schema)
 
-  test('in its field and in JSON', () => {
+  test('covers their fields and JSON', () => {
     const fields = variableFields(schema)
     const login = '{"user": "ada", "password": "hunter2"}'
     const texts = { token: 'hunter2', tokens: 'hunter2\r\nhunter3', login, note: 'kept' }
@@ -41,7 +41,7 @@ describe('a submitted secret is hidden', () => {
     expect(JSON.parse(hidden.get('login')?.text ?? '')).toEqual({ user: 'ada', password: hiddenSecret })
   })
 
-  test('in invalid JSON', () => {
+  test('covers invalid JSON', () => {
     const texts = [
       '{"token": "hunter2", "note": "kept"',
       '{"note": "kept", "token" : "hunter2\\"hunter3',
@@ -61,12 +61,12 @@ describe('a submitted secret is hidden', () => {
     }
   })
 
-  test('but not the mask of an earlier secret', () => {
+  test('keeps the mask of an earlier secret', () => {
     const text = JSON.stringify({ token: mask, tokens: [mask, mask] })
     expect(JSON.parse(hideSecrets(text, places) ?? '')).toEqual({ token: mask, tokens: [mask, mask] })
   })
 
-  test('with the whole text, when the schema does not name its secrets', () => {
+  test('hides the whole text when the schema does not name its secrets', () => {
     const unnamed = [
       { type: 'object', additionalProperties: { type: 'string', writeOnly: true } },
       object({ it: { $ref: '#/$defs/secret' } }, { $defs: { secret: { writeOnly: true } } }),
@@ -74,7 +74,7 @@ describe('a submitted secret is hidden', () => {
     for (const schema of unnamed) expect(hideSecrets('{"it": "hunter2"}', findSecretPlaces(schema))).toBeUndefined()
   })
 
-  test('but nothing, when the schema has no secrets', () => {
+  test('keeps the text when the schema has no secrets', () => {
     expect(hideSecrets('{"token": ', findSecretPlaces(object({ token: {} })))).toBe('{"token": ')
   })
 })

@@ -66,20 +66,6 @@ describe('the welcome link', () => {
     expect((await visitor.post(path, ada)).status).toBe(303)
   })
 
-  test('creates one owner when it is used at the same time in two processes', async () => {
-    const one = await startOnNewStore()
-    const two = await startOnNewStore(one.settings)
-    // The second start replaced the first start's link.
-    const path = urlPath(two.welcomeUrl)
-    expect((await new Visitor(one.url).get(urlPath(one.welcomeUrl))).status).toBe(410)
-    const come = (dashboard: DashboardService, name: string) =>
-      new Visitor(dashboard.url).post(path, { name, email: `${name}@example.com`, password })
-    const responses = await Promise.all([come(one, 'a'), come(two, 'b'), come(one, 'c'), come(two, 'd')])
-    expect(responses.map(({ status }) => status).sort()).toEqual([303, 410, 410, 410])
-    const [account] = await one.domain.accounts.list()
-    expect(await one.domain.users.list(account?.id ?? '')).toHaveLength(1)
-  })
-
   test('changes with each start until it is used', async () => {
     const { settings, remove } = await newStorage()
     onTestFinished(remove)

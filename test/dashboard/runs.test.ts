@@ -195,7 +195,7 @@ describe('cancelling', () => {
     expect(await waitForPage(user, id, 'Cancelled Hold until')).toContain('Attempt 1 Cancelled')
   })
 
-  test('a finished run changes nothing', async () => {
+  test('has no effect on a finished run', async () => {
     const user = await newUser(service)
     const id = await queue(user, 'greet', { name: 'Ada' })
     await waitForPage(user, id, 'Succeeded Greet somebody')

@@ -16,7 +16,7 @@ async function everywhere({ contents, log, managementUrl }: DashboardService): P
   return [...(await contents()), ['the log', JSON.stringify(log)], ['the metrics', metrics.text]]
 }
 
-test('secrets appear only in the responses that hand them out', async () => {
+test('secrets appear only in the responses that create them', async () => {
   const dashboard = await startDashboardService()
   onTestFinished(dashboard.stop)
   const secrets: Record<string, string> = { password, next: 'canary next password', invalid: 'canary invalid password' }

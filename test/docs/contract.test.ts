@@ -34,7 +34,7 @@ test('the guide to the run life cycle lists every transition of the document', a
   expect([...states].sort()).toEqual(statuses.sort())
 })
 
-test('the page of decisions lists every marked place with its reason', async () => {
+test('the page of decisions lists every marked decision with its reason', async () => {
   const page = await siteText('decisions.md')
   for (const contract of contracts) {
     const decisions = decisionsOf(contract)

@@ -73,7 +73,7 @@ test('every guide is a page, is listed in the navigation and in llms.txt, and is
   expect(llms).toMatch(/^# .+\n\n> .+\n\n## /)
 })
 
-test('no page has a duplicate id, and every page marks its place in the navigation', async () => {
+test('no page has a duplicate id, and every page marks itself in the navigation', async () => {
   for (const name of await pageNames()) {
     const page = await siteText(name)
     const ids = elementIds(page)

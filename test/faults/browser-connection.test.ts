@@ -89,16 +89,19 @@ test.for([
     'storageState.cookies[0].sameSite is not as Playwright writes it',
   ],
   [JSON.stringify({ cookies: [{ name: 'a', value: 'canary', domain: '', path: '/' }], origins: [] }), ''],
-] as const)('a state that cannot be restored is refused and the error contains none of it: %s', async ([state, reason]) => {
-  const error: Error = await openBrowser(endpoint, state).then(
-    () => expect.unreachable(),
-    (error) => error,
-  )
-  const start = "The browser context's storage state could not be restored"
-  expect(error.message).toBe(reason ? `${start}: ${reason}.` : `${start}.`)
-  expect(error.cause).toBe(undefined)
-  expect(`${error.stack}`).not.toContain('canary')
-})
+] as const)(
+  'a state that cannot be restored is refused and the error contains none of it: %s',
+  async ([state, reason]) => {
+    const error: Error = await openBrowser(endpoint, state).then(
+      () => expect.unreachable(),
+      (error) => error,
+    )
+    const start = "The browser context's storage state could not be restored"
+    expect(error.message).toBe(reason ? `${start}: ${reason}.` : `${start}.`)
+    expect(error.cause).toBe(undefined)
+    expect(`${error.stack}`).not.toContain('canary')
+  },
+)
 
 test('closing leaves no open resource in the process and no context in the browser', async (test) => {
   const contexts = await contextCount(endpoint.url)

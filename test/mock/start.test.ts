@@ -34,7 +34,7 @@ function start(
   return { child, stderr: () => text, stdout: () => log }
 }
 
-test('prints addresses and keys, serves both APIs and the docs, and exits on SIGTERM', async (context) => {
+test('the mock prints addresses and keys, serves both APIs and the docs, and exits on SIGTERM', async (context) => {
   const { child, stderr, stdout } = start()
   context.onTestFinished(() => void child.kill('SIGKILL'))
   while (!stderr().includes('Prefer: code')) await once(child.stderr as NonNullable<ChildProcess['stderr']>, 'data')
@@ -72,7 +72,7 @@ test('a port that is in use or invalid is reported in one sentence', async (cont
   expect(invalid.stderr()).toBe('MOCK_EXECUTION_PORT is "http": set it to a whole number from 0 to 65535.\n')
 })
 
-test('the guide has the table of keys', () => {
+test('the guide has the table of mock keys', () => {
   expect(readFileSync('docs/guides/mock.md', 'utf8')).toContain(`\n${renderKeyTable()}\n`)
 })
 

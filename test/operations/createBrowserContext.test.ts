@@ -50,11 +50,6 @@ describeOperation(
           expect(body.name).toBe(name)
         },
       )
-
-      test('two accounts can use the same name', async () => {
-        const accounts = [await subject.service.createAccount(), await subject.service.createAccount()]
-        for (const { key } of accounts) await subject.call(key, { body: { name: 'Shop' } })
-      })
     },
     400(subject) {
       testInvalidRequest(subject)

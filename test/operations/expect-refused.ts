@@ -1,4 +1,4 @@
-/** Sends requests that are wrong in one place, and requires that the service stores nothing of them. */
+/** Sends requests with a single error, and requires that the service stores nothing of them. */
 import { expect } from 'vitest'
 import type { TestAccount, TestService } from '../support/service.ts'
 import { expectProblem, operationOf, type ReceivedResponse } from './document.ts'

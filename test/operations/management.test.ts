@@ -12,7 +12,7 @@ afterAll(() => service.stop())
 
 const get = (path: string) => sendRaw(service.managementUrl, { method: 'GET', path })
 
-test('is ready while the store is readable, and alive in any case', async () => {
+test('the service is ready while the store is readable, and alive in any case', async () => {
   expect(await get('/readyz')).toMatchObject({ status: 200, text: 'ready\n' })
   await service.whileUnreadable(async () => {
     for (let count = 0; count < 3; count += 1) {
@@ -29,7 +29,7 @@ test('is ready while the store is readable, and alive in any case', async () => 
   ])
 })
 
-test('counts responses by operation and status', async () => {
+test('the metrics count responses by operation and status', async () => {
   const { key } = await service.createAccount()
   await send(service, 'listRuns', key).expect(200)
   await send(service, 'listRuns', crypto.randomUUID()).expect(401)
@@ -40,7 +40,7 @@ test('counts responses by operation and status', async () => {
   }
 })
 
-test('without a readable store, serves the metrics that need none and reveals nothing internal', async () => {
+test('without a readable store, the metrics that need none are served and reveal nothing internal', async () => {
   const isUnknown = (text: string, name: string) => text.includes(`# TYPE execution_service_${name} gauge\n\n`)
   const { status, text } = await service.whileUnreadable(() =>
     // Earlier values are cached for a while.

@@ -127,13 +127,6 @@ describeOperation(
         expect(second.body.id).toBe(first.body.id)
       })
 
-      test('Idempotency-Keys are separate for each account', async () => {
-        const accounts = [await subject.service.createAccount(), await subject.service.createAccount()]
-        const filled = { path, body, query: later, headers: { 'Idempotency-Key': 'once' } }
-        const ids = await Promise.all(accounts.map(async ({ key }) => (await subject.call(key, filled)).body.id))
-        expect(new Set(ids).size).toBe(2)
-      })
-
       testBrowserContext(subject)
 
       test.each([

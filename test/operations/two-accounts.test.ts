@@ -70,7 +70,8 @@ describe.each(operations)('$id', (operation) => {
   if (isOnResource) {
     test('does not find or change the resource of another account', async () => {
       const { owner, before, response } = await callAsAnother()
-      expectProblem(operation, response, { kind: 'not-found', title: 'Not found', status: 404 })
+      const detail = expect.stringMatching(/^No such (run|artifact|browser context) in this account\.$/)
+      expectProblem(operation, response, { kind: 'not-found', title: 'Not found', status: 404, detail })
       expect(await rowsOf(owner)).toEqual(before)
     })
   } else {

@@ -74,7 +74,7 @@ export function parameterValues(surface: Surface, parameter: { schema: Json }): 
 
 type Change = Value<unknown>
 
-/** Copies of the value, each modified in one place that the schema constrains. */
+/** Copies of the value, each modified at one location that the schema constrains. */
 export function modifiedBodies(surface: Surface, schemaOrRef: unknown, value: unknown): Change[] {
   const schema = schemaOf(surface, schemaOrRef)
   const wrong: Change[] = [

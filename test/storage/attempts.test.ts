@@ -62,7 +62,7 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect((await statusHistory(domain, run.id)).at(-1)).toEqual([status, 1, reason])
     })
 
-    test('returned by a stopping worker is queued again at once, in its former place, regardless of the retry policy', async (test) => {
+    test('returned by a stopping worker is queued again at once, at its former position, regardless of the retry policy', async (test) => {
       const domain = await openDomain(test, { kind })
       const { principal } = await newAccount(domain)
       const [first, second] = [await queueRun(domain, principal), await queueRun(domain, principal)]

@@ -46,7 +46,7 @@ async function newRole(test: Test, location: string): Promise<string> {
   return name
 }
 
-test('explains why the database cannot be opened, without revealing the password', async (test) => {
+test('an error on opening explains the reason without revealing the password', async (test) => {
   const location = await newStoreLocation(test, postgres)
   const password = 'a-secret'
   expect(await openingError(withChanges(location, { port: '1', password }))).toMatch(
@@ -59,14 +59,14 @@ test('explains why the database cannot be opened, without revealing the password
   expect(nowhere).not.toContain(password)
 })
 
-test('explains that the TLS settings do not match', async (test) => {
+test('an error on opening explains that the TLS settings do not match', async (test) => {
   const location = await newStoreLocation(test, postgres)
   expect(await openingError(`${location}?sslmode=require`)).toMatch(
     /^The TLS settings of .* do not match \(.*\): set up TLS on the server, or correct sslmode/,
   )
 })
 
-test('is not opened through a pooler in transaction mode', async (test) => {
+test('the store is not opened through a pooler in transaction mode', async (test) => {
   const location = await newStoreLocation(test, postgres)
   expect(await openingError(location)).toBe('opened')
   const pooled = await startTransactionPooler(test, location)
@@ -75,7 +75,7 @@ test('is not opened through a pooler in transaction mode', async (test) => {
   )
 })
 
-test('names the missing privileges', async (test) => {
+test('an error on opening names the missing privileges', async (test) => {
   const location = await postgres.prepare({ empty: true })
   test.onTestFinished(() => postgres.remove(location))
   const username = await newRole(test, location)
@@ -84,7 +84,7 @@ test('names the missing privileges', async (test) => {
   )
 })
 
-test('is unavailable while connections are refused, and recovers by itself', async (test) => {
+test('the store is unavailable while connections are refused, and recovers by itself', async (test) => {
   const domain = await openDomain(test, { kind: postgres })
   const { principal } = await newAccount(domain)
   await queueRun(domain, principal)
@@ -98,7 +98,7 @@ test('is unavailable while connections are refused, and recovers by itself', asy
   expect((await domain.runs.list(principal.accountId, { limit: 10 }))?.runs).toHaveLength(2)
 })
 
-test("commits synchronously even if the server's default is asynchronous", async (test) => {
+test("the store commits synchronously even if the server's default is asynchronous", async (test) => {
   const location = await newStoreLocation(test, postgres)
   const name = new URL(location).pathname.slice(1)
   await administer(location, `ALTER DATABASE ${name} SET synchronous_commit TO off`)

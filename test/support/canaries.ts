@@ -27,7 +27,7 @@ export function readFiles(directory: string): [path: string, bytes: Buffer][] {
   })
 }
 
-/** Returns the names of the places that contain one of the canaries. */
+/** Returns the names of the contents that contain one of the canaries. */
 export function findCanaries(places: [name: string, content: Buffer | string][], canaries: string[]): string[] {
   const forms = canaries.flatMap(encodeCanary)
   return places.filter(([, content]) => forms.some((form) => Buffer.from(content).includes(form))).map(([name]) => name)

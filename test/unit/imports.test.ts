@@ -61,14 +61,14 @@ function described(broken: readonly { file: string; target: string }[]): string[
   return broken.map(({ file, target }) => `src/${file} imports ${target}`)
 }
 
-test('the imports are found', () => {
+test('imports of files and packages are recognised', () => {
   expect(files.length).toBeGreaterThan(50)
   expect(imports).toContainEqual({ file: 'app.ts', target: 'src/domain/runs/runs.ts' })
   expect(imports).toContainEqual({ file: 'main.ts', target: 'src/commands/start.ts' })
   expect(imports).toContainEqual({ file: 'storage/store.ts', target: 'kysely' })
 })
 
-test('src/ has at most 14 entries, and each has its place in the order', () => {
+test('src/ has at most 14 entries, and each has a position in the order', () => {
   expect([...order].sort()).toEqual(readdirSync(join(root, 'src')).sort())
   expect(order.length).toBeLessThanOrEqual(14)
 })

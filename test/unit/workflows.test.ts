@@ -194,7 +194,7 @@ test.each<[string, JsonSchema, Record<string, unknown>, string[]]>([
   ['a secret of greater length', object({ a: { ...secret, minLength: 20 } }), { a: mask }, ['/a']],
   ['a secret object', object({ a: { type: 'object', writeOnly: true, required: ['b'] } }), { a: mask }, ['/a']],
   ['an array element', object({ a: { type: 'array', items: secret } }), { a: ['s', mask] }, ['/a/1']],
-])('the mask in place of %s is reported once', (_, schema, value, pointers) => {
+])('a mask submitted for %s is reported once', (_, schema, value, pointers) => {
   expect(checkVariables(schema, value)).toEqual({ errors: pointers.map((pointer) => ({ pointer, detail })) })
 })
 
