@@ -13,15 +13,12 @@ export function readFormFields(maxBytes: number): RequestHandler[] {
     (request, response, next) => {
       const isForm = request.headers['content-type'] === undefined || request.is('urlencoded') !== false
       if (!isForm && response.locals.file === undefined) throw new UnsupportedBody()
-      response.locals.form = new URLSearchParams(typeof request.body === 'string' ? replaceNul(request.body) : '')
+      const text = typeof request.body === 'string' ? request.body : ''
+      // PostgreSQL cannot store U+0000. Replaced by U+0001, it is refused by the validation of the field.
+      response.locals.form = new URLSearchParams(text.replaceAll(/%00|\0/g, '%01'))
       next()
     },
   ]
-}
-
-/** PostgreSQL cannot store U+0000. Replaced by U+0001, it is refused by the validation of the field. */
-function replaceNul(text: string): string {
-  return text.replaceAll(/%00|\0/g, '%01')
 }
 
 export function submittedForm(response: Response): URLSearchParams {

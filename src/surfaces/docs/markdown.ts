@@ -33,17 +33,7 @@ export interface Rendered {
 }
 
 /** Each also registers its aliases, such as `sh`, `ts`, `py` and `text`. */
-const languages: Record<string, LanguageFn> = {
-  bash,
-  dockerfile,
-  http,
-  ini,
-  json,
-  plaintext,
-  python,
-  typescript,
-  yaml,
-}
+const languages: Record<string, LanguageFn> = { bash, dockerfile, http, ini, json, plaintext, python, typescript, yaml }
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language)
 
 /** @param operationLinks by operationId: an operationId in backticks becomes a link to the reference. */

@@ -24,10 +24,7 @@ export const adjustments: Record<string, Adjustment> = {
     requestsOnly: true,
     because: 'Only numbers that callers choose can exhaust resources.',
   },
-  'owasp:api4:2023-string-limit': {
-    requestsOnly: true,
-    because: 'Only text that callers send can exhaust resources.',
-  },
+  'owasp:api4:2023-string-limit': { requestsOnly: true, because: 'Only text that callers send can exhaust resources.' },
   'owasp:api4:2023-string-restricted': {
     requestsOnly: true,
     because: 'Text for people, such as titles and details of problems, has no format.',

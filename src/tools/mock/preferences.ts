@@ -25,8 +25,10 @@ export function chooseResponse(
   // The first of several preferences of the same name counts.
   const preferences = new Map(parsePreferences(prefer).reverse())
   const [code, example, dynamic] = ['code', 'example', 'dynamic'].map((name) => preferences.get(name))
-  const fallback = defaultStatus(operation, (preferredWait(prefer, waitSecondsMax) ?? 0) > delaySeconds)
   const statuses = [...operation.responses.keys()]
+  const isAwaited = (preferredWait(prefer, waitSecondsMax) ?? 0) > delaySeconds
+  // The lowest success, like Prism; but 202 for a run that is queued, unless the caller waits for it.
+  const fallback = statuses.includes(202) && !isAwaited ? 202 : Math.min(...statuses.filter((status) => status < 300))
   if (code !== undefined && !statuses.map(String).includes(code)) throw unknownPreference('code', code, statuses)
   if (dynamic !== undefined && !['true', 'false'].includes(dynamic))
     throw unknownPreference('dynamic', dynamic, ['true', 'false'])
@@ -36,12 +38,6 @@ export function chooseResponse(
   const status = searched.find((each) => examples.get(each)?.includes(example))
   if (status !== undefined) return { code: status, exampleKey: example, dynamic: false }
   throw unknownPreference('example', example, new Set(searched.flatMap((each) => examples.get(each) ?? [])))
-}
-
-/** The lowest success, like Prism; but 202 for a run that is queued, unless the caller waits for it. */
-function defaultStatus({ responses }: Operation, isAwaited: boolean): number {
-  if (responses.has(202) && !isAwaited) return 202
-  return Math.min(...[...responses.keys()].filter((status) => status < 300))
 }
 
 function unknownPreference(name: string, value: string, known: Iterable<unknown>): Problem {

@@ -62,18 +62,9 @@ function renderJson({ json, jsonOnly, from }: QueueForm): Html {
 }
 
 const optionLabels: Record<OptionName, { label: string; hint: string }> = {
-  delaySeconds: {
-    label: 'Start delay (seconds)',
-    hint: 'Leave empty to start as soon as a worker is free.',
-  },
-  expiresInSeconds: {
-    label: 'Expires after (seconds)',
-    hint: 'A run that has not started by then never starts.',
-  },
-  priority: {
-    label: 'Priority',
-    hint: 'From -10 to 10. Runs with a higher priority start first; the default is 0.',
-  },
+  delaySeconds: { label: 'Start delay (seconds)', hint: 'Leave empty to start as soon as a worker is free.' },
+  expiresInSeconds: { label: 'Expires after (seconds)', hint: 'A run that has not started by then never starts.' },
+  priority: { label: 'Priority', hint: 'From -10 to 10. Runs with a higher priority start first; the default is 0.' },
 }
 
 function renderOptions({ options }: QueueForm): Html {

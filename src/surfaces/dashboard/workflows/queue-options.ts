@@ -17,15 +17,11 @@ export function parameterSchema(name: string): Schema {
   return resolve(executionContract.document as Document, schema)
 }
 
-export const optionBounds = Object.fromEntries(names.map((name) => [name, readBounds(name)])) as Record<
-  OptionName,
-  { min: number; max: number }
->
-
-function readBounds(name: OptionName): { min: number; max: number } {
+const bounds = names.map((name) => {
   const { minimum, maximum } = parameterSchema(name)
-  return { min: Number(minimum), max: Number(maximum) }
-}
+  return [name, { min: Number(minimum), max: Number(maximum) }] as const
+})
+export const optionBounds = Object.fromEntries(bounds) as Record<OptionName, { min: number; max: number }>
 
 export const noOptions: QueueOptions = {
   delaySeconds: { text: '' },
