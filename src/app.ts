@@ -156,7 +156,7 @@ function createDomain({ config, store, encryption, observer, log, ...options }: 
   }
 }
 
-export interface RunningWorker {
+interface RunningWorker {
   /** Set for a worker with a management address. */
   managementUrl: string | undefined
   stop(): Promise<void>
@@ -217,12 +217,7 @@ type InstallationMetricsOptions = Pick<DomainOptions, 'config' | 'store'> &
 
 function addInstallationMetrics(metrics: Metrics, { config, store, ...options }: InstallationMetricsOptions): void {
   const { ACCOUNT_CONCURRENCY: accountConcurrency } = config
-  metrics.registerInstallationMetrics({
-    ...options,
-    tx: store.read,
-    workers: new Workers(store),
-    accountConcurrency,
-  })
+  metrics.registerInstallationMetrics({ ...options, tx: store.read, workers: new Workers(store), accountConcurrency })
 }
 
 export interface Administration {

@@ -12,7 +12,6 @@ export interface ListenOptions {
   port: number
   /** The setting that changes the port, for error messages. */
   name: string
-  /** Overrides of the default limits. */
   limits?: Partial<typeof limits>
 }
 
@@ -199,15 +198,9 @@ function refuseClient({ code = '' }: { code?: string | undefined }, connection: 
   socket.destroySoon()
 }
 
-interface ClientError {
-  kind: HttpProblemKind
-  detail: string
-}
+type ClientError = { kind: HttpProblemKind; detail: string }
 
-const malformed: ClientError = {
-  kind: 'invalid-request',
-  detail: 'The request does not follow HTTP/1.1 (RFC 9112).',
-}
+const malformed: ClientError = { kind: 'invalid-request', detail: 'The request does not follow HTTP/1.1 (RFC 9112).' }
 
 /** By the code of Node's error. */
 const clientErrors: Record<string, ClientError> = {

@@ -22,7 +22,7 @@ export type HandlersFor<H, P> = {
     : never
 }
 
-export interface MountOptions<P, H> extends Omit<ExchangeContext<P>, 'problemTypes'>, StageOptions<P> {
+interface MountOptions<P, H> extends Omit<ExchangeContext<P>, 'problemTypes'>, StageOptions<P> {
   /** Names the surface in errors at start. */
   name: string
   /** An OpenAPI 3.1 document, bundled into one object. */

@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Operation, Parameter } from '../openapi/served-operations.ts'
 
-export interface ParameterError {
+interface ParameterError {
   parameter: string
   detail: string
 }

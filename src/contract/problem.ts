@@ -1,6 +1,6 @@
 /** Problem details (RFC 9457): the body of every error response except 401 and 403. */
 
-export interface ProblemType {
+interface ProblemType {
   status: number
   title: string
 }

@@ -87,14 +87,8 @@ export function expiredAuditLogEntries(retentionDays: number, now: () => number)
     concurrent: true,
     next: async (tx) => (await findEntries(tx, 1))[0]?.id,
     remove: async (tx) => {
-      const entries = await findEntries(tx, rowsMax)
-      if (entries.length > 0)
-        await deleteIn(
-          tx,
-          'audit_log',
-          'id',
-          entries.map(({ id }) => id),
-        )
+      const ids = (await findEntries(tx, rowsMax)).map(({ id }) => id)
+      if (ids.length > 0) await deleteIn(tx, 'audit_log', 'id', ids)
     },
   }
 }

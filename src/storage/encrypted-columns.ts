@@ -46,7 +46,6 @@ export async function hasEncryptedValues(tx: Transaction, columns: readonly Encr
 }
 
 export interface Reencrypted {
-  /** Number of values that were re-encrypted. */
   values: number
   /** One message for each value that could not be decrypted and was left unchanged. */
   failures: string[]

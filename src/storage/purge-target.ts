@@ -1,7 +1,6 @@
 /** Rows that are purged in batches, and the size of a batch. */
 import type { Transaction } from './store.ts'
 
-/** Rows that are due for deletion. */
 export interface PurgeTarget {
   /** Whether other writes may run concurrently: safe where the rows no longer change. */
   concurrent?: boolean
@@ -14,7 +13,7 @@ export interface PurgeTarget {
 export const dayMilliseconds = 24 * 60 * 60 * 1000
 
 /** With `secure_delete`, deleting 1 MB blocks other writers for 12 to 20 ms. A single row may be larger. */
-export const purgeBytesMax = 5 * 1024 * 1024
+const purgeBytesMax = 5 * 1024 * 1024
 
 /** Returns the leading rows that fit into `bytesMax` together, and at least one. */
 export function takeBatch<Row extends { size_bytes: number }>(

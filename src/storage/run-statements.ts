@@ -46,7 +46,7 @@ function insert(table: string, columns: readonly string[]): ReadonlyMap<number, 
 }
 
 /** A run that has not started in time must not start, even before maintenance marks it as expired. */
-export const readyCondition = `status = 'queued' AND delayed = 0 AND waits_for_context = 0
+const readyCondition = `status = 'queued' AND delayed = 0 AND waits_for_context = 0
   AND (expires_at IS NULL OR expires_at > ? OR attempts > 0)`
 
 /** At most this many queue heads are compared in one decision. */

@@ -121,7 +121,6 @@ export interface Count {
 /** How often each process that uses counters deletes those whose window has ended. */
 export const expiryIntervalMilliseconds = 60_000
 
-/** A job to add to a queue. */
 export interface Job {
   /** A UUID. */
   id: string

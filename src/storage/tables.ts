@@ -150,7 +150,6 @@ export interface ArtifactsTable {
   name: string
   media_type: string
   size_bytes: number
-  /** The attempt that created it. */
   attempt: number
   created_at: Milliseconds
   content: Uint8Array
@@ -239,7 +238,6 @@ export interface AuditLogTable {
 
 export interface WorkersTable {
   id: string
-  /** Host name of the machine. */
   host: string
   slots: number
   started_at: Milliseconds

@@ -1,5 +1,5 @@
 /** The worker's part of an attempt's browser: restores and saves its browser context, and masks cookies in reports. */
-import type { ContextVersions, StagedVersion } from '../domain/browser-contexts/context-versions.ts'
+import type { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
 import {
   domainLengthMax,
   isSameState,
@@ -23,7 +23,7 @@ export interface AttemptBrowserDependencies {
 }
 
 /** How saving the browser context changes the end of an attempt. */
-export interface SavedContext {
+interface SavedContext {
   outcome: Outcome
   reports: Report[]
   /** Publishes the new version in the transaction that completes the attempt. */
@@ -121,15 +121,13 @@ export class AttemptBrowser {
     if (!staged) return unchanged(outcome, warning(contextDeleted))
     const within = async (tx: Transaction, next: RunStatus) => {
       // A cancellation may arrive after the workflow has returned.
-      if (persistContext !== 'always' && next !== 'succeeded') return this.#drop(tx, staged)
+      if (persistContext !== 'always' && next !== 'succeeded') {
+        await this.#dependencies.versions.discard(tx, staged)
+        return []
+      }
       return (await this.#dependencies.versions.commitForRun(tx, staged, contextLease)) ? [] : [warning(contextDeleted)]
     }
     return { outcome, reports: [], within }
-  }
-
-  async #drop(tx: Transaction, staged: StagedVersion): Promise<Report[]> {
-    await this.#dependencies.versions.discard(tx, staged)
-    return []
   }
 
   #mask(state: string | undefined): void {

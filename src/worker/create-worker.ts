@@ -20,12 +20,10 @@ export interface WorkerOptions extends Omit<WorkerSettings, 'id'> {
   workflowsDirectory: string
   memoryMegabytesMax: number
   browser: BrowserOptions
-  /** Versions kept of each browser context. */
   contextVersionsKept: number
   retention: Retention
   /** Concurrent runs of one account, over all workers; 0 for no limit. */
   accountConcurrency?: number
-  /** Time limit for loading the workflows. */
   loadSecondsMax?: number
   observer?: RunObserver
   observers?: readonly ObserveAttempt[]

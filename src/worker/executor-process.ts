@@ -24,12 +24,10 @@ type WithoutAttempt<Message> = Message extends unknown ? Omit<Message, 'attempt'
 export interface ExecutorOptions {
   workflowsDirectory: string
   memoryMegabytesMax: number
-  /** Time limit for loading all workflows. */
   loadSecondsMax: number
 }
 
 export class ExecutorProcess {
-  /** The definitions of the loaded workflows. */
   readonly ready: Promise<Workflow[]>
   readonly #child: ChildProcess
   #attempt = 0

@@ -6,7 +6,7 @@
 import { spawnSync } from 'node:child_process'
 import { Worker, workerData } from 'node:worker_threads'
 
-export interface Launcher {
+interface Launcher {
   execPath: string
   /** Arguments before Node's own. */
   execArgv: string[]

@@ -6,6 +6,8 @@ import { type OpenBrowser, openBrowser } from './browser/connection.ts'
 import type { CapturedState, CaptureState } from './messages.ts'
 
 export class RunBrowser {
+  /** Whether the browser ended without being closed. */
+  crashed = false
   readonly #request: () => void
   readonly #signal: AbortSignal
   readonly #captureState: CaptureState
@@ -15,7 +17,6 @@ export class RunBrowser {
   #state: Promise<CapturedState> | undefined
   #closing: Promise<void> | undefined
   #isClosed = false
-  #crashed = false
 
   /**
    * @param request asks the worker for a browser; `provide` or `fail` follows.
@@ -28,11 +29,6 @@ export class RunBrowser {
     this.#readMillisecondsMax = readMillisecondsMax
     // Closing the browser ends every call that the workflow awaits in a page.
     signal.addEventListener('abort', () => void this.end(true), { once: true })
-  }
-
-  /** Whether the browser ended without being closed. */
-  get crashed(): boolean {
-    return this.#crashed
   }
 
   /** Returns the same context at every call. */
@@ -89,7 +85,7 @@ export class RunBrowser {
   #captureBeforeClose(opened: OpenBrowser): OpenBrowser {
     // The context's `close` comes before pending calls fail; the browser's `disconnected` comes after.
     opened.context.once('close', () => {
-      this.#crashed = !this.#isClosed
+      this.crashed = !this.#isClosed
     })
     for (const closable of [opened.context, opened.context.browser()]) {
       if (!closable) continue

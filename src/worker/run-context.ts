@@ -6,12 +6,6 @@ import { RunBrowser } from './run-browser.ts'
 
 export type Start = Extract<ToExecutor, { type: 'start' }>
 
-/** A step or artifact that the worker has yet to store. */
-interface PendingSave {
-  resolve(): void
-  reject(error: Error): void
-}
-
 export class RunningAttempt {
   readonly attempt: number
   readonly abort = new AbortController()
@@ -19,7 +13,8 @@ export class RunningAttempt {
   readonly #start: Start
   readonly #send: (message: AttemptMessage) => void
   readonly #steps = new Set<string>()
-  readonly #pending = new Map<string | number, PendingSave>()
+  /** Steps and artifacts that the worker has not stored yet. */
+  readonly #pending = new Map<string | number, PromiseWithResolvers<void>>()
   #artifacts = 0
 
   constructor(start: Start, send: (message: AttemptMessage) => void) {
@@ -108,7 +103,9 @@ export class RunningAttempt {
   }
 
   #untilSaved(key: string | number): Promise<void> {
-    return new Promise((resolve, reject) => this.#pending.set(key, { resolve, reject }))
+    const pending = Promise.withResolvers<void>()
+    this.#pending.set(key, pending)
+    return pending.promise
   }
 }
 

@@ -18,7 +18,7 @@ import type { ExecutorPool } from './executor-pool.ts'
 import type { ExecutorProcess } from './executor-process.ts'
 import { retryUntilAvailable } from './reporter.ts'
 
-export interface WorkerDependencies {
+interface WorkerDependencies {
   store: Store
   queue: RunQueue
   workers: Workers

@@ -1,16 +1,14 @@
 /** Names, media types and sizes of artifacts, as the contract has them. */
 import { readFileSync } from 'node:fs'
-import { expect, expectTypeOf, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   ArtifactError,
-  type ArtifactMediaType,
   artifactBytesMax,
-  artifactMediaTypes,
   artifactNamePattern,
   artifactsMax,
   checkArtifact,
 } from '../../src/domain/runs/artifacts.ts'
-import type { ArtifactMediaType as OfAuthors } from '../../src/domain/workflows/define-workflow.ts'
+import { artifactMediaTypes } from '../../src/domain/workflows/define-workflow.ts'
 
 const { schemas } = JSON.parse(readFileSync('generated/execution.v1/document.json', 'utf8')).components
 const good = { name: 'page.pdf', mediaType: 'application/pdf', content: Buffer.of(1) } as const
@@ -20,7 +18,6 @@ test('the contract, the service and the types of workflow authors agree', () => 
   expect(schemas.ArtifactName.pattern).toBe(artifactNamePattern.source)
   expect(schemas.RunArtifact.properties.sizeBytes.maximum).toBe(artifactBytesMax)
   expect(schemas.Run.properties.artifacts.maxItems).toBe(artifactsMax)
-  expectTypeOf<OfAuthors>().toEqualTypeOf<ArtifactMediaType>()
 })
 
 test.each(['a', '7', 'Page-1_final.v2.pdf', 'x'.repeat(100), 'no.', 'CON'])('%s is a valid name', (name) => {

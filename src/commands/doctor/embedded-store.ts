@@ -49,7 +49,7 @@ async function withProbe<Result>(parent: string, act: (probe: string) => Result 
   }
 }
 
-export interface FileSystem {
+interface FileSystem {
   type: number
   bsize: number
   bavail: number

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import type { Store, Transaction } from '../../storage/store.ts'
 
-export interface StoredSession {
+interface StoredSession {
   userId: string
   data: string
   expiresAt: number

@@ -30,7 +30,7 @@ export const linkMilliseconds = {
 const keptMilliseconds = 30 * dayMilliseconds
 
 /** `welcome` lets the account's first user choose their name and password; `signIn` signs in an existing user. */
-export type LinkKind = keyof typeof linkMilliseconds
+type LinkKind = keyof typeof linkMilliseconds
 
 export interface SignInLink {
   id: string
@@ -43,7 +43,7 @@ export interface SignInLink {
   expiresAt: number
 }
 
-export interface NewUser {
+interface NewUser {
   name: string
   email: string
   password: string

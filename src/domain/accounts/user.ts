@@ -71,7 +71,7 @@ export function parseEmail(text: string): string {
 
 /** NIST SP 800-63B asks for a minimum length, not for kinds of characters. */
 export const passwordLengthMin = 12
-export const passwordLengthMax = 200
+const passwordLengthMax = 200
 const distinctCharactersMin = 5
 
 /** @throws {UserError} if the password does not meet the rules. */

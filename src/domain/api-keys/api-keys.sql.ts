@@ -54,7 +54,7 @@ export async function count({ query }: Transaction, accountId: string, userId: s
   return { ofUser: ofUser.count, active: active.count }
 }
 
-export type NewKey = Omit<ApiKey, 'lastUsedAt' | 'lastUsedBy' | 'expired'> & { accountId: string; hash: Uint8Array }
+type NewKey = Omit<ApiKey, 'lastUsedAt' | 'lastUsedBy' | 'expired'> & { accountId: string; hash: Uint8Array }
 
 export async function insert({ query }: Transaction, key: NewKey): Promise<void> {
   await query

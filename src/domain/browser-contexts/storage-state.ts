@@ -20,7 +20,7 @@ export interface StorageState {
 }
 
 /** Stored unencrypted with a version. */
-export interface StateSummary {
+interface StateSummary {
   sizeBytes: number
   /** Distinct and sorted; the first 100. */
   cookieDomains: string[]

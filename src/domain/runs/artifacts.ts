@@ -2,21 +2,7 @@
 import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
-
-/** The contract's ArtifactMediaType. */
-export const artifactMediaTypes = [
-  'application/octet-stream',
-  'application/json',
-  'application/pdf',
-  'application/zip',
-  'image/jpeg',
-  'image/png',
-  'image/webp',
-  'text/csv',
-  'text/plain',
-] as const
-
-export type ArtifactMediaType = (typeof artifactMediaTypes)[number]
+import { type ArtifactMediaType, artifactMediaTypes } from '../workflows/define-workflow.ts'
 
 export interface Artifact {
   name: string
@@ -30,7 +16,7 @@ export interface Artifact {
 export const artifactBytesMax = 10 * 1024 * 1024
 /** Artifacts of one run. */
 export const artifactsMax = 20
-export const artifactBytesOfRunMax = 50 * 1024 * 1024
+const artifactBytesOfRunMax = 50 * 1024 * 1024
 /** Artifacts that one attempt may write, replaced ones included: each write waits for the disk. */
 export const artifactWritesMax = 100
 

@@ -59,7 +59,7 @@ export interface Claim extends Lease {
   traceContext: string | null
 }
 
-export interface AttemptStart {
+interface AttemptStart {
   dispatch: Dispatch
   workflow: Claimable
   workerId: string

@@ -53,7 +53,6 @@ export class Dispatcher {
     return job && { runId: job.id, jobId: job.id, jobRetryCount: job.retryCount }
   }
 
-  /** Sends the heartbeats of running attempts. */
   async touch(tx: Transaction, runs: readonly RunJob[]): Promise<void> {
     for (const [queue, running] of Map.groupBy(runs, queueName)) {
       const jobs = running.flatMap(activeJob)

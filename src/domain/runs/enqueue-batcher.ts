@@ -15,7 +15,7 @@ export type NewRun = Omit<Pick<RunsTable, (typeof insertedRunColumns)[number]>, 
   secrets: (() => Uint8Array) | null
 }
 
-export interface EnqueueRequest {
+interface EnqueueRequest {
   run: NewRun
   idempotencyKey: IdempotencyKey | undefined
 }
@@ -27,7 +27,7 @@ export interface IdempotencyKey {
   expiresAt: number
 }
 
-export type EnqueueResult =
+type EnqueueResult =
   | { kind: 'enqueued'; run: NewRun }
   | { kind: 'noSuchBrowserContext' }
   | { kind: 'tooManyQueuedRuns'; queuedMax: number }

@@ -8,7 +8,7 @@ import type { Transaction } from '../../storage/store.ts'
 import type { Claimable } from './attempts.ts'
 import { type ConcurrencyLimits, RunningCounts } from './concurrency-limits.ts'
 
-export interface Claimer {
+interface Claimer {
   workflows: readonly Claimable[]
   /** How many runs of one account may run at the same time; 0 for no limit. */
   accountConcurrency: number
@@ -20,7 +20,7 @@ type Candidate = QueueHead & { workflow: Claimable }
 
 /** A snapshot of queue heads and running runs, kept up to date by the changes that its user reports. */
 export class FairSchedule {
-  readonly #heads: QueueHead[]
+  readonly heads: QueueHead[]
   readonly #running: RunningCounts
   readonly #claimer: Claimer
   readonly #workflows: ReadonlyMap<string, Claimable>
@@ -31,7 +31,7 @@ export class FairSchedule {
   readonly continueAfter: string | undefined
 
   private constructor(heads: QueueHead[], running: RunningCounts, claimer: Claimer, continueAfter?: string) {
-    this.#heads = heads
+    this.heads = heads
     this.#running = running
     this.#claimer = claimer
     this.continueAfter = continueAfter
@@ -61,17 +61,13 @@ export class FairSchedule {
   }
 
   copy(): FairSchedule {
-    return new FairSchedule([...this.#heads], this.#running.copy(), this.#claimer)
-  }
-
-  get heads(): readonly QueueHead[] {
-    return this.#heads
+    return new FairSchedule([...this.heads], this.#running.copy(), this.#claimer)
   }
 
   /** The run to claim next; `undefined` when every queue head is at a limit or of an unknown workflow. */
   next(): Candidate | undefined {
     let best: Candidate | undefined
-    for (const head of this.#heads) {
+    for (const head of this.heads) {
       const workflow = this.#workflows.get(head.workflow_id)
       if (!workflow || this.#running.isAtLimit(head, this.#limits)) continue
       if (!best || this.#isBefore(head, best)) best = { ...head, workflow }
@@ -90,13 +86,13 @@ export class FairSchedule {
   async skip(tx: Transaction, head: QueueHead, now: number): Promise<void> {
     this.drop(head)
     const [next] = await tx.all(tx.statements.queueHead, [now, head.account_id, head.workflow_id])
-    if (next) this.#heads.push(next)
+    if (next) this.heads.push(next)
   }
 
   /** Other workers have taken every run of the head's account and workflow. */
   drop(head: QueueHead): void {
-    const index = this.#heads.findIndex(({ id }) => id === head.id)
-    if (index >= 0) this.#heads.splice(index, 1)
+    const index = this.heads.findIndex(({ id }) => id === head.id)
+    if (index >= 0) this.heads.splice(index, 1)
   }
 
   #isBefore(a: QueueHead, b: QueueHead): boolean {

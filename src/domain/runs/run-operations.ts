@@ -107,9 +107,13 @@ function toProblem(result: Exclude<QueueResult, { kind: 'queued' }>) {
     case 'noSuchWorkflow':
       return notFound('workflow')
     case 'noSuchBrowserContext':
-      return noSuchBrowserContext
+      return notFound('browser context', [
+        { parameter: 'browserContextId', detail: 'names no browser context of this account' },
+      ])
     case 'usesNoBrowser':
-      return usesNoBrowser
+      return invalidRequest([
+        { parameter: 'browserContextId', detail: 'requires a workflow that uses a browser; this one does not' },
+      ])
     case 'idempotencyConflict':
       return idempotencyConflict
     case 'tooManyQueuedRuns':
@@ -120,14 +124,6 @@ function toProblem(result: Exclude<QueueResult, { kind: 'queued' }>) {
       )
   }
 }
-
-const noSuchBrowserContext = notFound('browser context', [
-  { parameter: 'browserContextId', detail: 'names no browser context of this account' },
-])
-
-const usesNoBrowser = invalidRequest([
-  { parameter: 'browserContextId', detail: 'requires a workflow that uses a browser; this one does not' },
-])
 
 const idempotencyConflict = {
   status: 409,

@@ -13,14 +13,13 @@ export const transitions = {
 
 export type RunStatus = keyof typeof transitions
 
+export type FailureReason = 'workflowFailed' | 'workflowExited' | 'outputInvalid' | 'contextNotSaved'
+
 export type RunReason =
+  | FailureReason
   | 'attemptFailed'
   | 'workerStopped'
   | 'workerLost'
-  | 'workflowFailed'
-  | 'workflowExited'
-  | 'outputInvalid'
-  | 'contextNotSaved'
   | 'timeLimit'
   | 'cancelRequested'
   | 'notStartedInTime'
@@ -29,7 +28,6 @@ export function isFinal(status: RunStatus): boolean {
   return transitions[status].length === 0
 }
 
-/** How an attempt ended. */
 export type Outcome =
   | { kind: 'succeeded'; output: unknown }
   | { kind: 'failed'; reason: FailureReason; error: RunError }
@@ -39,9 +37,6 @@ export type Outcome =
   | { kind: 'workerStopped' }
   /** The lease expired. */
   | { kind: 'workerLost' }
-
-/** Why an attempt failed. */
-export type FailureReason = 'workflowFailed' | 'workflowExited' | 'outputInvalid' | 'contextNotSaved'
 
 export interface RunError {
   name: string
@@ -63,7 +58,6 @@ export interface AttemptHistory {
   retry: RetryPolicy
 }
 
-/** The state of a run after an attempt. */
 export type NextState =
   | { status: 'queued'; reason: RunReason; delaySeconds: number }
   | { status: 'succeeded' | 'failed' | 'timedOut' | 'cancelled'; reason: RunReason | null }

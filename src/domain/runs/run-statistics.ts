@@ -17,7 +17,7 @@ export interface AccountStatistics {
   hours: HourOfRuns[]
 }
 
-export interface OldestRun {
+interface OldestRun {
   id: string
   workflowId: string
   createdAt: number

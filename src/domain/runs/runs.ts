@@ -14,7 +14,7 @@ import { isFinal, type RunObserver, type RunStatus, toFinishedRun } from './run-
 import { appendStatus, findRun } from './runs.sql.ts'
 
 /** An API key, or a user in the dashboard. */
-export interface Queuer {
+interface Queuer {
   accountId: string
   apiKeyId: string | null
   userId?: string | null
@@ -46,7 +46,7 @@ export type QueueResult =
 
 const idempotencyMilliseconds = 24 * 60 * 60 * 1000
 
-export interface RunsDependencies extends RunReaderDependencies {
+interface RunsDependencies extends RunReaderDependencies {
   encryption: Encryption
   /** How many queued runs an account may have; 0 for no limit. */
   queuedRunsMax?: number

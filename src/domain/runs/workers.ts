@@ -3,7 +3,6 @@ import { type Store, statement, type Transaction } from '../../storage/store.ts'
 
 export interface LiveWorker {
   id: string
-  /** The machine's host name. */
   host: string
   /** How many attempts it executes at the same time. */
   slots: number
@@ -43,7 +42,6 @@ export class Workers {
     await this.#store.write(announce, { concurrent: true })
   }
 
-  /** Removes a worker that has stopped. */
   async leave(id: string): Promise<void> {
     await this.#store.write((tx) => tx.all(deleteWorker, [id]))
   }

@@ -39,17 +39,20 @@ export interface RunContext<Variables> {
   signal: AbortSignal
 }
 
-/** By default derived from the name's extension. */
-export type ArtifactMediaType =
-  | 'application/octet-stream'
-  | 'application/json'
-  | 'application/pdf'
-  | 'application/zip'
-  | 'image/jpeg'
-  | 'image/png'
-  | 'image/webp'
-  | 'text/csv'
-  | 'text/plain'
+/** The media types of artifacts, as in the OpenAPI document. By default derived from the name's extension. */
+export const artifactMediaTypes = [
+  'application/octet-stream',
+  'application/json',
+  'application/pdf',
+  'application/zip',
+  'image/jpeg',
+  'image/png',
+  'image/webp',
+  'text/csv',
+  'text/plain',
+] as const
+
+export type ArtifactMediaType = (typeof artifactMediaTypes)[number]
 
 /** The argument of the `run` function of a workflow with `browser: true`. */
 export interface BrowserRunContext<Variables> extends RunContext<Variables> {

@@ -73,17 +73,9 @@ export function parseWorkflow(path: string, definition: unknown): Workflow {
   return { id, version, title, description, variables, output, retry: policy, ...limits, usesBrowser }
 }
 
-const texts = ['id', 'version', 'title', 'description']
-const members = new Set([
-  ...texts,
-  'variables',
-  'output',
-  'retry',
-  'run',
-  'browser',
-  'timeLimitSeconds',
-  'concurrencyLimit',
-])
+const required = ['id', 'version', 'title', 'variables', 'output', 'run']
+const optional = ['description', 'retry', 'timeLimitSeconds', 'concurrencyLimit', 'browser']
+const members = new Set([...required, ...optional])
 const retryMembers = new Set(['maxAttempts', 'backoffSeconds', 'backoffFactor'])
 
 /** Finds typos such as `attemptsMax`, which would otherwise go unnoticed until a retry does not happen. */

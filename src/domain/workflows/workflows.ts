@@ -12,7 +12,7 @@ export interface VariableError {
   detail: string
 }
 
-export type CheckedVariables =
+type CheckedVariables =
   | { errors: VariableError[] }
   /** Variables with defaults filled in and secrets masked, and the secrets. */
   | { masked: Record<string, unknown>; secrets: Secrets }

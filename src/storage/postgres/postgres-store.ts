@@ -10,14 +10,12 @@ import { prepareDatabase, toDatabaseError } from './postgres-schema.ts'
 
 export { DatabaseError } from './postgres-schema.ts'
 
-export interface PostgresOptions {
+const defaults = {
   /** Size of this process's pool. One more connection listens for notifications. */
-  connectionsMax: number
+  connectionsMax: 10,
   /** Interval of a notification on every topic, for those lost with a connection. */
-  fallbackNotifyMilliseconds: number
+  fallbackNotifyMilliseconds: 1000,
 }
-
-const defaults: PostgresOptions = { connectionsMax: 10, fallbackNotifyMilliseconds: 1000 }
 
 /** Attempts of a transaction that conflicts with others. */
 const attemptsMax = 10
@@ -27,7 +25,7 @@ const attemptsMax = 10
  *
  * @throws {DatabaseError} naming DATABASE_URL, when the database cannot be used.
  */
-export async function openPostgresStore(url: string, options: Partial<PostgresOptions> = {}): Promise<Store> {
+export async function openPostgresStore(url: string, options: Partial<typeof defaults> = {}): Promise<Store> {
   const { connectionsMax, fallbackNotifyMilliseconds } = { ...defaults, ...options }
   const pool = openPool(url, connectionsMax)
   const jobs = new PostgresJobs(pool)

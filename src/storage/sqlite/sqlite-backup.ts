@@ -13,7 +13,7 @@ import { type Inspection, readHeader } from './sqlite-inspection.ts'
 /** A backup cannot be written or restored; the message says what to do. */
 export class BackupError extends Error {}
 
-export interface BackupMetadata {
+interface BackupMetadata {
   /** Milliseconds since 1970. */
   madeAt: number
   /** The text of the key file; `null` when the backup does not include it. */
@@ -86,7 +86,7 @@ function addMetadata(file: string, { madeAt, keyFile }: BackupMetadata): void {
   }
 }
 
-export function syncFile(file: string): void {
+function syncFile(file: string): void {
   const descriptor = openSync(file, 'r+')
   try {
     fsyncSync(descriptor)

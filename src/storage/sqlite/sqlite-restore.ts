@@ -6,8 +6,7 @@ import { keyFilePath, syncDirectory } from '../key-file.ts'
 import { BackupError, corrupt } from './sqlite-backup.ts'
 import { isBusy, resultCode } from './sqlite-connection.ts'
 
-export interface Replacement {
-  /** The data directory. */
+interface Replacement {
   directory: string
   /** A directory inside it with the new store and, if it changes, the new key file. */
   from: string

@@ -10,23 +10,18 @@ import { GroupCommit } from './group-commit.ts'
 import { connect, retryWhileLocked, sqliteColumnTypes, wrapStoreErrors } from './sqlite-connection.ts'
 import { SqliteCounters } from './sqlite-counters.ts'
 
-export interface SqliteOptions {
+const defaults = {
   /** How long opening the store waits for another process that opens, migrates or closes it. */
-  openWaitMillisecondsMax: number
-  /** How long a write waits for another process's transaction before it fails. */
-  lockWaitMillisecondsMax: number
-  /** How long `scrub` waits for readers before it fails. */
-  scrubWaitMillisecondsMax: number
-  /** Interval of a notification on every topic, for file systems that report no changes. */
-  fallbackNotifyMilliseconds: number
-}
-
-const defaults: SqliteOptions = {
   openWaitMillisecondsMax: 30_000,
+  /** How long a write waits for another process's transaction before it fails. */
   lockWaitMillisecondsMax: 5000,
+  /** How long `scrub` waits for readers before it fails. */
   scrubWaitMillisecondsMax: 5000,
+  /** Interval of a notification on every topic, for file systems that report no changes. */
   fallbackNotifyMilliseconds: 1000,
 }
+
+export type SqliteOptions = typeof defaults
 
 /** Opens the store in `directory`, and creates or migrates it where needed. */
 export async function openSqliteStore(directory: string, options: Partial<SqliteOptions> = {}): Promise<Store> {

@@ -21,7 +21,7 @@ export interface BrowserOptions {
 }
 
 /** The running browser, for logs and `doctor`. */
-export interface RunningBrowser {
+interface RunningBrowser {
   from: FoundBrowser['from'] | 'BROWSER_CDP_URL'
   /** Undefined for a remote browser, as is `sandboxed`. */
   executable: string | undefined

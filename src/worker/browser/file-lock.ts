@@ -1,17 +1,13 @@
 /** A lock between processes that the system releases when its process ends, however that happens. */
 import { DatabaseSync } from 'node:sqlite'
 
-export interface FileLock {
-  release(): void
-}
-
 /**
  * Locks a file, creating it if needed; blocks the thread while it waits. Node's only file locks are those of SQLite:
  * nothing is stored in the file.
  *
  * @returns undefined when another process holds the lock for longer than `waitMilliseconds`.
  */
-export function lockFile(path: string, waitMilliseconds: number): FileLock | undefined {
+export function lockFile(path: string, waitMilliseconds: number): { release(): void } | undefined {
   const lock = new DatabaseSync(path, { timeout: waitMilliseconds })
   try {
     lock.exec('BEGIN EXCLUSIVE')

@@ -9,18 +9,9 @@ const address = 'https://isolation.test/'
 
 /** The kinds of storage of a page: JavaScript that writes the canary, and that reads everything. */
 const storages: Record<string, { write: string; read: string }> = {
-  'a cookie': {
-    write: 'document.cookie = `${canary}=${canary}; max-age=3600`',
-    read: 'document.cookie',
-  },
-  'local storage': {
-    write: 'localStorage.setItem(canary, canary)',
-    read: 'JSON.stringify(localStorage)',
-  },
-  'session storage': {
-    write: 'sessionStorage.setItem(canary, canary)',
-    read: 'JSON.stringify(sessionStorage)',
-  },
+  'a cookie': { write: 'document.cookie = `${canary}=${canary}; max-age=3600`', read: 'document.cookie' },
+  'local storage': { write: 'localStorage.setItem(canary, canary)', read: 'JSON.stringify(localStorage)' },
+  'session storage': { write: 'sessionStorage.setItem(canary, canary)', read: 'JSON.stringify(sessionStorage)' },
   'an IndexedDB database': {
     write: `new Promise((resolve, reject) => {
       const opening = indexedDB.open(canary)

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { lockFile } from './file-lock.ts'
 
-export interface TemporaryDirectory {
+interface TemporaryDirectory {
   path: string
   /** @throws when something cannot be removed; the next call of `createTemporaryDirectory` tries again. */
   remove(): Promise<void>
