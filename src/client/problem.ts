@@ -153,12 +153,8 @@ export function aborted(signal: AbortSignal | null | undefined): Problem {
 }
 
 export function unexpectedResponse(response: Response, detail: string): Problem {
-  return {
-    ...problemFrom(response, undefined),
-    type: problemTypes.unexpectedResponse,
-    title: 'Unexpected response',
-    detail,
-  }
+  const type = problemTypes.unexpectedResponse
+  return { ...problemFrom(response, undefined), type, title: 'Unexpected response', detail }
 }
 
 export function unreadable(response: Response, cause: unknown): Problem {

@@ -8,16 +8,11 @@ export interface ContextQuery {
   persistContext: PersistContext
 }
 
-interface QueueOptions {
-  key?: string
-  browserContext?: ContextQuery | undefined
-}
-
 export function queueCommand(
   executionUrl: string,
   workflowId: string,
   variables: Record<string, unknown>,
-  { key = keyPlaceholder, browserContext }: QueueOptions = {},
+  { key = keyPlaceholder, browserContext }: { key?: string; browserContext?: ContextQuery | undefined } = {},
 ): string {
   const query = browserContext ? `?${new URLSearchParams({ ...browserContext })}` : ''
   return [
