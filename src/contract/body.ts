@@ -117,10 +117,7 @@ interface Inspection {
   hasUnicodeEscapes: boolean
 }
 
-interface JsonError {
-  pointer: string
-  detail: string
-}
+type JsonError = { pointer: string; detail: string }
 
 /** Visits every value once. Recursion is safe because it ends at `jsonDepthMax`. */
 function inspect(value: unknown, depth: number, inspection: Inspection): JsonError | undefined {

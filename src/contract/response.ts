@@ -6,10 +6,7 @@ import { type HttpProblemKind, httpProblemTypes, type ProblemDetail, problemBody
 /** Seconds to wait before retrying a request that failed because the store was unavailable. */
 const retryAfterSeconds = '1'
 
-interface Content {
-  mediaType: string | undefined
-  body: unknown
-}
+type Content = { mediaType: string | undefined; body: unknown }
 
 export function problemResponse(
   problem: ProblemDetail & { kind: HttpProblemKind },

@@ -11,10 +11,7 @@ const delayedInRange = "account_id = ? AND status = 'queued' AND delayed = 1 AND
 
 const ready = "status = 'queued' AND delayed = 0 AND waits_for_context = 0"
 
-interface CountByWorkflow {
-  workflow_id: string
-  count: number
-}
+type CountByWorkflow = { workflow_id: string; count: number }
 
 type CountByWorkflowAndAccount = CountByWorkflow & { account_id: string }
 

@@ -55,10 +55,7 @@ const metricsRequest = 'metrics?'
 /** A scrape does not wait longer for a worker that is busy or dead. */
 const replyMillisecondsMax = 1000
 
-interface MetricsReply {
-  to: typeof metricsRequest
-  metrics: unknown
-}
+type MetricsReply = { to: typeof metricsRequest; metrics: unknown }
 
 /** In the worker process: replies whenever the service asks for metrics. */
 export function serveMetricsToParent(metrics: () => Promise<unknown>): void {

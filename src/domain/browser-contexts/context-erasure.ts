@@ -23,10 +23,7 @@ const abandonedMilliseconds = 60 * 1000
 /** After this time, the process that staged a version has died. */
 const uncommittedMilliseconds = 60 * 60 * 1000
 
-interface VersionSize {
-  id: string
-  size_bytes: number
-}
+type VersionSize = { id: string; size_bytes: number }
 
 /** Erases the newest versions, and the context with its last version. Returns whether versions remain. */
 export async function eraseBatch(tx: Transaction, contextId: string, at: number): Promise<boolean> {

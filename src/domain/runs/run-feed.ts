@@ -7,10 +7,7 @@ import { isFinal, type RunStatus } from './run-state.ts'
 import { eventsAfter } from './runs.sql.ts'
 import type { Runs } from './runs.ts'
 
-interface EventId {
-  id: number
-  run_id: string
-}
+type EventId = { id: number; run_id: string }
 
 const findLatestEvent = statement<{ latest: number }, []>('SELECT COALESCE(MAX(id), 0) AS latest FROM run_events')
 const findNewEvents = statement<EventId, [afterId: number, limit: number]>(
