@@ -130,7 +130,7 @@ async function measureContexts(directory: string): Promise<[string, number[]][]>
   return mediansBySize(samples)
 }
 
-interface Started {
+interface StartMeasurement {
   milliseconds: number
   pid: number
 }
@@ -183,7 +183,7 @@ async function measureStart(
   apiKey: string,
   workflowId: string,
   variableData: Record<string, unknown> = {},
-): Promise<Started> {
+): Promise<StartMeasurement> {
   const client = createExecutionClient({ baseUrl: executionUrl, apiKey })
   const queuedAt = performance.timeOrigin + performance.now()
   const params = { path: { workflowId }, header: { Prefer: 'wait=30' } }

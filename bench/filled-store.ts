@@ -33,7 +33,7 @@ export interface FilledStore {
 
 const cache = join(tmpdir(), `execution-service-bench-${process.getuid?.() ?? 0}`)
 /** Stores filled with other migrations or other data are filled again. */
-const stamp = hashSources(new URL('../src/storage/migrations/', import.meta.url))
+const contentsHash = hashSources(new URL('../src/storage/migrations/', import.meta.url))
 /** No secrets are stored. */
 const key = Buffer.alloc(32, 7).toString('base64')
 
@@ -73,14 +73,14 @@ export class FilledStores {
   }
 
   async #postgres(finished: number): Promise<FilledStore> {
-    const given = process.env.DATABASE_URL
-    if (!given) this.#server ??= this.#start()
+    const givenUrl = process.env.DATABASE_URL
+    if (!givenUrl) this.#server ??= this.#start()
     const server = await this.#server
-    const administration = given ?? (server?.url() as string)
+    const administration = givenUrl ?? (server?.url() as string)
     const name = `execution_service_bench_${finished}`
     const url = new URL(administration)
     url.pathname = name
-    const directory = join(cache, `${given ? `postgres-of-${url.host.replace(':', '-')}` : 'postgres'}-${finished}`)
+    const directory = join(cache, `${givenUrl ? `postgres-of-${url.host.replace(':', '-')}` : 'postgres'}-${finished}`)
     const env = { DATA_DIR: directory, ENCRYPTION_KEY: key, DATABASE_URL: url.href }
     const contents = await fill(directory, env, 'postgres', finished, () => createDatabase(administration, name))
     return createFilledStore({ kind: 'postgres', finished, env, databasePid: server?.pid() }, contents)
@@ -123,10 +123,10 @@ async function fill(
   finished: number,
   create: () => Promise<void> = async () => {},
 ): Promise<Contents> {
-  const note = join(directory, 'filled.json')
-  if (existsSync(note)) {
-    const known = JSON.parse(readFileSync(note, 'utf8'))
-    if (known.stamp === stamp) return known
+  const marker = join(directory, 'filled.json')
+  if (existsSync(marker)) {
+    const known = JSON.parse(readFileSync(marker, 'utf8'))
+    if (known.stamp === contentsHash) return known
   }
   rmSync(directory, { recursive: true, force: true })
   mkdirSync(directory, { recursive: true })
@@ -138,7 +138,7 @@ async function fill(
   const known = { apiKeys, newestId: (await newest.executeTakeFirst())?.id ?? '' }
   await store.close()
   if (env.DATABASE_URL) await vacuum(env.DATABASE_URL)
-  writeFileSync(note, JSON.stringify({ stamp, ...known }))
+  writeFileSync(marker, JSON.stringify({ stamp: contentsHash, ...known }))
   return known
 }
 

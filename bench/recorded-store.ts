@@ -28,9 +28,9 @@ export class RecordedStore {
 
   /** Returns the statements since the last call. */
   take(): Recorded[] {
-    const taken = [...this.#statements.values()]
+    const recorded = [...this.#statements.values()]
     this.#statements = new Map()
-    return taken
+    return recorded
   }
 
   /** Returns the statement's plan, one line per step. */
@@ -55,9 +55,9 @@ export class RecordedStore {
     tx.query = recordQueries(tx.query, record)
     tx.all = async <Row extends object>(sql: string, values: readonly Value[]) => {
       const startedAt = performance.now()
-      const found = await all<Row>(sql, values)
+      const rows = await all<Row>(sql, values)
       record(sql, values, startedAt)
-      return found
+      return rows
     }
     return tx
   }

@@ -101,10 +101,10 @@ async function measure({ filled, installation, clients, store }: Subject, second
   const database = filled.databasePid === undefined ? [] : [filled.databasePid]
   const [first] = clients
   if (!first) throw new Error('No client was started.')
-  const latencies = await ask<number[]>(first, { task: 'pace', urls, apiKeys, ...paced })
+  const latencies = await request<number[]>(first, { task: 'pace', urls, apiKeys, ...paced })
 
   const [apiBefore, databaseBefore] = [cpuSeconds(apiPids), cpuSeconds(database)]
-  const loads = await askAll(clients, urls, { apiKeys, seconds })
+  const loads = await requestAll(clients, urls, { apiKeys, seconds })
   const accepted = loads.reduce((sum, load) => sum + load.accepted, 0)
   const [apiCpu, databaseCpu] = [cpuSeconds(apiPids) - apiBefore, cpuSeconds(database) - databaseBefore]
 
@@ -125,16 +125,16 @@ async function measure({ filled, installation, clients, store }: Subject, second
   }
 }
 
-function askAll(clients: ChildProcess[], urls: string[], task: { apiKeys: string[]; seconds: number }) {
+function requestAll(clients: ChildProcess[], urls: string[], task: { apiKeys: string[]; seconds: number }) {
   const connections = connectionCount / clients.length
   return Promise.all(
     clients.map((client, index) =>
-      ask<LoadResult>(client, { task: 'load', url: urls[index] ?? '', connections, ...task }),
+      request<LoadResult>(client, { task: 'load', url: urls[index] ?? '', connections, ...task }),
     ),
   )
 }
 
-async function ask<Result>(client: ChildProcess, task: Task): Promise<Result> {
+async function request<Result>(client: ChildProcess, task: Task): Promise<Result> {
   const responded = new AbortController()
   const { signal } = responded
   const ended = once(client, 'exit', { signal }).then(() => {
@@ -178,9 +178,10 @@ function formatTable(kind: StoreKind, { shapes, finished }: BenchOptions, sample
   ]
   const rows = shapes.flatMap((shape) =>
     finished.map((count) => {
-      const found = samples.get(sampleKey(kind, shape, count)) ?? []
-      const figure = (member: Exclude<keyof Sample, 'latencies'>) => median(found.map((sample) => sample[member]))
-      const latencies = found.flatMap((sample) => sample.latencies)
+      const configurationSamples = samples.get(sampleKey(kind, shape, count)) ?? []
+      const figure = (member: Exclude<keyof Sample, 'latencies'>) =>
+        median(configurationSamples.map((sample) => sample[member]))
+      const latencies = configurationSamples.flatMap((sample) => sample.latencies)
       return [
         `${shape.apis}, ${shape.workers}`,
         count.toLocaleString('en'),
@@ -222,10 +223,10 @@ function computeRatios(
 
 /** Combines all shapes, since the rounds of one are too few to detect a difference of a tenth. */
 function formatVerdict(kind: StoreKind, options: BenchOptions, samples: Samples): string {
-  const over = (measure: Measure) =>
+  const ratiosOf = (measure: Measure) =>
     options.shapes.flatMap((shape) => computeRatios(measure, kind, shape, options, samples))
-  const [accepted, done] = [over('acceptedPerSecond'), over('finishedPerSecond')]
-  const cpu = `CPU of APIs ${formatRatio(over('apiMicroseconds'))}, of workers ${formatRatio(over('workerMicroseconds'))}`
+  const [accepted, done] = [ratiosOf('acceptedPerSecond'), ratiosOf('finishedPerSecond')]
+  const cpu = `CPU of APIs ${formatRatio(ratiosOf('apiMicroseconds'))}, of workers ${formatRatio(ratiosOf('workerMicroseconds'))}`
   const [least, most] = [Math.min(...options.finished), Math.max(...options.finished)]
   const counts = `${most.toLocaleString('en')} finished runs ÷ ${least.toLocaleString('en')}`
   const verdicts = `202/s ${formatRatio(accepted)} ${verdict(accepted)}, done/s ${formatRatio(done)} ${verdict(done)}`

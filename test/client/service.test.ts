@@ -165,8 +165,8 @@ describe('a run', () => {
     expect(caller.paths).toEqual(Array(2).fill('PUT /v1/execution/queue-remote/greet'))
     const { error } = await caller.execution.runs.queueAndWait('greet', { name: '' }, { priority: 3 })
     expect(error).toMatchObject({ status: 400, errors: [{ pointer: '/variableData/name' }] })
-    const late = { delaySeconds: 3600, timeoutSeconds: 0.2 }
-    expect((await caller.execution.runs.queueAndWait('greet', { name: 'Ada' }, late)).error).toMatchObject({
+    const options = { delaySeconds: 3600, timeoutSeconds: 0.2 }
+    expect((await caller.execution.runs.queueAndWait('greet', { name: 'Ada' }, options)).error).toMatchObject({
       type: problemTypes.timeout,
       runId: expect.stringMatching(/^[0-9a-f-]{36}$/),
       detail: expect.stringMatching(/^Run [0-9a-f-]{36} did not finish within 0\.2 s\. It continues\.$/),

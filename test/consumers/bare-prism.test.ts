@@ -44,14 +44,16 @@ const waitMilliseconds = 150
 async function askPrism(each: ParityCase, request: RawRequest | string): Promise<Outcome> {
   const { url } = prisms[each.surface]
   const finished = new AbortController()
-  const giveUp = async () => {
+  const expectNoResponse = async () => {
     await setTimeout(waitMilliseconds, undefined, { signal: finished.signal })
     for (let count = 0; count < 3; count++) await fetch(`${url}/`)
     return noResponse
   }
   const response = sendRequest(url, request).then((received) => toOutcome(each.operation, received))
-  const unlessFinished = giveUp().catch((error) => (finished.signal.aborted ? noResponse : Promise.reject(error)))
-  return Promise.race([response, unlessFinished]).finally(() => finished.abort())
+  const noResponseUnlessFinished = expectNoResponse().catch((error) =>
+    finished.signal.aborted ? noResponse : Promise.reject(error),
+  )
+  return Promise.race([response, noResponseUnlessFinished]).finally(() => finished.abort())
 }
 
 test('prism mock differs from the service in exactly the listed ways', async () => {

@@ -105,7 +105,7 @@ describe.each(sites)('%s', (_place, at) => {
     const page = await browser.newPage(context, { phone: true })
     for (const { name, open } of docsPages(at())) {
       await open(page)
-      // `innerWidth` would not tell: a phone zooms out of a page that is too wide.
+      // `innerWidth` is no indication: a phone zooms out of a page that is too wide.
       const width = await page.evaluate(() => document.documentElement.scrollWidth)
       expect([name, width]).toEqual([name, page.viewportSize()?.width])
     }

@@ -46,9 +46,9 @@ describe('server-sent events', () => {
   })
 
   test('are taken from the handler no faster than the client reads them', async () => {
-    let made = 0
+    let yielded = 0
     const { port } = await streaming(async function* () {
-      for (; made < 10_000; made++) yield { id: '1', event: 'x', data: { page: 1, text: 'x'.repeat(10_000) } }
+      for (; yielded < 10_000; yielded++) yield { id: '1', event: 'x', data: { page: 1, text: 'x'.repeat(10_000) } }
     })
     const response = await follow(port)
     response.pause()
@@ -56,17 +56,17 @@ describe('server-sent events', () => {
     await expect
       .poll(
         () => {
-          const isStill = made === before
-          before = made
-          return isStill
+          const hasStopped = yielded === before
+          before = yielded
+          return hasStopped
         },
         { interval: 100 },
       )
       .toBe(true)
-    expect(made).toBeLessThan(10_000)
+    expect(yielded).toBeLessThan(10_000)
     response.resume()
     await once(response, 'end')
-    expect(made).toBe(10_000)
+    expect(yielded).toBe(10_000)
   })
 })
 

@@ -59,9 +59,9 @@ describe('variables as JSON', () => {
     const sender = await signInSender(service)
     const response = await sendJson(sender, 'greet', JSON.stringify({ token: secret, times: 9 }))
     expect(response.text).not.toContain(secret)
-    const again = textAreaValue(response, 'variables') ?? ''
-    expect(JSON.parse(again)).toEqual({ token: '<enter again>', times: 9 })
-    const corrected = again.replace('"times": 9', '"name": "Ada"')
+    const resent = textAreaValue(response, 'variables') ?? ''
+    expect(JSON.parse(resent)).toEqual({ token: '<enter again>', times: 9 })
+    const corrected = resent.replace('"times": 9', '"name": "Ada"')
     expect(fieldError(await sendJson(sender, 'greet', corrected), 'variables')).toContain('in place of a secret')
     expect(await readRuns(sender)).toEqual([])
   })
@@ -136,8 +136,8 @@ describe('running again', () => {
     expect(fieldError(response, 'variable-token')).toMatch(/^Enter secrets again/)
     expect(response.text).toMatch(/<input type="password"[^>]*name="variable-token"[^>]* required/)
     const json = JSON.stringify({ token: 'a new secret', times: 9 })
-    const again = await sendJson(sender, 'greet', json, { from: first.id })
-    expect(textAreaValue(again, 'variables')).toContain('"token": "<enter again>"')
+    const resent = await sendJson(sender, 'greet', json, { from: first.id })
+    expect(textAreaValue(resent, 'variables')).toContain('"token": "<enter again>"')
   })
 
   test('uses JSON for variables without a field', async () => {

@@ -110,14 +110,14 @@ describe.concurrent('a run with a browser', () => {
     await site.domain.contextVersions.replace(site.accountId, contextId, createState(value, '127.0.0.1'), apiKey)
     // The browser is still starting when the second run asks for it.
     await startWorker(test, site.domain, { slots: 1, memoryMegabytesMax: 256 })
-    const careless = await site.visit({ contextId, how: 'carelessly', persist: 'never' })
+    const carelessRun = await site.visit({ contextId, how: 'carelessly', persist: 'never' })
     const next = await site.visit({ until: site.file('until'), started: site.file('started') })
     await waitForStart(site.file('started'))
     writeFileSync(site.file('until'), '')
-    const [before, after] = await Promise.all([careless, next].map((run) => waitForRun(site.domain, run)))
+    const [before, after] = await Promise.all([carelessRun, next].map((run) => waitForRun(site.domain, run)))
     const pid = (before?.output as { pid: number } | undefined)?.pid
-    const nothing = { cookies: '', local: '', database: '', session: '' }
-    expect(after).toMatchObject({ status: 'succeeded', output: { pid, before: nothing } })
+    const noData = { cookies: '', local: '', database: '', session: '' }
+    expect(after).toMatchObject({ status: 'succeeded', output: { pid, before: noData } })
     expect(JSON.stringify(after?.output)).not.toContain(value)
   })
 })

@@ -33,7 +33,7 @@ afterAll(async () => {
   for (const end of endings.reverse()) await end(undefined as never)
 })
 
-const nothing = { cookies: '', local: '', database: '', session: '' }
+const noData = { cookies: '', local: '', database: '', session: '' }
 const all = (value: string) => ({ cookies: `visit=${value}`, local: value, database: value, session: value })
 
 describe.concurrent('a run with a browser', () => {
@@ -41,7 +41,7 @@ describe.concurrent('a run with a browser', () => {
     const contextId = await site.createContext()
     const [one, two] = [canary('one'), canary('two')]
     const first = await site.visited({ contextId, value: one })
-    expect([first.before, first.after]).toEqual([nothing, all(one)])
+    expect([first.before, first.after]).toEqual([noData, all(one)])
     expect(await site.context(contextId)).toMatchObject({
       status: 'ready',
       version: 1,
@@ -56,7 +56,7 @@ describe.concurrent('a run with a browser', () => {
     const [version] = (await site.domain.contextVersions.list(site.accountId, contextId)) ?? []
     expect(version).toMatchObject({ number: 2, apiKeyId: null, runId: expect.any(String) })
     // Without a browser context, nothing is restored.
-    expect((await site.visited({})).before).toEqual(nothing)
+    expect((await site.visited({})).before).toEqual(noData)
   })
 
   // One `never` is enough: these runs cannot change the context.
@@ -194,7 +194,7 @@ describe.concurrent('a run with a browser', () => {
       expect(seen.map(({ after }) => after)).toEqual(contexts.map(({ value }) => all(value)))
       return seen.map(({ pid }) => pid)
     }
-    const first = await round('first', () => nothing)
+    const first = await round('first', () => noData)
     const second = await round('second', (value) => ({ ...all(value), session: '' }))
     expect(second.some((pid) => first.includes(pid))).toBe(true)
     for (const [index, { id }] of contexts.entries()) {

@@ -91,16 +91,16 @@ export function modifiedBodies(surface: Surface, schemaOrRef: unknown, value: un
     return [...wrong, ...memberCopies, ['empty', []], ...within('/0', items, (item) => [item, ...value.slice(1)])]
   }
   if (typeof value !== 'object' || value === null) return [...wrong, ...memberCopies]
-  const holder = value as Json
+  const object = value as Json
   const additional: Change[] = [
-    ['with an additional member', { ...holder, additional: 1 }],
-    ['with a member toString', { ...holder, toString: 1 }],
+    ['with an additional member', { ...object, additional: 1 }],
+    ['with a member toString', { ...object, toString: 1 }],
   ]
   const properties = Object.entries((schema.properties ?? {}) as Json)
   const members = properties.flatMap(([name, member]): Change[] => {
-    const { [name]: held, ...others } = holder
-    const changed = modifiedBodies(surface, member, held ?? exampleOf(surface, member))
-    return [[`without ${name}`, others], ...within(`/${name}`, changed, (it) => ({ ...holder, [name]: it }))]
+    const { [name]: memberValue, ...others } = object
+    const changed = modifiedBodies(surface, member, memberValue ?? exampleOf(surface, member))
+    return [[`without ${name}`, others], ...within(`/${name}`, changed, (it) => ({ ...object, [name]: it }))]
   })
   return [...wrong, ...additional, ...members]
 }

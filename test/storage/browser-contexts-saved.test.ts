@@ -63,8 +63,8 @@ describe.each(stores)('versions stored by a run ($name)', (kind) => {
     const paused = await writeAs(await claimOne(domain, 'paused'), 'paused')
     clock.advance(leaseSeconds + 1)
     await domain.maintenance.once()
-    const taker = await writeAs(await claimOne(domain, 'taker'), 'taker')
-    expect([paused.lease, taker.lease]).toMatchObject([
+    const successor = await writeAs(await claimOne(domain, 'taker'), 'taker')
+    expect([paused.lease, successor.lease]).toMatchObject([
       { runId: run.id, fence: 1 },
       { runId: run.id, fence: 2 },
     ])
@@ -76,7 +76,7 @@ describe.each(stores)('versions stored by a run ($name)', (kind) => {
     expect(await late).toBe(false)
     expect(await read()).toBe(createState('before'))
     expect(await context()).toMatchObject({ version: 1, heldByRunId: run.id })
-    expect(await taker.complete()).toBe(true)
+    expect(await successor.complete()).toBe(true)
     expect(await read()).toBe(createState('taker'))
     expect(await rows()).toHaveLength(2)
   })

@@ -71,10 +71,10 @@ describe.each(stores)('runs with a browser context ($name)', (kind) => {
   test('do not block other runs while they wait', async (test) => {
     const { domain, principal, queue } = await openWithContext(test, { kind })
     await Promise.all(Array.from({ length: 120 }, () => queue({ priority: 5 })))
-    const [holder] = await claimAll(domain.queue, domain, 1)
+    const [leaseholder] = await claimAll(domain.queue, domain, 1)
     const free = await queueRun(domain, principal)
     expect(runIds(await claimAll(domain.queue, domain, 5))).toEqual([free.id])
-    expect(holder?.contextLease).not.toBeNull()
+    expect(leaseholder?.contextLease).not.toBeNull()
   })
 
   test('do not make a claim lost when the store fails while they are skipped', async (test) => {

@@ -134,10 +134,10 @@ describe.each(stores)('users ($name)', (kind) => {
       const ada = await newAccount(one)
       const { accountId } = ada
       const bo = await newUser(one, accountId, 'owner')
-      const act = ({ users }: Opened, id: string, isRemoval: boolean) =>
+      const demote = ({ users }: Opened, id: string, isRemoval: boolean) =>
         isRemoval ? users.remove(accountId, id, operator) : users.changeRole(accountId, id, 'member', operator)
       const other = round > 2 ? one : two
-      const results = await Promise.allSettled([act(one, ada.id, round % 2 === 0), act(other, bo.id, true)])
+      const results = await Promise.allSettled([demote(one, ada.id, round % 2 === 0), demote(other, bo.id, true)])
       expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
       expect((await one.users.list(accountId)).filter(({ role }) => role === 'owner')).toHaveLength(1)
     })

@@ -20,7 +20,7 @@ import { waitLimits } from './timeouts.ts'
 
 const workflows = fileURLToPath(new URL('../faults/promises/workflows', import.meta.url))
 
-/** A process of the service with its children, in a process group of their own. */
+/** A process of the service with its children, in a separate process group. */
 export interface Member {
   pid: number
   output(): string

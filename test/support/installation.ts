@@ -68,7 +68,7 @@ export interface Exit {
   signal: NodeJS.Signals | null
 }
 
-/** The service with its worker, like `npm start`, in a process group of its own. */
+/** The service with its worker, like `npm start`, in a separate process group. */
 export interface ServiceProcess extends Addresses {
   pid: number
   /** Everything that the service and its worker have printed. */

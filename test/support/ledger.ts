@@ -9,7 +9,7 @@ export interface Ledger {
   /** Counts of statuses other than 202. */
   rejected: Map<number, number>
   /** Number of requests without a response. */
-  unanswered: number
+  withoutResponse: number
 }
 
 export interface CallersOptions {
@@ -22,12 +22,12 @@ export interface CallersOptions {
 }
 
 export function newLedger(): Ledger {
-  return { acknowledged: [], rejected: new Map(), unanswered: 0 }
+  return { acknowledged: [], rejected: new Map(), withoutResponse: 0 }
 }
 
 /** Number of requests that did not return 202. */
-export function failures({ rejected, unanswered }: Ledger): number {
-  return [...rejected.values()].reduce((sum, count) => sum + count, unanswered)
+export function failures({ rejected, withoutResponse }: Ledger): number {
+  return [...rejected.values()].reduce((sum, count) => sum + count, withoutResponse)
 }
 
 /** Resolves when `count` runs are acknowledged in total. */
@@ -48,7 +48,7 @@ export function startCallers(
       const all = urls()
       const url = all[sent % all.length] ?? ''
       const response = await queueRun(url, key, workflowId, variables(sent))
-      if (response === undefined) ledger.unanswered += 1
+      if (response === undefined) ledger.withoutResponse += 1
       else if (response.status === 202 && response.id) ledger.acknowledged.push(response.id)
       else ledger.rejected.set(response.status, (ledger.rejected.get(response.status) ?? 0) + 1)
       // A busy loop of rejected requests would starve the other processes.

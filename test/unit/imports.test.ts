@@ -30,7 +30,7 @@ const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8'
 interface Import {
   /** Relative to `src/`. */
   file: string
-  /** Relative to the repository's root; a package's name as it is. */
+  /** Relative to the repository's root; a package's name is unchanged. */
   target: string
 }
 

@@ -153,9 +153,9 @@ test('gauges of the whole installation are never summed over processes', async (
   )
   expect(new Set(used.map(([, name]) => name)).size).toBe(gauges.length)
   // Sums over installations, which have a job each, are fine.
-  const isTakenOnce = (name = '', expr = '') =>
+  const isReadOnce = (name = '', expr = '') =>
     new RegExp(`(?:^max(?: by \\([^)]*\\) )?|max by \\(job[^)]*\\) )\\(${name}\\b`).test(expr)
-  expect(used.filter(([, name, expr]) => !isTakenOnce(name, expr))).toEqual([])
+  expect(used.filter(([, name, expr]) => !isReadOnce(name, expr))).toEqual([])
 })
 
 test('counters start at 0, so that Prometheus sees the first increment', async (context) => {

@@ -58,7 +58,7 @@ describe.concurrent('a worker process', () => {
     const run = await queueRun(domain, principal, { workflowId: 'wait', variables })
     await waitForStart(variables.started)
     await vi.waitUntil(async () => (await describeEvents(domain, run)).includes('info: attempt 1 waits'), waitLimits)
-    // Holding the write lock here keeps the worker from being frozen during a commit of its own.
+    // Holding the write lock here keeps the worker from being frozen during its commit.
     await domain.store.write(async () => {
       frozen.kill('SIGSTOP')
       await vi.waitUntil(() => / T /.test(readFileSync(`/proc/${frozen.pid}/stat`, 'utf8')), waitLimits)

@@ -49,7 +49,7 @@ export async function tour({ executionUrl, browserContextUrl, apiKey }: Surfaces
   const names: string[] = []
   for await (const page of browserContext.browserContexts.list().pages())
     names.push(...page.data.map(({ name }) => name))
-  const nothing: undefined = unwrap(await browserContext.deleteBrowserContext({ params: context }))
+  const deletionResult: undefined = unwrap(await browserContext.deleteBrowserContext({ params: context }))
 
   const withUnknownKey = createExecutionClient({
     baseUrl: executionUrl,
@@ -66,7 +66,7 @@ export async function tour({ executionUrl, browserContextUrl, apiKey }: Surfaces
     workflowIds,
     state,
     names,
-    nothing: nothing === undefined,
+    nothing: deletionResult === undefined,
     refused: refused.error?.title,
     missing: missing.error?.type,
     waited: waited.data?.status,

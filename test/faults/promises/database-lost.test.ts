@@ -27,7 +27,7 @@ interface ProxiedFleet {
 async function newProxiedFleet(test: Test): Promise<ProxiedFleet> {
   const fleet = await newFleet(test, postgresFleetStore)
   const { server } = fleet.storage
-  if (!server) throw new Error('The fleet has no server of its own.')
+  if (!server) throw new Error('The fleet has no database server.')
   const proxy = await startTcpProxy(test, server.port)
   const url = new URL(server.url())
   url.port = String(proxy.port)
@@ -90,7 +90,7 @@ describe.each(faults)('%s', (fault, createOutage) => {
     expect({ lost, duplicated }).toEqual({ lost: 0, duplicated: 0 })
     const unexpected = [...ledger.rejected.keys()].filter((status) => status !== 503)
     expect(unexpected, [first, second].map((member) => errorsIn(member)).join('\n')).toEqual([])
-    expect(ledger.unanswered).toBe(0)
+    expect(ledger.withoutResponse).toBe(0)
     expect(members.map((member) => member.hasEnded())).toEqual([false, false, false])
     expect(worker.logged('worker ready')).toBe(1)
   })

@@ -15,8 +15,8 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
   test('a key that expired in one process is refused by all, even with the clock before its expiry', async (test) => {
     const fleet = await newFleet(test, kind)
     const file = join(fleet.storage.directory, 'clock')
-    const step = (milliseconds: number) => writeFileSync(file, String(milliseconds))
-    step(0)
+    const setClockStep = (milliseconds: number) => writeFileSync(file, String(milliseconds))
+    setClockStep(0)
     const settings = { NODE_OPTIONS: `--import=${clock.href}`, CLOCK_STEP: file }
     const stepped = await fleet.api({ settings })
     const other = await fleet.api()
@@ -32,11 +32,11 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       return response.status
     }
     expect([await requestStatus(stepped), await requestStatus(other)]).toEqual([200, 200])
-    step(2 * hour)
+    setClockStep(2 * hour)
     expect(await requestStatus(stepped)).toBe(401)
     const later: number[] = []
-    for (const back of [0, -hour, -24 * hour]) {
-      step(back)
+    for (const clockStep of [0, -hour, -24 * hour]) {
+      setClockStep(clockStep)
       later.push(await requestStatus(stepped), await requestStatus(other))
     }
     const restarted = await fleet.api({ settings })

@@ -9,7 +9,7 @@ import { fleetStores } from '../../support/fleet-stores.ts'
 import { startProcess } from '../../support/processes.ts'
 import { openAdministration } from '../../support/service.ts'
 import { record } from '../figures.ts'
-import type { Made, Wanted } from './create-keys.ts'
+import type { CreationResult, KeysToCreate } from './create-keys.ts'
 
 const processes = 3
 const keysOfEach = 10
@@ -33,23 +33,23 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       const userIds = [(await users.executeTakeFirstOrThrow()).id]
       // One user in half of the rounds; three users share the account's limit in the others.
       if (round % 2 === 1) userIds.push(await newUser({ store }, accountId), await newUser({ store }, accountId))
-      const wanted: Wanted = { accountId, userIds, count: keysOfEach }
+      const keysToCreate: KeysToCreate = { accountId, userIds, count: keysOfEach }
       const responses = creators.map(async (creator) => {
         const response = once(creator, 'message')
-        creator.send(wanted)
-        return (await response)[0] as Made
+        creator.send(keysToCreate)
+        return (await response)[0] as CreationResult
       })
       for (const each of await Promise.all(responses)) refused += each.refused
       const inAccount = store.read.query.selectFrom('api_keys').select('id').where('account_id', '=', accountId)
       keyCounts.push((await inAccount.where('deleted_at', 'is', null).execute()).length)
     }
     const fault = `${processes * keysOfEach} parallel creations × ${rounds} rounds, ${processes} processes`
-    const beyond = keyCounts.reduce((sum, count) => sum + Math.max(0, count - 5), 0)
+    const excess = keyCounts.reduce((sum, count) => sum + Math.max(0, count - 5), 0)
     record({
       promise: 'P9',
       store: kind.name,
       fault,
-      figures: { refused, duplicated: beyond },
+      figures: { refused, duplicated: excess },
       remark: 'duplicated: keys beyond 5',
     })
     expect(keyCounts).toEqual(Array(rounds).fill(5))

@@ -32,9 +32,9 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       store: kind.name,
       fault: 'kill -9 of every process under load',
       figures: { acknowledged: ledger.acknowledged.length, killed, lost, duplicated },
-      remark: `${attempts} attempts; ${ledger.unanswered} connections broken`,
+      remark: `${attempts} attempts; ${ledger.withoutResponse} connections broken`,
     })
     expect({ lost, duplicated, otherwise: unsuccessful }).toEqual({ lost: 0, duplicated: 0, otherwise: [] })
-    expect(ledger.unanswered).toBeGreaterThan(0)
+    expect(ledger.withoutResponse).toBeGreaterThan(0)
   })
 })

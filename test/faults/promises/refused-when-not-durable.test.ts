@@ -19,7 +19,7 @@ import { record } from '../figures.ts'
 
 const refusals = 40
 
-interface Faulty {
+interface Scenario {
   about: { promise: string; store: string; fault: string }
   fleet: Fleet
   api: ApiMember
@@ -28,7 +28,7 @@ interface Faulty {
 }
 
 /** Queues runs before, during and after the fault. */
-async function queueThrough({ about, fleet, api, begin, end }: Faulty): Promise<void> {
+async function queueDuringFault({ about, fleet, api, begin, end }: Scenario): Promise<void> {
   const { key } = await fleet.createAccount()
   const ledger = newLedger()
   const stop = startCallers(ledger, { urls: () => [api.executionUrl], key })
@@ -53,7 +53,7 @@ async function queueThrough({ about, fleet, api, begin, end }: Faulty): Promise<
   await finish(about, fleet, ledger, seconds)
 }
 
-async function finish(about: Faulty['about'], fleet: Fleet, ledger: Ledger, seconds: number): Promise<void> {
+async function finish(about: Scenario['about'], fleet: Fleet, ledger: Ledger, seconds: number): Promise<void> {
   const { lost, duplicated } = await fleet.withStore((store) => waitForOutcome(store, ledger.acknowledged))
   const acknowledged = ledger.acknowledged.length
   const refused = ledger.rejected.get(503) ?? 0
@@ -65,10 +65,10 @@ async function finish(about: Faulty['about'], fleet: Fleet, ledger: Ledger, seco
   expect({ lost, duplicated }).toEqual({ lost: 0, duplicated: 0 })
   // 503, and no other status.
   expect([...ledger.rejected.keys()]).toEqual([503])
-  expect(ledger.unanswered).toBe(0)
+  expect(ledger.withoutResponse).toBe(0)
 }
 
-async function fillDisk(kind: FleetStore, about: Faulty['about'], test: Parameters<typeof newSmallMount>[0]) {
+async function fillDisk(kind: FleetStore, about: Scenario['about'], test: Parameters<typeof newSmallMount>[0]) {
   const directory = newSmallMount(test, kind.megabytesMin)
   const fleet = await newFleet(test, kind, { directory })
   const api = await fleet.api({ worker: true })
@@ -83,7 +83,7 @@ async function fillDisk(kind: FleetStore, about: Faulty['about'], test: Paramete
     closeSync(file)
   }
   const end = async () => rmSync(filler)
-  await queueThrough({ about, fleet, api, begin, end })
+  await queueDuringFault({ about, fleet, api, begin, end })
 }
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
@@ -105,6 +105,6 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
       stop = await injectFailures(kind.syncing(fleet.storage, api.pid), 'fsync,fdatasync', 'EIO')
     }
     const end = () => stop()
-    await queueThrough({ about: broken, fleet, api, begin, end })
+    await queueDuringFault({ about: broken, fleet, api, begin, end })
   })
 })

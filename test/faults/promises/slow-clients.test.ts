@@ -9,14 +9,14 @@ const connectionsOfEach = 70
 /** Node checks once a second, and the machine is busy. */
 const toleranceSeconds = 4
 
-interface Slow {
+interface SlowClient {
   what: string
   secondsMax: number
   /** Sent immediately; then one byte per second follows. */
   begins: string
 }
 
-function kinds(key: string): Slow[] {
+function slowClients(key: string): SlowClient[] {
   const head = `PUT /v1/execution/queue-remote/greet HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n`
   const whole = `${head}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"variableData":`
   return [
@@ -27,7 +27,7 @@ function kinds(key: string): Slow[] {
 }
 
 /** Resolves with the connection's lifetime in seconds. */
-function keptSeconds(port: number, { begins }: Slow): Promise<number> {
+function measureLifetime(port: number, { begins }: SlowClient): Promise<number> {
   return new Promise((resolve) => {
     const began = performance.now()
     const socket: Socket = connect(port, '127.0.0.1', () => void (begins && socket.write(begins)))
@@ -45,8 +45,10 @@ test('slow clients are disconnected after 10 and 20 seconds, while others are se
   const { key } = await fleet.createAccount()
   const api = await fleet.api()
   const port = Number(new URL(api.executionUrl).port)
-  const slow = kinds(key)
-  const kept = slow.map((kind) => Promise.all(Array.from({ length: connectionsOfEach }, () => keptSeconds(port, kind))))
+  const slow = slowClients(key)
+  const lifetimes = slow.map((kind) =>
+    Promise.all(Array.from({ length: connectionsOfEach }, () => measureLifetime(port, kind))),
+  )
   let waiting = true
   let slowest = 0
   const probe = async () => {
@@ -62,7 +64,7 @@ test('slow clients are disconnected after 10 and 20 seconds, while others are se
     }
   }
   const probed = probe()
-  const seconds = (await Promise.all(kept)).map((each) => Math.max(...each))
+  const seconds = (await Promise.all(lifetimes)).map((each) => Math.max(...each))
   waiting = false
   await probed
   for (const [index, { what, secondsMax }] of slow.entries()) {

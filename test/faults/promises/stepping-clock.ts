@@ -6,9 +6,9 @@ const { now } = Date
 const stepped = () => now() + Number(readFileSync(file, 'utf8'))
 
 globalThis.Date = class extends Date {
-  constructor(...given: [] | [number]) {
-    if (given.length === 0) super(stepped())
-    else super(...given)
+  constructor(...args: [] | [number]) {
+    if (args.length === 0) super(stepped())
+    else super(...args)
   }
 
   static override now = stepped

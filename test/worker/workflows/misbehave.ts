@@ -27,11 +27,11 @@ const ways = {
     process.disconnect()
     await new Promise(() => setInterval(() => {}, 1000))
   },
-  /** Returns while code goes on that would disturb the next run. */
+  /** Returns, but leaves a timer that would disturb the next run. */
   leaveBehind: (file: string) => {
     setInterval(() => {
       // biome-ignore lint/suspicious/noConsole: the line must appear in no other run's log.
-      console.log('said by one that has returned')
+      console.log('written after the run has returned')
       appendFileSync(file, `${process.pid}\n`)
     }, 5)
     return 'gone'
