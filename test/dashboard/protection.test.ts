@@ -185,7 +185,9 @@ describe('every response', () => {
     for (const response of [page, form]) {
       expect(response.status).toBe(503)
       expect(parsePolicy(response.headers['content-security-policy'])).toEqual(policy)
-      expect(pageText(response)).toContain('The service is temporarily unavailable. No changes were made.')
+      expect(pageText(response)).toContain(
+        'The service is temporarily unavailable. Check whether your change was saved, then try again.',
+      )
       expect(response.text).not.toMatch(/sqlite|database|\.ts\b/i)
       expect(service.log).toContainEqual(expect.objectContaining({ requestId: response.headers['x-request-id'] }))
     }

@@ -37,7 +37,7 @@ function toFailure({ isUnavailable }: Dependencies, error: unknown): Failure {
   if (error instanceof PageNotFound) return { status: 404, title: 'Not found', message: error.message }
   if (error instanceof PageForbidden) return { status: 403, title: 'Access denied', message: error.message }
   if (isUnavailable(error)) {
-    const message = 'The service is temporarily unavailable. No changes were made.'
+    const message = 'The service is temporarily unavailable. Check whether your change was saved, then try again.'
     return { status: 503, title: 'Try again in a moment', message }
   }
   const { status } = error as { status?: unknown }
