@@ -53,7 +53,7 @@ export interface WriteOptions {
   concurrent?: boolean
   /** Runs a concurrent transaction one at a time with those that name the same lock. */
   exclusive?: 'claim' | 'maintenance'
-  /** Number of callers' writes that the work contains, for metrics; default 1. */
+  /** Number of callers' writes that the work contains, for metrics; default 1. Read after the commit. */
   batchSize?: number
 }
 

@@ -27,6 +27,11 @@ export class Dispatcher {
     this.#jobs = jobs
   }
 
+  /** Whether `createQueues` must know all runs of a transaction before it begins. */
+  get hasQueues(): boolean {
+    return this.#jobs !== undefined
+  }
+
   /** Call this before a transaction that enqueues or takes runs of these accounts and workflows. */
   async createQueues(runs: readonly Queued[]): Promise<void> {
     await this.#jobs?.open(runs.map(queueName))

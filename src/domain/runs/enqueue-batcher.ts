@@ -71,16 +71,21 @@ export class EnqueueBatcher {
   async #drain(): Promise<void> {
     // Lets requests that have arrived on other connections be parsed and authenticated.
     await new Promise((resolve) => setImmediate(resolve))
-    while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, batchMax))
+    while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, batchMax), this.#dispatcher.hasQueues)
     this.#draining = undefined
   }
 
-  async #write(batch: readonly Waiting[]): Promise<void> {
+  /** @param isClosed whether later requests may not join the batch. */
+  async #write(batch: Waiting[], isClosed: boolean): Promise<void> {
     try {
-      const requests = batch.map(({ request }) => request)
-      await this.#dispatcher.createQueues(requests.map(({ run }) => run))
-      const options = { concurrent: true, batchSize: requests.length }
-      const results = await this.#store.write((tx) => this.#enqueueAll(tx, requests), options)
+      await this.#dispatcher.createQueues(batch.map(({ request }) => request.run))
+      const options = { concurrent: true, batchSize: batch.length }
+      const results = await this.#store.write((tx) => {
+        // The write has waited for its transaction: requests that arrived meanwhile join it.
+        if (!isClosed) batch.push(...this.#waiting.splice(0, batchMax - batch.length))
+        options.batchSize = batch.length
+        return this.#enqueueAll(tx, batch)
+      }, options)
       for (const { request, resolve } of batch) resolve(results.get(request) as EnqueueResult)
     } catch (error) {
       // When the connection is lost during the commit, the runs may be stored. Do not write them a second time.
@@ -89,11 +94,12 @@ export class EnqueueBatcher {
         return
       }
       // A single request may have failed the transaction: write each one separately.
-      for (const each of batch) await this.#write([each])
+      for (const each of batch) await this.#write([each], true)
     }
   }
 
-  async #enqueueAll(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<Map<EnqueueRequest, EnqueueResult>> {
+  async #enqueueAll(tx: Transaction, batch: readonly Waiting[]): Promise<Map<EnqueueRequest, EnqueueResult>> {
+    const requests = batch.map(({ request }) => request)
     const capacities = await this.#capacities(tx, requests)
     const results = new Map<EnqueueRequest, EnqueueResult>()
     // All transactions write keys in the same order, which prevents deadlocks.

@@ -7,7 +7,7 @@ type Work<Result> = (tx: Transaction) => Promise<Result>
 
 interface PendingWrite {
   work: Work<unknown>
-  batchSize: number
+  options: WriteOptions
   resolve(result: unknown): void
   reject(error: unknown): void
 }
@@ -29,9 +29,9 @@ export class GroupCommit {
     this.#lockWaitMillisecondsMax = lockWaitMillisecondsMax
   }
 
-  write<Result>(work: Work<Result>, { batchSize = 1 }: WriteOptions = {}): Promise<Result> {
+  write<Result>(work: Work<Result>, options: WriteOptions = {}): Promise<Result> {
     return new Promise((resolve, reject) => {
-      this.#pending.push({ work, batchSize, resolve: resolve as (result: unknown) => void, reject })
+      this.#pending.push({ work, options, resolve: resolve as (result: unknown) => void, reject })
       this.#draining ??= this.#drain()
     })
   }
@@ -46,9 +46,10 @@ export class GroupCommit {
     while (this.#pending.length > 0) {
       const batch = this.#pending.splice(0, writesMax)
       const startedAt = performance.now()
-      const writes = batch.reduce((sum, { batchSize }) => sum + batchSize, 0)
-      const observe = (unavailable: boolean) =>
+      const observe = (unavailable: boolean) => {
+        const writes = batch.reduce((sum, { options }) => sum + (options.batchSize ?? 1), 0)
         this.observer({ writes, seconds: (performance.now() - startedAt) / 1000, unavailable })
+      }
       await this.#commit(batch, () => observe(false)).catch((error) => {
         if (error instanceof StoreUnavailable) observe(true)
         for (const { reject } of batch) reject(error)
