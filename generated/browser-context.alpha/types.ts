@@ -625,7 +625,7 @@ export interface components {
          */
         Limit: number;
         /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
-        Cursor: components["schemas"]["Cursor"];
+        CursorParameter: components["schemas"]["Cursor"];
     };
     requestBodies: never;
     headers: {
@@ -682,7 +682,7 @@ export interface operations {
                  */
                 limit?: components["parameters"]["Limit"];
                 /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
-                cursor?: components["parameters"]["Cursor"];
+                cursor?: components["parameters"]["CursorParameter"];
             };
             header?: never;
             path?: never;

@@ -10,7 +10,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Identifies the workflow. */
-                workflowId: components["parameters"]["WorkflowId"];
+                workflowId: components["parameters"]["WorkflowIdParameter"];
             };
             cookie?: never;
         };
@@ -131,7 +131,7 @@ export interface paths {
                 /** @description Identifies the run. */
                 runId: components["parameters"]["RunId"];
                 /** @description Identifies the artifact within its run. */
-                artifactName: components["parameters"]["ArtifactName"];
+                artifactName: components["parameters"]["ArtifactNameParameter"];
             };
             cookie?: never;
         };
@@ -175,7 +175,7 @@ export interface paths {
             header?: never;
             path: {
                 /** @description Identifies the workflow. */
-                workflowId: components["parameters"]["WorkflowId"];
+                workflowId: components["parameters"]["WorkflowIdParameter"];
             };
             cookie?: never;
         };
@@ -242,7 +242,7 @@ export interface components {
          * Format: binary
          * @description The file's bytes.
          */
-        File: string;
+        ArtifactContent: string;
         /** @description Why the run is in its status, if the status alone does not say so. */
         RunReason: ("attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime") | null;
         /** @description One execution of a workflow. */
@@ -800,7 +800,7 @@ export interface components {
     };
     parameters: {
         /** @description Identifies the workflow. */
-        WorkflowId: components["schemas"]["WorkflowId"];
+        WorkflowIdParameter: components["schemas"]["WorkflowId"];
         /** @description Identifies the run. */
         RunId: components["schemas"]["Uuid"];
         /**
@@ -835,16 +835,16 @@ export interface components {
          *     time limit. Unless it is `never`, the run leases the browser context while it runs, and waits while another run
          *     has the lease. Unchanged cookies and storage create no new version. Ignored without `browserContextId`.
          */
-        PersistContext: "never" | "onSuccess" | "always";
+        PersistContextParameter: "never" | "onSuccess" | "always";
         /** @description Identifies the artifact within its run. */
-        ArtifactName: components["schemas"]["ArtifactName"];
+        ArtifactNameParameter: components["schemas"]["ArtifactName"];
         /**
          * @description Maximum number of items on a page.
          * @example 20
          */
         Limit: number;
         /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
-        Cursor: components["schemas"]["Cursor"];
+        CursorParameter: components["schemas"]["Cursor"];
     };
     requestBodies: never;
     headers: {
@@ -940,7 +940,7 @@ export interface operations {
                  *     time limit. Unless it is `never`, the run leases the browser context while it runs, and waits while another run
                  *     has the lease. Unchanged cookies and storage create no new version. Ignored without `browserContextId`.
                  */
-                persistContext?: components["parameters"]["PersistContext"];
+                persistContext?: components["parameters"]["PersistContextParameter"];
             };
             header?: {
                 /**
@@ -958,7 +958,7 @@ export interface operations {
             };
             path: {
                 /** @description Identifies the workflow. */
-                workflowId: components["parameters"]["WorkflowId"];
+                workflowId: components["parameters"]["WorkflowIdParameter"];
             };
             cookie?: never;
         };
@@ -1164,7 +1164,7 @@ export interface operations {
                  */
                 limit?: components["parameters"]["Limit"];
                 /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
-                cursor?: components["parameters"]["Cursor"];
+                cursor?: components["parameters"]["CursorParameter"];
             };
             header?: never;
             path?: never;
@@ -1374,7 +1374,7 @@ export interface operations {
                 /** @description Identifies the run. */
                 runId: components["parameters"]["RunId"];
                 /** @description Identifies the artifact within its run. */
-                artifactName: components["parameters"]["ArtifactName"];
+                artifactName: components["parameters"]["ArtifactNameParameter"];
             };
             cookie?: never;
         };
@@ -1408,15 +1408,15 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": components["schemas"]["File"];
-                    "application/json": components["schemas"]["File"];
-                    "application/pdf": components["schemas"]["File"];
-                    "application/zip": components["schemas"]["File"];
-                    "image/jpeg": components["schemas"]["File"];
-                    "image/png": components["schemas"]["File"];
-                    "image/webp": components["schemas"]["File"];
-                    "text/csv": components["schemas"]["File"];
-                    "text/plain": components["schemas"]["File"];
+                    "application/octet-stream": components["schemas"]["ArtifactContent"];
+                    "application/json": components["schemas"]["ArtifactContent"];
+                    "application/pdf": components["schemas"]["ArtifactContent"];
+                    "application/zip": components["schemas"]["ArtifactContent"];
+                    "image/jpeg": components["schemas"]["ArtifactContent"];
+                    "image/png": components["schemas"]["ArtifactContent"];
+                    "image/webp": components["schemas"]["ArtifactContent"];
+                    "text/csv": components["schemas"]["ArtifactContent"];
+                    "text/plain": components["schemas"]["ArtifactContent"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -1474,7 +1474,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description Identifies the workflow. */
-                workflowId: components["parameters"]["WorkflowId"];
+                workflowId: components["parameters"]["WorkflowIdParameter"];
             };
             cookie?: never;
         };

@@ -88,11 +88,11 @@ export const parameterChanges: ExpectedChange[] = [
     'a parameter accepts one value less',
     /`persistContext` of `queueRemoteRun` can no longer be `always`/,
     (it) => {
-      parameterOf(it, 'PersistContext').schema.enum.pop()
+      parameterOf(it, 'PersistContextParameter').schema.enum.pop()
     },
   ),
   added('a parameter accepts one value more', /`persistContext` of `queueRemoteRun` can also be `onFailure`/, (it) => {
-    parameterOf(it, 'PersistContext').schema.enum.push('onFailure')
+    parameterOf(it, 'PersistContextParameter').schema.enum.push('onFailure')
   }),
   breaking('the pattern of a parameter changes', /Header `Idempotency-Key` of `queueRemoteRun` .*pattern/, (it) => {
     parameterOf(it, 'IdempotencyKey').schema.pattern = '^[a-z]+$'
@@ -110,7 +110,7 @@ export const parameterChanges: ExpectedChange[] = [
     'the default of a parameter changes',
     /`persistContext` of `queueRemoteRun` has the default `always` instead of `onSuccess`/,
     (it) => {
-      parameterOf(it, 'PersistContext').schema.default = 'always'
+      parameterOf(it, 'PersistContextParameter').schema.default = 'always'
     },
   ),
   breaking(
