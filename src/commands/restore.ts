@@ -1,7 +1,8 @@
 /** `restore FILE`: restores a file of `backup` into a data directory that no process uses. */
-import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Config, readConfig } from '../config.ts'
+import { createDirectory } from '../storage/directories.ts'
 import { decryptLatest } from '../storage/encrypted-columns.ts'
 import { DecryptionError, Encryption } from '../storage/encryption.ts'
 import { FixedKeys, type KeyRing } from '../storage/encryption-keys.ts'
@@ -31,7 +32,7 @@ export async function restore(
   if (!replace && existsSync(storePath(directory))) throw storeExistsError(directory)
   const { madeAt, keyFile } = readBackupMetadata(source)
   const from = await explainSystemErrors(directory, async () => {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    createDirectory(directory)
     return mkdtempSync(join(directory, 'restoring-'))
   })
   try {

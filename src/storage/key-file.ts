@@ -2,12 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import {
   chownSync,
-  closeSync,
   existsSync,
-  fsyncSync,
   linkSync,
-  mkdirSync,
-  openSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -16,6 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { createDirectory, syncDirectory } from './directories.ts'
 import { deriveKey, type Key, type KeyRing, keyBytes, keyRefreshMilliseconds, parseKey } from './encryption-keys.ts'
 import type { Store } from './store.ts'
 
@@ -70,7 +67,7 @@ export class KeyFile implements KeyRing {
  * process may be about to read it. On return, the key is durable.
  */
 export function createKeyFile(path: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  createDirectory(dirname(path))
   if (!existsSync(path)) {
     const draft = `${path}.${randomBytes(8).toString('hex')}`
     writeKeys(draft, [randomBytes(keyBytes)])
@@ -150,16 +147,6 @@ function copyOwner(path: string, draft: string): void {
 function writeKeys(path: string, keys: readonly Buffer[]): void {
   const text = keys.map((key) => `${key.toString('base64')}\n`).join('')
   writeFileSync(path, text, { flag: 'wx', mode: 0o600, flush: true })
-}
-
-/** Syncs the directory of `path`, which makes a created or renamed file durable. */
-export function syncDirectory(path: string): void {
-  const directory = openSync(dirname(path), 'r')
-  try {
-    fsyncSync(directory)
-  } finally {
-    closeSync(directory)
-  }
 }
 
 function readKeys(path: string): Buffer[] {

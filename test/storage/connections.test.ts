@@ -1,13 +1,23 @@
 /** The PostgreSQL store replaces unusable connections by itself, and waits for migrations. */
 import pg from 'pg'
 import { expect, test, vi } from 'vitest'
+import type { QueueRequest } from '../../src/domain/runs/runs.ts'
 import { toStoreError } from '../../src/storage/postgres/postgres-errors.ts'
 import { migrationLockId } from '../../src/storage/postgres/postgres-schema.ts'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
-import { newStoreLocation, type Test } from '../support/domain.ts'
+import { newAccount, newStoreLocation, openDomain, queueRun, request, type Test } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
+
+/** Creates a store, and a proxy that an URL of it leads through. */
+async function newProxiedLocation(test: Test) {
+  const location = await newStoreLocation(test, postgres)
+  const proxied = new URL(location)
+  const proxy = await startTcpProxy(test, Number(proxied.port))
+  proxied.port = String(proxy.port)
+  return { location, proxied: proxied.href, proxy }
+}
 
 async function connectClient(test: Test, location: string): Promise<pg.Client> {
   const client = new pg.Client(location)
@@ -17,10 +27,8 @@ async function connectClient(test: Test, location: string): Promise<pg.Client> {
 }
 
 test('a silently lost connection fails one call and is then replaced', async (test) => {
-  const location = new URL(await newStoreLocation(test, postgres))
-  const proxy = await startTcpProxy(test, Number(location.port))
-  location.port = String(proxy.port)
-  const store = await openPostgresStore(location.href, { connectionsMax: 1 })
+  const { proxied, proxy } = await newProxiedLocation(test)
+  const store = await openPostgresStore(proxied, { connectionsMax: 1 })
   test.onTestFinished(() => store.close())
   test.onTestFinished(() => void vi.useRealTimers())
   const read = () => store.read.all('SELECT 1 AS one', [])
@@ -35,6 +43,28 @@ test('a silently lost connection fails one call and is then replaced', async (te
     vi.useRealTimers()
     expect(await act()).toEqual([{ one: 1 }])
   }
+})
+
+test('runs whose connection is lost during the commit are stored once, and refused', async (test) => {
+  const { location, proxied, proxy } = await newProxiedLocation(test)
+  const direct = await openDomain(test, { kind: postgres, location })
+  const domain = await openDomain(test, { kind: postgres, location: proxied })
+  const { principal } = await newAccount(direct)
+  const withKeys = ['one', 'two'].map((idempotencyKey) => ({ ...request, idempotencyKey }))
+  const queueAll = (requests: QueueRequest[]) =>
+    Promise.allSettled(requests.map((each) => domain.runs.queue(principal, each)))
+  // Writes through a connection that is open, and prepares the queue.
+  await queueRun(domain, principal)
+  proxy.loseResponseTo('COMMIT')
+  for (const refused of await queueAll([request, request, ...withKeys])) {
+    expect(refused).toMatchObject({ status: 'rejected', reason: expect.any(StoreUnavailable) })
+  }
+  const list = async () => (await direct.runs.list(principal.accountId, { limit: 100 }))?.runs
+  expect(await list()).toHaveLength(5)
+  for (const repeated of await queueAll(withKeys)) {
+    expect(repeated).toMatchObject({ status: 'fulfilled', value: { kind: 'queued', replayed: true } })
+  }
+  expect(await list()).toHaveLength(5)
 })
 
 test('statements are prepared again after a newer version has migrated the tables', async (test) => {

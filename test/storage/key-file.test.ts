@@ -7,6 +7,7 @@ import {
   chownSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -17,6 +18,7 @@ import { Encryption } from '../../src/storage/encryption.ts'
 import { keyRefreshMilliseconds } from '../../src/storage/encryption-keys.ts'
 import { addKey, createKeyFile, KeyFile, keyFilePath } from '../../src/storage/key-file.ts'
 import { newDirectory, type Test } from '../support/domain.ts'
+import { recordFileCalls } from '../support/file-calls.ts'
 import { startProcess, startStoreProcess } from '../support/processes.ts'
 import { sqlite } from '../support/store-kinds.ts'
 
@@ -93,6 +95,22 @@ test('adding a key puts it first, keeps the older ones, and leaves no temporary 
   expect([lines.length, lines.at(-1), new Set(lines).size]).toEqual([3, first, 3])
   expect(readdirSync(join(path, '..'))).toEqual(['encryption.key'])
   expect(modeOf(path)).toBe(0o600)
+})
+
+test('a key is durable before any process can encrypt with it', async (test) => {
+  const parent = realpathSync(await newDirectory(test))
+  const directory = join(parent, 'data')
+  const path = keyFilePath(directory)
+  const calls = recordFileCalls(test)
+  createKeyFile(path)
+  const draft = expect.stringMatching(/^sync .*\/data\/encryption\.key\.[0-9a-f]+$/)
+  expect(calls.splice(0)).toEqual([`sync ${parent}`, draft, `link ${path}`, `sync ${directory}`])
+  addKey(path)
+  const replaced = [`sync ${path}.new`, `rename ${path}`, `sync ${directory}`]
+  expect(calls.splice(0)).toEqual([...replaced, ...replaced])
+  // The process that created the file may not have synced the directory yet.
+  createKeyFile(path)
+  expect(calls).toEqual([`sync ${directory}`])
 })
 
 describe.skipIf(process.getuid?.() !== 0)('a key file of another user', () => {

@@ -1,5 +1,5 @@
 /** SQLite only: settings, group commit, locks, a full disk and a damaged file. */
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -7,6 +7,7 @@ import { expect, test, vi } from 'vitest'
 import { openSqliteStore, type SqliteOptions } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
 import { newDirectory, openStore, type Test } from '../support/domain.ts'
+import { recordFileCalls } from '../support/file-calls.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
 const insertSql = 'INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES (?, ?, 0, 0)'
@@ -50,10 +51,13 @@ test('the connection for reading rejects writes', async (test) => {
   expect(await ids(store)).toEqual([])
 })
 
-test('the data directory is accessible to its owner only', async (test) => {
-  const directory = join(await newDirectory(test), 'made', 'by', 'the store')
+test('the data directory is accessible to its owner only, and durable with its parents', async (test) => {
+  const parent = realpathSync(await newDirectory(test))
+  const directory = join(parent, 'made', 'by', 'the store')
+  const calls = recordFileCalls(test)
   await openStore(test, directory)
   expect(statSync(directory).mode & 0o777).toBe(0o700)
+  expect(calls).toEqual([join(parent, 'made', 'by'), join(parent, 'made'), parent].map((path) => `sync ${path}`))
 })
 
 /** Counts commit frames, which have a database size (sqlite.org/fileformat2.html, section 4.1). */

@@ -108,6 +108,19 @@ describe.each(stores)('a store ($name)', (kind) => {
     expect(await ids(store.read)).toEqual(['b'])
   })
 
+  test('rejects every write of a transaction whose commit fails, and stores none of them', async (test) => {
+    const store = await openStore(test, await newStoreLocation(test, kind), kind)
+    const failing = () => store.write((tx) => kind.failOnCommit(tx))
+    await expect(failing()).rejects.toThrow(/constraint/)
+    const together = await Promise.allSettled([store.write((tx) => insert(tx, 'a')), failing()])
+    // A store that gives each write a transaction commits the first.
+    const stored = together[0].status === 'fulfilled' ? ['a'] : []
+    expect(together[1].status).toBe('rejected')
+    expect(await ids(store.read)).toEqual(stored)
+    await store.write((tx) => insert(tx, 'b'))
+    expect(await ids(store.read)).toEqual([...stored, 'b'])
+  })
+
   test('runs one write at a time across processes', async (test) => {
     const location = await newStoreLocation(test, kind)
     const both = [await openStore(test, location, kind), await openStore(test, location, kind)] as const

@@ -10,6 +10,10 @@ export const postgres: StoreKind = {
   remove: dropDatabase,
   open: (location) => openPostgresStore(location, { fallbackNotifyMilliseconds: 3_600_000 }),
   contents,
+  async failOnCommit(tx) {
+    await tx.all('CREATE TEMPORARY TABLE failing (id INT UNIQUE DEFERRABLE INITIALLY DEFERRED) ON COMMIT DROP', [])
+    await tx.all('INSERT INTO failing VALUES (1), (1)', [])
+  },
 }
 
 /** Calls `act` while the database accepts no connections; existing ones are terminated. */

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteStore } from '../../src/storage/sqlite/sqlite-store.ts'
-import type { Store } from '../../src/storage/store.ts'
+import type { Store, Transaction } from '../../src/storage/store.ts'
 import { postgres } from './postgres.ts'
 
 export interface StoreKind {
@@ -16,6 +16,8 @@ export interface StoreKind {
   open(location: string): Promise<Store>
   /** Returns all stored bytes. */
   contents(location: string): Promise<Buffer>
+  /** Violates a constraint that is checked at COMMIT. */
+  failOnCommit(tx: Transaction): Promise<void>
 }
 
 export const sqlite: StoreKind = {
@@ -27,6 +29,10 @@ export const sqlite: StoreKind = {
     const entries = await readdir(location, { recursive: true, withFileTypes: true })
     const files = entries.filter((entry) => entry.isFile())
     return Buffer.concat(await Promise.all(files.map((file) => readFile(join(file.parentPath, file.name)))))
+  },
+  async failOnCommit(tx) {
+    await tx.all('PRAGMA defer_foreign_keys = ON', [])
+    await tx.all("INSERT INTO users (id, account_id, name, created_at) VALUES ('orphan', 'missing', '', 0)", [])
   },
 }
 

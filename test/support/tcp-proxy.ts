@@ -11,12 +11,15 @@ export interface TcpProxy {
   stall(): void
   /** Forwards nothing on current connections, and everything on new ones. */
   stallCurrent(): void
+  /** Forwards the next bytes that contain `text`, and resets their connection instead of forwarding the response. */
+  loseResponseTo(text: string): void
   /** Forwards everything again, and resets stalled connections. */
   restore(): void
 }
 
 export async function startTcpProxy(test: Test, target: number): Promise<TcpProxy> {
   let state: 'normal' | 'cut' | 'stalled' = 'normal'
+  let requestToLose: string | undefined
   const sockets = new Set<Socket>()
   const lost = new WeakSet<Socket>()
   const keep = (socket: Socket) => {
@@ -29,6 +32,10 @@ export async function startTcpProxy(test: Test, target: number): Promise<TcpProx
   }
   const forward = (from: Socket, to: Socket) => {
     from.on('data', (bytes) => {
+      if (requestToLose !== undefined && bytes.includes(requestToLose)) {
+        requestToLose = undefined
+        to.removeAllListeners('data').once('data', () => from.resetAndDestroy())
+      }
       if (state === 'normal' && !lost.has(from)) to.write(bytes)
     })
     from.once('close', () => to.destroy())
@@ -57,6 +64,9 @@ export async function startTcpProxy(test: Test, target: number): Promise<TcpProx
     stall: () => setState('stalled'),
     stallCurrent() {
       for (const socket of sockets) lost.add(socket)
+    },
+    loseResponseTo(text) {
+      requestToLose = text
     },
     restore() {
       reset()

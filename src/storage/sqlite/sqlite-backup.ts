@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { syncDirectory } from '../key-file.ts'
+import { syncDirectory } from '../directories.ts'
 import { resultCode } from './sqlite-connection.ts'
 import { type Inspection, readHeader } from './sqlite-inspection.ts'
 

@@ -2,7 +2,8 @@
 import { chownSync, existsSync, linkSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { keyFilePath, syncDirectory } from '../key-file.ts'
+import { syncDirectory } from '../directories.ts'
+import { keyFilePath } from '../key-file.ts'
 import { BackupError, corrupt } from './sqlite-backup.ts'
 import { isBusy, resultCode } from './sqlite-connection.ts'
 

@@ -1,8 +1,8 @@
 /** The embedded store: one SQLite file in the data directory, shared by the processes of one machine. */
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
+import { createDirectory } from '../directories.ts'
 import { isUpToDate, migrate } from '../migrations/migrations.ts'
 import { type Store, StoreUnavailable } from '../store.ts'
 import { FileNotifications } from './file-notifications.ts'
@@ -26,7 +26,7 @@ export type SqliteOptions = typeof defaults
 /** Opens the store in `directory`, and creates or migrates it where needed. */
 export async function openSqliteStore(directory: string, options: Partial<SqliteOptions> = {}): Promise<Store> {
   const limits = { ...defaults, ...options }
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  createDirectory(directory)
   const path = join(directory, 'service.db')
   const writer = await retryWhileLocked(path, limits.openWaitMillisecondsMax, async () => {
     await migrateFile(path)

@@ -1,0 +1,21 @@
+/** Directories that survive a power cut: the file system keeps an entry only once the directory with it is synced. */
+import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+
+/** Creates the directory, private to this user, and its missing parents. On return, those it created are durable. */
+export function createDirectory(path: string): void {
+  const first = mkdirSync(path, { recursive: true, mode: 0o700 })
+  if (first === undefined) return
+  const end = dirname(resolve(first))
+  for (let created = resolve(path); created !== end; created = dirname(created)) syncDirectory(created)
+}
+
+/** Syncs the directory of `path`, which makes a created or renamed file durable. */
+export function syncDirectory(path: string): void {
+  const directory = openSync(dirname(path), 'r')
+  try {
+    fsyncSync(directory)
+  } finally {
+    closeSync(directory)
+  }
+}
