@@ -1,6 +1,6 @@
 /** Listens for HTTP on one port, cuts off slow and malformed clients, and stops without losing a request. */
 import { randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Express } from 'express'
@@ -68,7 +68,7 @@ export async function listen(app: Express, { host, port, name, ...options }: Lis
     request.url = toOriginForm(url)
     app(request, response)
   }
-  const server = createServer({ ...limits, ...options.limits }, serve)
+  const server = createServer({ ...limits, ...expressMessages(app), ...options.limits }, serve)
   // Expectations other than 100-continue may be ignored (RFC 9110, section 10.1.1); Node would send 417 by itself.
   server.on('checkExpectation', serve)
   server.on('connection', (socket) => {
@@ -97,6 +97,26 @@ export async function listen(app: Express, { host, port, name, ...options }: Lis
       await closed
       clearTimeout(cut)
     },
+  }
+}
+
+/**
+ * Creates messages with Express's prototypes. Express would set them on each message, which makes every later access to
+ * it slower (3 µs per request).
+ */
+function expressMessages(app: Express) {
+  const withPrototype = <Message extends typeof IncomingMessage | typeof ServerResponse>(
+    base: Message,
+    prototype: object,
+  ) => {
+    const derived = function (this: object, ...values: unknown[]) {
+      return Reflect.construct(base, values, derived)
+    } as unknown as Message
+    return Object.defineProperty(derived, 'prototype', { value: prototype })
+  }
+  return {
+    IncomingMessage: withPrototype(IncomingMessage, app.request),
+    ServerResponse: withPrototype(ServerResponse, app.response),
   }
 }
 
