@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'f2454e9e40b981dc'
+export const documentHash = 'b45a0817a6cc5a81'
 
 /** Every operation of Browser Context API 0.2.0 as a function. */
 export interface BrowserContextAlphaOperations {

@@ -82,6 +82,12 @@ function unsupported(mediaTypes: string[]): Problem {
 /** Maximum nesting of objects and arrays, the outermost included. */
 export const jsonDepthMax = 64
 
+/**
+ * Maximum number of values in a body: members, items and the body itself; an empty object or array counts as two. Parsing
+ * the 1.7 million empty objects that fit into 5 MiB blocks the process for a third of a second.
+ */
+export const jsonValuesMax = 250_000
+
 const byteOrderMark = '\uFEFF'
 
 /** Parses the bytes; `undefined` when they are empty. @throws {Problem} that never quotes values of the body. */
@@ -91,13 +97,15 @@ export function parseJson(bytes: Buffer): unknown {
   // RFC 8259, section 8.1 lets a parser ignore it.
   const text = decoded.startsWith(byteOrderMark) ? decoded.slice(1) : decoded
   if (text === '') return undefined
+  const { members, values } = countValues(bytes)
+  if (values > jsonValuesMax) throw invalidBody('', `must not have more than ${jsonValuesMax} values`)
   const value = parseText(text)
   // In valid UTF-8, JSON has a lone surrogate or U+0000 only as an escape. Skipping strings when there is no escape
   // saves a third of the time for 5 MiB of cookies.
   const inspection = { members: 0, hasUnicodeEscapes: text.includes('\\u') }
   const error = inspect(value, 1, inspection)
   if (error) throw invalidBody(error.pointer, error.detail)
-  if (inspection.members !== countMembers(bytes)) throw invalidBody('', 'must not have two members of the same name')
+  if (inspection.members !== members) throw invalidBody('', 'must not have two members of the same name')
   return value
 }
 
@@ -158,20 +166,22 @@ function inspectName(name: string, member: unknown, { hasUnicodeEscapes }: Inspe
 }
 
 /**
- * Counts the members of valid JSON by the colons outside strings. `JSON.parse` keeps only the last of several members
- * with one name, so a difference reveals duplicates. Bytes are read three times as fast as the characters of a string,
- * and no byte of a multi-byte UTF-8 character looks like ASCII (RFC 3629, section 3).
+ * Counts the members and values of JSON by the punctuation outside strings. `JSON.parse` keeps only the last of several
+ * members with one name, so a difference reveals duplicates. Bytes are read three times as fast as the characters of a
+ * string, and no byte of a multi-byte UTF-8 character looks like ASCII (RFC 3629, section 3).
  */
-function countMembers(bytes: Buffer): number {
+function countValues(bytes: Buffer): { members: number; values: number } {
   const { length } = bytes
-  let count = 0
+  let members = 0
+  let values = 1
   for (let index = 0; index < length; index++) {
     const byte = bytes[index]
-    if (byte === 0x3a) count++
+    if (byte === 0x3a) members++
+    else if (byte === 0x2c || byte === 0x5b || byte === 0x7b) values++
     else if (byte === 0x22) {
       // Inlined: as a function, V8 takes three times as long for one string of 5 MiB.
       for (index++; index < length && bytes[index] !== 0x22; index++) if (bytes[index] === 0x5c) index++
     }
   }
-  return count
+  return { members, values }
 }

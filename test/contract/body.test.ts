@@ -152,8 +152,8 @@ describe('400 locates validation errors by JSON Pointers', () => {
     expect(await open({ headers: [jsonType], body: '{"at":"nowhere"}' })).toMatchObject({ status: 400 })
   })
 
-  test('a response has at most 20 of 80,000 validation errors', async () => {
-    const body = JSON.stringify(Object.fromEntries(Array.from({ length: 80_000 }, (_, index) => [`x${index}`, 1])))
+  test('a response has at most 20 of 1,000 validation errors', async () => {
+    const body = JSON.stringify(Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`x${index}`, 1])))
     const response = await put({ headers: [jsonType], body })
     expect(response).toMatchObject({ status: 400 })
     expect('json' in response && response.json.errors).toHaveLength(20)

@@ -66,7 +66,7 @@ describe('refused JSON', () => {
   test('more than the maximum depth', () => {
     const detail = `must not be nested more than ${jsonDepthMax} levels deep`
     expect(outcome(nested(jsonDepthMax + 1))).toEqual({ pointer: '/0'.repeat(jsonDepthMax), detail })
-    expect(outcome(nested(500_000))).toMatchObject({ detail })
+    expect(outcome(nested(50_000))).toMatchObject({ detail })
     expect(outcome(`${'{"a":'.repeat(65)}1${'}'.repeat(65)}`)).toEqual({ pointer: '/a'.repeat(64), detail })
   })
 

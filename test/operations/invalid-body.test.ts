@@ -77,7 +77,18 @@ describe('a body', () => {
     await expectRefused({ body: variables(text) }, [at(`/variableData${pointer}`, detail)])
   })
 
-  test.each([65, 5_000, 500_000])('that is nested %i levels deep is refused', async (depth) => {
+  test.each([
+    ['{}', 124_999],
+    ['[]', 124_999],
+    ['0', 249_999],
+    ['","', 249_999],
+  ])('with more than 250,000 values is refused: %s', async (value, accepted) => {
+    const items = (count: number) => `[${Array(count).fill(value).join(',')}]`
+    await expectRefused({ body: items(accepted) }, [at('', 'must be object')])
+    await expectRefused({ body: items(accepted + 1) }, [at('', 'must not have more than 250000 values')])
+  })
+
+  test.each([65, 5_000])('that is nested %i levels deep is refused', async (depth) => {
     const pointer = `/variableData/nested/x${'/0'.repeat(61)}`
     await expectRefused({ path: 'betray', body: nested(depth) }, [
       at(pointer, 'must not be nested more than 64 levels deep'),
