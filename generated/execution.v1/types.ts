@@ -271,7 +271,10 @@ export interface components {
             variableData: {
                 [key: string]: unknown;
             };
-            /** @description What the workflow returned; `null` before it has succeeded. */
+            /**
+             * @description What the workflow returned; `null` before it has succeeded. At most 1 MiB as JSON, and 64 levels of objects and
+             *     arrays. A larger output fails the run with `outputInvalid`.
+             */
             output: unknown;
             error: components["schemas"]["RunError"] | null;
             progress: components["schemas"]["RunProgress"] | null;
@@ -293,16 +296,16 @@ export interface components {
         };
         /** @description Why the latest failed attempt failed. */
         RunError: {
-            /** @description The error's class, such as `TypeError`. */
+            /** @description The error's class, such as `TypeError`. A longer name is truncated and ends in `…`. */
             name: string;
-            /** @description The error's message, with secret values masked. */
+            /** @description The error's message, with secret values masked. A longer message is truncated and ends in `…`. */
             message: string;
         };
         /** @description The progress that the workflow last reported. */
         RunProgress: {
             /** @description Percent done. */
             percent: number;
-            /** @description What the workflow is doing. */
+            /** @description What the workflow is doing. A longer message is truncated and ends in `…`. */
             message: string | null;
         };
         /**
@@ -354,6 +357,7 @@ export interface components {
             attempt: number;
             /** @enum {string} */
             level: "info" | "warn" | "error";
+            /** @description A longer message is truncated and ends in `…`. */
             message: string;
         };
         /** @description The workflow reported its progress. */
@@ -367,6 +371,7 @@ export interface components {
             at: components["schemas"]["Timestamp"];
             attempt: number;
             percent: number;
+            /** @description A longer message is truncated and ends in `…`. */
             message: string | null;
         };
         /** @description A step of the workflow started, finished, failed, or was skipped because an earlier attempt finished it. */
@@ -379,6 +384,7 @@ export interface components {
             sequence: number;
             at: components["schemas"]["Timestamp"];
             attempt: number;
+            /** @description The step's name, with secret values masked. */
             name: string;
             /** @enum {string} */
             state: "started" | "finished" | "failed" | "reused";

@@ -1,6 +1,7 @@
 /** One attempt of a run, from its claim to its outcome. */
 import { ArtifactError, artifactWritesMax, type NewArtifact } from '../domain/runs/artifacts.ts'
 import type { Claim, Claimable } from '../domain/runs/attempts.ts'
+import { parseOutput, toRunError } from '../domain/runs/reported-values.ts'
 import type { Report } from '../domain/runs/run.ts'
 import { secretsAad, stepAad } from '../domain/runs/run.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
@@ -145,19 +146,24 @@ export class Attempt {
 
   /** The outcome of an attempt that was not interrupted. */
   #outcome(event: EndEvent): Outcome {
-    if (event.type === 'threw') return this.#failed('workflowFailed', event.name, event.message)
+    if (event.type === 'threw') return this.#failed(event.reason, event.name, event.message)
     if (event.type === 'exited') {
       return this.#failed('workflowExited', 'ProcessExit', `The workflow's process ended (${event.how}).`)
     }
     this.reusable = event.reusable
-    const checked = this.#dependencies.workflows.checkOutput(this.#claim.workflowId, JSON.parse(event.output))
-    if ('masked' in checked) return { kind: 'succeeded', output: this.#redact(checked.masked) }
-    const errors = checked.errors.map(({ pointer, detail }) => `${pointer || 'the output'} ${detail}`).join('; ')
-    return this.#failed('outputInvalid', 'OutputInvalid', `The output does not match its schema: ${errors}`)
+    try {
+      const checked = this.#dependencies.workflows.checkOutput(this.#claim.workflowId, parseOutput(event.output))
+      if ('masked' in checked) return { kind: 'succeeded', output: this.#redact(checked.masked) }
+      const errors = checked.errors.map(({ pointer, detail }) => `${pointer || 'the output'} ${detail}`).join('; ')
+      return this.#failed('outputInvalid', 'OutputInvalid', `The output does not match its schema: ${errors}`)
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error
+      return this.#failed('outputInvalid', 'OutputInvalid', error.message)
+    }
   }
 
   #failed(reason: 'workflowFailed' | 'workflowExited' | 'outputInvalid', name: string, message: string): Outcome {
-    return { kind: 'failed', reason, error: this.#browser.redact({ name, message }) }
+    return { kind: 'failed', reason, error: toRunError(this.#browser.redact({ name, message })) }
   }
 
   /** A stopping worker keeps a result that arrives within the grace period. */

@@ -2,12 +2,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { flushCompileCache } from 'node:module'
 import { setImmediate as nextTick } from 'node:timers/promises'
-import { format, stripVTControlCharacters } from 'node:util'
 import { type LoadedWorkflow, loadWorkflows } from '../domain/workflows/load-workflows.ts'
 import { WorkflowError } from '../domain/workflows/workflow.ts'
 import type { AttemptMessage, FromExecutor, ToExecutor } from './messages.ts'
 import { watchParent } from './parent-death.ts'
-import { RunningAttempt, type Start, toJson } from './run-context.ts'
+import { RunningAttempt, type Start } from './run-context.ts'
+import { describeError, formatSafely, toJson, toText } from './workflow-values.ts'
 
 let current: RunningAttempt | undefined
 /** The attempt that started the running code, which may go on after the attempt returned. */
@@ -28,7 +28,7 @@ async function execute(workflow: LoadedWorkflow, start: Start): Promise<void> {
   const resourcesBefore = process.getActiveResourcesInfo().length
   try {
     const returned = await attemptStorage.run(attempt, async () => workflow.run(running.context(workflow.usesBrowser)))
-    const output = toJson(returned, 'The output')
+    const output = toOutput(returned)
     const state = await running.browser.end(true)
     // Lets a floating promise that rejects now end this process, and not the next attempt.
     await nextTick()
@@ -37,24 +37,32 @@ async function execute(workflow: LoadedWorkflow, start: Start): Promise<void> {
     sendFrom(attempt, { type: 'returned', output, reusable, state })
   } catch (error) {
     const state = await running.browser.end(false)
-    sendFrom(attempt, { type: 'threw', ...describe(running.browser.crashed ? browserEnded(error) : error), state })
+    const reason = error instanceof OutputInvalid ? 'outputInvalid' : 'workflowFailed'
+    const cause = running.browser.crashed ? browserEnded(error) : error
+    sendFrom(attempt, { type: 'threw', reason, ...describeError(cause), state })
+  }
+}
+
+class OutputInvalid extends Error {
+  override name = 'OutputInvalid'
+}
+
+function toOutput(value: unknown): string {
+  try {
+    return toJson(value, 'The output')
+  } catch (error) {
+    throw new OutputInvalid((error as Error).message)
   }
 }
 
 /** Playwright's own error then depends on the call in progress and may name calls that the workflow did not make. */
 function browserEnded(error: unknown): Error {
-  const message = `The browser ended while the run used it: ${describe(error).message}`
+  const message = `The browser ended while the run used it: ${describeError(error).message}`
   return Object.assign(new Error(message), { name: 'BrowserEnded' })
 }
 
 /** A larger process is replaced instead of reused. */
 const reusableBytesMax = 256 * 1024 * 1024
-
-function describe(error: unknown): { name: string; message: string } {
-  // Playwright colours its messages.
-  if (error instanceof Error) return { name: error.name, message: stripVTControlCharacters(error.message) }
-  return { name: 'Error', message: format('%s', error) }
-}
 
 /** Sends console output to the run's log. */
 function captureConsole(): void {
@@ -62,7 +70,7 @@ function captureConsole(): void {
   for (const [method, level] of Object.entries(levels)) {
     const write = (...values: unknown[]) => {
       const attempt = attemptStorage.getStore()
-      if (attempt !== undefined) sendFrom(attempt, { type: 'log', level, message: format(...values) })
+      if (attempt !== undefined) sendFrom(attempt, { type: 'log', level, message: toText(formatSafely(...values)) })
     }
     Object.assign(console, { [method]: write })
   }
@@ -74,7 +82,8 @@ function listen(workflows: Map<string, LoadedWorkflow>): void {
       const workflow = workflows.get(message.workflowId)
       if (workflow) return void execute(workflow, message)
       const missing = new Error(`There is no workflow ${message.workflowId}.`)
-      return sendFrom(message.attempt, { type: 'threw', ...describe(missing), state: undefined })
+      const threw = { type: 'threw', reason: 'workflowFailed', ...describeError(missing), state: undefined } as const
+      return sendFrom(message.attempt, threw)
     }
     if (message.attempt === current?.attempt) current.onMessage(message)
   })

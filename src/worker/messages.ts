@@ -38,7 +38,7 @@ export type AttemptMessage =
   | { type: 'browserRequested' }
   /** `reusable` is false when the process has grown or code of the attempt may still run in it. */
   | { type: 'returned'; output: string; reusable: boolean; state: CapturedState }
-  | { type: 'threw'; name: string; message: string; state: CapturedState }
+  | { type: 'threw'; reason: 'workflowFailed' | 'outputInvalid'; name: string; message: string; state: CapturedState }
 
 /** When an attempt sends its browser's storage state: when it succeeds, when it ends, or never. */
 export type CaptureState = 'never' | 'onSuccess' | 'always'

@@ -1,15 +1,13 @@
 /** Collects an attempt's reports for 20 ms and writes them in one transaction, in order and with secrets masked. */
 
 import type { Lease } from '../domain/runs/attempts.ts'
+import { reportLengthMax, reportsMax, toEventData } from '../domain/runs/reported-values.ts'
 import type { Report } from '../domain/runs/run.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
 import { StoreUnavailable } from '../storage/store.ts'
 
 /** Long enough to share a commit, too short for a reader to notice. */
 const batchMilliseconds = 20
-const messageLengthMax = 8192
-/** Keeps a workflow that logs in a loop from filling the disk. */
-const reportsMax = 10_000
 
 export class Reporter {
   readonly #queue: RunQueue
@@ -18,6 +16,7 @@ export class Reporter {
   readonly #onLeaseLost: () => void
   #batch: Report[] = []
   #count = 0
+  #length = 0
   #timer: NodeJS.Timeout | undefined
   #writing: Promise<void> = Promise.resolve()
 
@@ -30,8 +29,10 @@ export class Reporter {
 
   /** Adds a report to the next batch. */
   add(at: number, type: Report['type'], data: Record<string, unknown>): void {
+    if (this.#count === reportsMax) return
     this.#count += 1
-    if (this.#count > reportsMax) return
+    this.#length += String(data.message ?? data.name).length
+    if (this.#length > reportLengthMax) this.#count = reportsMax
     const isLast = this.#count === reportsMax
     this.#batch.push(isLast ? this.report(at, 'log', tooMany) : this.report(at, type, data))
     this.#timer ??= setTimeout(() => this.#flush(), batchMilliseconds)
@@ -39,11 +40,8 @@ export class Reporter {
 
   /** A report of this attempt, masked and truncated. */
   report(at: number, type: Report['type'], data: Record<string, unknown>): Report {
-    const masked = this.#redact(data)
-    const { message } = masked
-    if (typeof message === 'string' && message.length > messageLengthMax)
-      masked.message = `${message.slice(0, messageLengthMax)}…`
-    return { at, type, data: { attempt: this.#lease.attempt, ...masked } }
+    // Masked before it is truncated, which could leave a part of a secret.
+    return { at, type, data: { attempt: this.#lease.attempt, ...toEventData(type, this.#redact(data)) } }
   }
 
   /** Waits for earlier batches to be written and returns the reports that are not in any, for another transaction. */
@@ -64,7 +62,8 @@ export class Reporter {
   }
 }
 
-const tooMany = { level: 'warn', message: `The attempt reported more than ${reportsMax} events; the rest is dropped.` }
+const limits = `${reportsMax} events or ${reportLengthMax} characters`
+const tooMany = { level: 'warn', message: `The attempt reported more than ${limits}; the rest is dropped.` }
 
 const retryMilliseconds = 250
 

@@ -1,8 +1,10 @@
 /** The `RunContext` that a workflow's `run` function gets, in the executor: each call becomes a message to the worker. */
 import { checkArtifact } from '../domain/runs/artifacts.ts'
+import { isLogLevel, nameLengthMax, stepBytesOfRunMax, stepsMax } from '../domain/runs/reported-values.ts'
 import type { ArtifactMediaType, BrowserRunContext, RunContext } from '../domain/workflows/define-workflow.ts'
 import type { AttemptMessage, ToExecutor } from './messages.ts'
 import { RunBrowser } from './run-browser.ts'
+import { toJson, toText } from './workflow-values.ts'
 
 export type Start = Extract<ToExecutor, { type: 'start' }>
 
@@ -16,10 +18,13 @@ export class RunningAttempt {
   /** Steps and artifacts that the worker has not stored yet. */
   readonly #pending = new Map<string | number, PromiseWithResolvers<void>>()
   #artifacts = 0
+  /** Bytes of the results of all steps as JSON, those of earlier attempts included. */
+  #stepBytes: number
 
   constructor(start: Start, send: (message: AttemptMessage) => void) {
     this.attempt = start.attempt
     this.#start = start
+    this.#stepBytes = Object.values(start.steps).reduce((sum, json) => sum + Buffer.byteLength(json), 0)
     this.#send = send
     this.browser = new RunBrowser(() => send({ type: 'browserRequested' }), this.abort.signal, start.captureState)
   }
@@ -51,10 +56,12 @@ export class RunningAttempt {
       runId,
       attempt: runAttempt,
       signal: this.abort.signal,
-      log: (message, level = 'info') => this.#send({ type: 'log', level, message: String(message) }),
+      log: (message, level) => {
+        this.#send({ type: 'log', level: isLogLevel(level) ? level : 'info', message: toText(message) })
+      },
       progress: (percent, message) => {
         const bounded = Math.min(100, Math.max(0, Number(percent) || 0))
-        this.#send({ type: 'progress', percent: bounded, message: message === undefined ? null : String(message) })
+        this.#send({ type: 'progress', percent: bounded, message: message === undefined ? null : toText(message) })
       },
       step: (name, fn) => this.#step(name, fn),
       artifact: (name, content, options) => this.#artifact(name, content, options?.mediaType),
@@ -63,12 +70,7 @@ export class RunningAttempt {
   }
 
   async #step<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value> {
-    // Neither store returns such a name unchanged.
-    if (name.includes('\0') || !name.isWellFormed())
-      throw new Error('The name of a step must not contain U+0000 or half of a surrogate pair.')
-    if (this.#steps.has(name))
-      throw new Error(`Two steps of this run are named "${name}". Each step needs its own name.`)
-    this.#steps.add(name)
+    this.#addStep(name)
     const { steps } = this.#start
     const finished = Object.hasOwn(steps, name) ? steps[name] : undefined
     if (finished !== undefined) {
@@ -83,11 +85,30 @@ export class RunningAttempt {
       throw error
     })
     const json = toJson(value, `The result of step "${name}"`)
+    this.#stepBytes += Buffer.byteLength(json)
+    if (this.#stepBytes > stepBytesOfRunMax) {
+      throw new RangeError(
+        `The results of this run's steps have more than ${stepBytesOfRunMax} bytes as JSON with that of step "${name}". Store large results as artifacts.`,
+      )
+    }
     const saved = this.#untilSaved(name)
     this.#send({ type: 'stepFinished', name, value: json })
     await saved
     // The value that a later attempt would get, so that the first attempt behaves the same.
     return JSON.parse(json)
+  }
+
+  #addStep(name: string): void {
+    // Neither store returns a name with U+0000 or half of a surrogate pair unchanged.
+    if (typeof name !== 'string' || name.length > nameLengthMax || name.includes('\0') || !name.isWellFormed()) {
+      throw new TypeError(
+        `The name of a step must be a string of at most ${nameLengthMax} characters without U+0000 or half of a surrogate pair.`,
+      )
+    }
+    if (this.#steps.has(name))
+      throw new Error(`Two steps of this run are named "${name}". Each step needs its own name.`)
+    if (this.#steps.size === stepsMax) throw new RangeError(`A run may have at most ${stepsMax} steps.`)
+    this.#steps.add(name)
   }
 
   async #artifact(name: string, content: Uint8Array | string, mediaType: ArtifactMediaType | undefined): Promise<void> {
@@ -128,13 +149,4 @@ const mediaTypes: Record<string, ArtifactMediaType> = {
 
 function mediaTypeFor(name: string): ArtifactMediaType {
   return mediaTypes[name.slice(name.lastIndexOf('.') + 1).toLowerCase()] ?? 'application/octet-stream'
-}
-
-/** @param subject names the value in the error. */
-export function toJson(value: unknown, subject: string): string {
-  try {
-    return JSON.stringify(value ?? null) ?? 'null'
-  } catch (error) {
-    throw new TypeError(`${subject} is not JSON: ${(error as Error).message}`)
-  }
 }

@@ -44,6 +44,28 @@ describeOperation(
         })
       })
 
+      test('returns a run whose workflow reports values that the contract does not allow', async () => {
+        const account = await subject.service.createAccount()
+        const runOf = async (how: string) => {
+          const filled = { path: { workflowId: 'misreport' }, query: '', headers: { Prefer: 'wait=30' } }
+          const runId = await queueRun(subject.service, account, { ...filled, body: { variableData: { how } } })
+          return (await subject.call(account.key, { path: { runId } })).body
+        }
+        const error = { name: '42', message: `${'z'.repeat(8191)}…` }
+        const progress = { percent: 0, message: `${'y'.repeat(8191)}…` }
+        expect(await runOf('throw')).toMatchObject({ status: 'failed', reason: 'workflowFailed', error, progress })
+        const invalid = { status: 'failed', reason: 'outputInvalid', output: null }
+        const tooLarge = 'has 1048578 bytes as JSON; at most 1048576 are allowed. Store large results as an artifact.'
+        expect(await runOf('large')).toMatchObject({ ...invalid, error: { message: `The output ${tooLarge}` } })
+        const tooDeep = expect.stringContaining('The output is nested more than 64 levels deep')
+        expect(await runOf('deep')).toMatchObject({ ...invalid, error: { message: tooDeep } })
+        const refused = expect.stringContaining('The name of a step must be a string of at most 200 characters')
+        expect((await runOf('half')).output).toEqual({
+          'name \ufffd': '\ufffd \\ud83d',
+          refused: [refused, refused, refused, `RangeError: The result of step "large" ${tooLarge}`],
+        })
+      })
+
       test('returns the output and last progress of a run', async () => {
         const account = await subject.service.createAccount()
         const runId = await queueRun(subject.service, account, { query: '', headers: { Prefer: 'wait=30' } })

@@ -56,6 +56,24 @@ describeOperation(
         expect(response.text).toContain('The secrets are ******** and undefined.')
       })
 
+      test('streams what a workflow reports, whatever its level, type and length', async () => {
+        const account = await subject.service.createAccount()
+        const runId = await queueRun(subject.service, account, {
+          path: { workflowId: 'misreport' },
+          ...atOnce,
+          body: { variableData: {} },
+        })
+        const { text } = await subject.call(account.key, { path: { runId } })
+        const reported = eventsIn(text).map(({ data }) => data)
+        expect(reported.filter(({ type }) => type === 'log').map(({ level, message }) => [level, message])).toEqual([
+          ['info', 'evil \ufffd'],
+          ['info', expect.any(String)],
+          ['info', `${'x'.repeat(8191)}…`],
+          ['info', '[2000000 characters; at most 1048576 are kept]'],
+        ])
+        expect(reported.at(-1)).toMatchObject({ type: 'status', status: 'failed' })
+      })
+
       test('resumes after Last-Event-ID', async () => {
         const account = await subject.service.createAccount()
         const runId = await queueRun(subject.service, account, atOnce)

@@ -50,6 +50,16 @@ describe.each(stores)('runs ($name)', (kind) => {
       expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject(finished)
     })
 
+    test('whose error has a name that is no text is read with a text', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal)
+      const outcome = { kind: 'failed', reason: 'workflowFailed', error: { name: { a: 1 }, message: null } } as never
+      await domain.queue.complete(await claimOne(domain), outcome, noRetry)
+      const text = { name: '[object Object]', message: 'null' }
+      expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'failed', error: text })
+    })
+
     test.for<[RunStatus, string, Parameters<RunQueue['complete']>[1]]>([
       ['failed', 'outputInvalid', { kind: 'failed', reason: 'outputInvalid', error }],
       ['timedOut', 'timeLimit', { kind: 'timedOut' }],

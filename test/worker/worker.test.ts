@@ -162,15 +162,20 @@ describe.concurrent('a worker', () => {
     })
 
     test.for([
-      ['throwNoError', { name: 'Error', message: '{ code: 7 }' }],
-      ['returnNoJson', { name: 'TypeError', message: 'The output is not JSON: Do not know how to serialize a BigInt' }],
+      ['throwNoError', 'workflowFailed', 'Error', '{ code: 7 }'],
+      [
+        'returnNoJson',
+        'outputInvalid',
+        'OutputInvalid',
+        'The output is not JSON: Do not know how to serialize a BigInt',
+      ],
     ] as const)(
       'reports a thrown value that is no error, or an output that is not JSON (%s)',
-      async ([how, error], test) => {
+      async ([how, reason, name, message], test) => {
         const { domain, principal } = await openInstallation(test)
         await startWorker(test, domain)
         const run = await queueRun(domain, principal, { workflowId: 'misbehave', variables: { how } })
-        expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', reason: 'workflowFailed', error })
+        expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', reason, error: { name, message } })
       },
     )
   })

@@ -2,6 +2,7 @@
 import type { EncryptedColumn } from '../../storage/encrypted-columns.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import type { Artifact } from './artifacts.ts'
+import { toRunError, toRunProgress } from './reported-values.ts'
 import type { RunError, RunReason, RunStatus } from './run-state.ts'
 
 /** Times are milliseconds since 1970. */
@@ -74,9 +75,9 @@ export function toRun(row: RunsTable, isAtLimit: IsAtLimit, artifacts: Artifact[
     priority: row.priority,
     attempts: row.attempts,
     variables: JSON.parse(row.variables),
-    output: parseJson(row.output),
-    error: parseJson(row.error),
-    progress: parseJson(row.progress),
+    output: row.output === null ? null : JSON.parse(row.output),
+    error: parseJson(row.error, toRunError),
+    progress: parseJson(row.progress, toRunProgress),
     browserContextId: row.browser_context_id,
     persistContext: row.persist_context as PersistContext | null,
     artifacts,
@@ -95,8 +96,8 @@ function waitingFor(row: RunsTable, isAtLimit: IsAtLimit): WaitingFor | null {
   return isAtLimit(row) ? 'concurrencyLimit' : 'worker'
 }
 
-function parseJson<Value>(json: string | null): Value | null {
-  return json === null ? null : JSON.parse(json)
+function parseJson<Value, Result>(json: string | null, convert: (value: Value) => Result): Result | null {
+  return json === null ? null : convert(JSON.parse(json))
 }
 
 /**

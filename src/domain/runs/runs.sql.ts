@@ -2,6 +2,7 @@
 import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
+import { toEventData } from './reported-values.ts'
 import type { Report, RunEvent } from './run.ts'
 
 export async function findRun(tx: Transaction, accountId: string, id: string): Promise<RunsTable | undefined> {
@@ -36,5 +37,6 @@ export async function eventsAfter(
 }
 
 export function toEvent(row: { sequence: number; at: number; type: string; data: string }): RunEvent {
-  return { ...row, type: row.type as RunEvent['type'], data: JSON.parse(row.data) }
+  const type = row.type as RunEvent['type']
+  return { ...row, type, data: toEventData(type, JSON.parse(row.data)) }
 }

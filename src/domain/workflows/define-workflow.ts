@@ -21,7 +21,8 @@ export interface RunContext<Variables> {
   attempt: number
   /**
    * Runs `fn` and stores its result, which later attempts of the run reuse instead of running `fn` again. A step that
-   * was interrupted runs again. The name must be unique within the run, and the result must be JSON.
+   * was interrupted runs again. The name must be unique within the run and have at most 200 characters. The result must
+   * be JSON of at most 1 MiB.
    */
   step<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value>
   /** Writes a line to the run's log, which the caller can follow live. `console` writes there too. */

@@ -100,7 +100,7 @@ export const reasonLabels: Record<RunReason, string> = {
   workflowFailed: 'The workflow threw an error.',
   workflowExited: 'The process exited before the workflow finished.',
   contextNotSaved: 'The browser state could not be saved. The browser context is unchanged.',
-  outputInvalid: 'The output does not match the workflow’s output schema.',
+  outputInvalid: 'The output is too large or does not match the workflow’s output schema.',
   timeLimit: 'The attempt exceeded the workflow’s time limit.',
   cancelRequested: 'Cancelled by a user or an API key.',
   notStartedInTime: 'The run expired before it started.',

@@ -1,0 +1,73 @@
+/**
+ * The limits of what workflows report, as the contract documents them. Workers apply them before anything is stored, and
+ * readers again, because rows of earlier versions may exceed them.
+ */
+import { jsonDepthMax } from '../../contract/body.ts'
+import type { RunEvent, RunProgress } from './run.ts'
+import type { RunError } from './run-state.ts'
+
+/** Characters of the message of an error, log line or progress report. */
+export const messageLengthMax = 8192
+/** Characters of the name of a step or an error. */
+export const nameLengthMax = 200
+/** Bytes of an output as JSON, and of the result of a step. */
+export const jsonBytesMax = 1024 * 1024
+/** Results of all steps of a run. */
+export const stepsMax = 10_000
+export const stepBytesOfRunMax = 16 * 1024 * 1024
+/** Events that an attempt reports, and the characters of their texts. They keep a loop from filling the disk. */
+export const reportsMax = 10_000
+export const reportLengthMax = 8 * 1024 * 1024
+
+export const logLevels = ['info', 'warn', 'error'] as const
+export type LogLevel = (typeof logLevels)[number]
+
+export function isLogLevel(value: unknown): value is LogLevel {
+  return logLevels.includes(value as LogLevel)
+}
+
+/** Replaces halves of surrogate pairs, and ends a text that is too long with an ellipsis. */
+export function truncate(text: string, lengthMax: number): string {
+  const wellFormed = text.toWellFormed()
+  return wellFormed.length <= lengthMax ? wellFormed : `${wellFormed.slice(0, lengthMax - 1).toWellFormed()}…`
+}
+
+export function toRunError({ name, message }: { name: unknown; message: unknown }): RunError {
+  return { name: truncate(String(name), nameLengthMax), message: truncate(String(message), messageLengthMax) }
+}
+
+export function toRunProgress({ percent, message }: { percent: unknown; message: unknown }): RunProgress {
+  const number = Number(percent)
+  return {
+    percent: Math.min(100, Math.max(0, Number.isNaN(number) ? 0 : number)),
+    message: typeof message === 'string' ? truncate(message, messageLengthMax) : null,
+  }
+}
+
+/** The data of an event within the limits. */
+export function toEventData(type: RunEvent['type'], data: Record<string, unknown>): Record<string, unknown> {
+  if (type === 'log') {
+    const level = isLogLevel(data.level) ? data.level : 'info'
+    return { ...data, level, message: truncate(String(data.message), messageLengthMax) }
+  }
+  if (type === 'progress') return { ...data, ...toRunProgress(data as unknown as RunProgress) }
+  return type === 'step' ? { ...data, name: truncate(String(data.name), nameLengthMax) } : data
+}
+
+/** Parses the output of a workflow. @throws {RangeError} that says which limit it exceeds. */
+export function parseOutput(json: string): unknown {
+  const output: unknown = JSON.parse(json)
+  if (isDeeper(output, jsonDepthMax)) {
+    throw new RangeError(
+      `The output is nested more than ${jsonDepthMax} levels deep: flatten it, or store it as an artifact.`,
+    )
+  }
+  return output
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (levels === 0) return true
+  for (const name in value) if (isDeeper((value as Record<string, unknown>)[name], levels - 1)) return true
+  return false
+}
