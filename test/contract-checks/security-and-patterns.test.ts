@@ -1,7 +1,8 @@
-/** Findings of the security lint and the pattern check in modified documents. */
+/** Findings of the security lint, the name check and the pattern check in modified documents. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { requestPointers } from '../../src/openapi/document.ts'
 import type { Finding } from '../../src/tools/contract-checks/checked-contract.ts'
+import { checkNames } from '../../src/tools/contract-checks/names.ts'
 import {
   checkPatterns,
   findUnusedExceptions,
@@ -107,6 +108,27 @@ describe('the security lint', () => {
     const unused = Object.keys(exceptions).find((it) => it.includes('StorageState'))
     expect(findings.map(({ message }) => message)).toContainEqual(expect.stringContaining(unused as string))
   })
+})
+
+test.each<[title: string, kind: string, name: string, message: string]>([
+  ['a schema with the name of a global type', 'schemas', 'Record', '`Record` is a global of TypeScript.'],
+  ['a schema with the name of a global of browsers', 'schemas', 'File', '`File` is a global of TypeScript.'],
+  ['a parameter with the name of a schema', 'parameters', 'Run', '`parameters/Run` has the name of `schemas/Run`.'],
+  [
+    'a response with the name of a schema in another case',
+    'responses',
+    'RUNPAGE',
+    '`responses/RUNPAGE` has the name of `schemas/RunPage`.',
+  ],
+])('%s, which breaks generated clients, is found', (_, kind, name, message) => {
+  const contract = modified((it) => (it.components[kind][name] = {}))
+  expect(checkNames([contract]).findings).toEqual([
+    expect.objectContaining({
+      severity: 'error',
+      message,
+      location: `openapi/execution.v1.yaml, /components/${kind}/${name}`,
+    }),
+  ])
 })
 
 test('patterns of the documents and of the code that handles requests are checked', () => {
