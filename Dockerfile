@@ -1,5 +1,5 @@
 # One image for all processes of the service. They write only to /tmp and, without PostgreSQL, to /data:
-#   docker run --init --read-only --tmpfs /tmp:exec --stop-timeout 30 -v execution-service:/data \
+#   docker run --init --read-only --tmpfs /tmp:exec --stop-timeout 30 -v execution-service:/data -v ./workflows:/app/workflows:ro \
 #     -p 127.0.0.1:3000-3002:3000-3002 IMAGE
 # docs/operating.md has the details.
 
@@ -18,8 +18,7 @@ COPY generated generated
 COPY docs/guides docs/guides
 COPY docs/samples docs/samples
 # Below /app, so that workflows can import the service's packages.
-COPY examples/workflows workflows
-RUN install --directory --owner=node --group=node /data
+RUN mkdir workflows && install --directory --owner=node --group=node /data
 ENV NODE_ENV=production NODE_COMPILE_CACHE=/tmp/node-compile-cache HOST=0.0.0.0 DATA_DIR=/data WORKFLOWS_DIR=/app/workflows
 USER node
 EXPOSE 3000 3001 3002 3003

@@ -42,6 +42,7 @@ export interface Service extends Addresses {
   /** The link to sign up as the installation's owner, until one has signed up. Works once. */
   welcomeUrl: string | undefined
   managementUrl: string
+  workflows: readonly Workflow[]
   /** Where this process itself listens; the public address of a surface may differ. */
   listening: ReadonlyMap<Surface, string>
   /** Set when this start created the installation's first account. */
@@ -102,6 +103,7 @@ export async function startService(
     ...listeners.addresses,
     welcomeUrl: welcomeToken && `${listeners.addresses.dashboardUrl}/links/${welcomeToken}`,
     managementUrl: listeners.management.url,
+    workflows,
     listening: new Map([...listeners.surfaces].map(([name, { url }]) => [name, url])),
     firstAccount,
     async stop() {

@@ -77,7 +77,11 @@ export const settings = {
     'such as postgres://user:password@host/database',
   ),
   DATABASE_CONNECTIONS: integer('Maximum connections of a process to `DATABASE_URL`.', '10', 2, 1000),
-  WORKFLOWS_DIR: directory('Directory of the workflows.', './examples/workflows'),
+  WORKFLOWS_DIR: {
+    description: 'Directory of the workflows. By default there are none.',
+    default: undefined,
+    read: (text: string): string | undefined => resolve(text),
+  },
   RATE_LIMIT_PER_MINUTE: integer(
     'Maximum requests per API key and minute, over both APIs; 0 for no limit.',
     '6000',

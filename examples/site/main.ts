@@ -7,6 +7,7 @@ const secrets = { token: 'lantern-tuesday-4711', password: 'kettle-friday-1138' 
 async function main(): Promise<void> {
   const { url } = await startSite(secrets, Number(process.env.PORT || 3080))
   process.stdout.write(`The example website: ${url}/
+For the service: EXAMPLE_PRIVATE_ADDRESSES=${new URL(url).host}
 
 check-links                   url ${url}/
   members' pages              token ${secrets.token}

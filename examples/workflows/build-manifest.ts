@@ -5,10 +5,10 @@ import { opendir } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { defineWorkflow } from 'execution-service/workflow'
+import { confinedPath } from './access/files.ts'
 
 const filesMax = 100_000
-/** One step each: when a worker dies, at most this much work is repeated. */
-const filesPerBatch = 64
+const filesPerStepDefault = 64
 const filesAtOnce = 4
 
 interface HashedFile {
@@ -30,15 +30,22 @@ export default defineWorkflow({
       directory: {
         type: 'string',
         minLength: 1,
-        description: "Path of the directory, relative to the worker's working directory.",
-        examples: ['src'],
+        description: 'Path of the directory, relative to the directory of the examples.',
+        examples: ['.'],
       },
       pauseMilliseconds: {
         type: 'integer',
         minimum: 0,
         maximum: 60_000,
         default: 0,
-        description: `Pause before each batch of ${filesPerBatch} files, to leave the disk to others.`,
+        description: 'Pause before each step, to leave the disk to others.',
+      },
+      filesPerStep: {
+        type: 'integer',
+        minimum: 1,
+        maximum: 1000,
+        default: filesPerStepDefault,
+        description: 'How many files a step hashes: at most this much work is repeated when a worker dies.',
       },
     },
   },
@@ -60,14 +67,15 @@ export default defineWorkflow({
   // More runs at once would compete for the disk.
   concurrencyLimit: 2,
   async run({ variables, step, log, progress, signal }) {
-    const { directory, pauseMilliseconds } = variables
+    const { pauseMilliseconds, filesPerStep = filesPerStepDefault } = variables
+    const directory = await confinedPath(variables.directory)
     const paths = await step('list', () => filesBelow(directory, signal))
-    log(`Found ${paths.length} files below ${directory}`)
+    log(`Found ${paths.length} files below ${variables.directory}`)
     const manifest = createHash('sha256')
     let files = 0
     let bytes = 0
-    for (let first = 0; first < paths.length; first += filesPerBatch) {
-      const batch = paths.slice(first, first + filesPerBatch)
+    for (let first = 0; first < paths.length; first += filesPerStep) {
+      const batch = paths.slice(first, first + filesPerStep)
       const hashed = await step(`hash from file ${first + 1}`, async () => {
         await setTimeout(pauseMilliseconds, undefined, { signal })
         return hashAll(directory, batch, signal)

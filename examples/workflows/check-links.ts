@@ -1,5 +1,6 @@
 /** Crawls a website and lists its broken links: HTTP requests, a step for each page, retries, and a secret. */
 import { defineWorkflow } from 'execution-service/workflow'
+import { fetchPublic } from './access/addresses.ts'
 
 const maxAttempts = 3
 const pageSeconds = 10
@@ -100,7 +101,7 @@ export default defineWorkflow({
 
 async function readPage(url: string, token: string | undefined, signal: AbortSignal): Promise<Page> {
   try {
-    const response = await fetch(url, {
+    const response = await fetchPublic(url, {
       headers: token === undefined ? {} : { Authorization: `Bearer ${token}` },
       // A redirect is treated as a link, so that the token is never sent to another origin.
       redirect: 'manual',
@@ -134,7 +135,6 @@ function withoutHash(url: URL): string {
 
 function describeError(error: unknown): string {
   if (error instanceof DOMException && error.name === 'TimeoutError') return `no response within ${pageSeconds} s`
-  // The network error of `fetch` is in the error's cause.
-  const { cause, message } = error as Error
-  return `no response (${(cause as NodeJS.ErrnoException | undefined)?.code ?? message})`
+  const { code, message } = error as NodeJS.ErrnoException
+  return `no response (${code ?? message})`
 }

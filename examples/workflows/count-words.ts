@@ -1,6 +1,7 @@
 /** Counts the words of a text file. */
 import { readFile } from 'node:fs/promises'
 import { defineWorkflow } from 'execution-service/workflow'
+import { confinedPath } from './access/files.ts'
 
 export default defineWorkflow({
   id: 'count-words',
@@ -15,7 +16,7 @@ export default defineWorkflow({
       path: {
         type: 'string',
         minLength: 1,
-        description: "Path of the file, relative to the worker's working directory.",
+        description: 'Path of the file, relative to the directory of the examples.',
         examples: ['README.md'],
       },
       top: {
@@ -45,7 +46,7 @@ export default defineWorkflow({
     },
   },
   async run({ variables, log, progress, signal }) {
-    const text = await readFile(variables.path, { encoding: 'utf8', signal })
+    const text = await readFile(await confinedPath(variables.path), { encoding: 'utf8', signal })
     log(`Read ${text.length} characters from ${variables.path}`)
     const words = text.toLowerCase().match(/\p{L}+/gu) ?? []
     const counts = new Map<string, number>()

@@ -1,5 +1,6 @@
 import { defineWorkflow } from 'execution-service/workflow'
 import Type from 'typebox'
+import { fetchPublic } from './access/addresses.ts'
 
 export default defineWorkflow({
   id: 'page-title',
@@ -10,7 +11,7 @@ export default defineWorkflow({
   output: Type.Object({ title: Type.String() }),
   retry: { maxAttempts: 3 },
   async run({ variables, step, signal }) {
-    const html = await step('fetch', async () => (await fetch(variables.url, { signal })).text())
+    const html = await step('fetch', async () => (await fetchPublic(variables.url, { signal })).text())
     return { title: /<title>(.*?)<\/title>/.exec(html)?.[1] ?? '' }
   },
 })

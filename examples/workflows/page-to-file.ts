@@ -1,5 +1,6 @@
 /** Saves a web page as PDF or PNG, for the caller to download as an artifact. */
 import { defineWorkflow } from 'execution-service/workflow'
+import { openPublicBrowser } from './access/browser.ts'
 
 export default defineWorkflow({
   id: 'page-to-file',
@@ -40,7 +41,7 @@ export default defineWorkflow({
   browser: true,
   async run({ variables, log, artifact, browser }) {
     const { url, format = 'pdf', wholePage = false } = variables
-    const context = await browser()
+    const context = await openPublicBrowser(browser, url)
     const page = await context.newPage()
     const response = await page.goto(url)
     // Otherwise the artifact would be a picture of the error page.

@@ -1,5 +1,6 @@
 /** Reads a customer's orders without signing in: the session is in the run's browser context. */
 import { defineWorkflow } from 'execution-service/workflow'
+import { openPublicBrowser } from './access/browser.ts'
 import { openShop, ordersHeading, output, readOrders, url } from './shop/shop.ts'
 
 export default defineWorkflow({
@@ -17,7 +18,7 @@ export default defineWorkflow({
   timeLimitSeconds: 60,
   browser: true,
   async run({ variables, log, browser }) {
-    const context = await browser()
+    const context = await openPublicBrowser(browser, variables.url)
     const page = await context.newPage()
     await openShop(page, variables.url, '/orders')
     // Without a session, the shop redirects to its sign-in form.

@@ -1,5 +1,6 @@
 /** Signs in to a shop. The run's browser context then has the session for later runs. */
 import { defineWorkflow } from 'execution-service/workflow'
+import { openPublicBrowser } from './access/browser.ts'
 import { openShop, ordersHeading, output, readOrders, url } from './shop/shop.ts'
 
 export default defineWorkflow({
@@ -28,7 +29,7 @@ export default defineWorkflow({
   timeLimitSeconds: 60,
   browser: true,
   async run({ variables, log, progress, browser }) {
-    const context = await browser()
+    const context = await openPublicBrowser(browser, variables.url)
     const page = await context.newPage()
     await openShop(page, variables.url, '/sign-in')
     progress(30, 'Opened the sign-in form')

@@ -3,6 +3,8 @@ import { fileURLToPath } from 'node:url'
 import { type Service, startService, startWorker } from '../app.ts'
 import { type Config, readConfig } from '../config.ts'
 import { keyFilePath } from '../storage/key-file.ts'
+import { queueCommand } from '../surfaces/dashboard/workflows/curl-commands.ts'
+import { exampleVariables } from '../surfaces/dashboard/workflows/example-variables.ts'
 import { type Addresses, type Role, readRoles, type Surface, surfaces } from '../surfaces/roles.ts'
 import { openLog } from '../telemetry/log.ts'
 import { findBrowser } from '../worker/browser/find-browser.ts'
@@ -33,6 +35,7 @@ export async function start({ only }: { only: string[] }): Promise<void> {
     if (config[url] !== undefined) continue
     log.warn(`${url} is not set, and another process serves the ${title}: links assume ${service[addressOf[name]]}`)
   }
+  if (service.workflows.length === 0) log.warn(noWorkflows)
   printForPeople(welcome(service, served, config))
   const addresses = Object.fromEntries(
     served.map((name) => [addressOf[name].replace(/Url$/, ''), service[addressOf[name]]]),
@@ -79,7 +82,7 @@ function addressLine(title: string, url: string): string {
 }
 
 function welcome(service: Service, served: readonly Surface[], config: Config): string {
-  const { firstAccount, welcomeUrl, executionUrl, managementUrl } = service
+  const { firstAccount, welcomeUrl, managementUrl } = service
   const addresses = served.map((name) => addressLine(surfaces[name].title, service[addressOf[name]]))
   addresses.push(addressLine('Management', `${managementUrl}/readyz`))
   if (served[0]) addresses.push(addressLine('Docs', `${service[addressOf[served[0]]]}/docs/`))
@@ -92,10 +95,16 @@ function welcome(service: Service, served: readonly Surface[], config: Config): 
     `  ${welcomeUrl}`,
     '',
     'Then create an API key in the dashboard, and queue a run with it:',
-    `  curl -X PUT ${executionUrl}/v1/execution/queue-remote/count-words \\`,
-    "    -H 'Authorization: Bearer <API_KEY>' -H 'Content-Type: application/json' -H 'Prefer: wait=10' \\",
-    `    -d '{"variableData": {"path": "README.md"}}'`,
+    exampleCommand(service).replaceAll(/^/gm, '  '),
   ].join('\n')
+}
+
+const noWorkflows =
+  'No workflows are served: set WORKFLOWS_DIR to a directory of workflows, such as examples/workflows, and restart.'
+
+function exampleCommand({ executionUrl, workflows: [workflow] }: Service): string {
+  if (!workflow) return noWorkflows
+  return queueCommand(executionUrl, workflow.id, exampleVariables(workflow.variables))
 }
 
 /** What the first start created. */

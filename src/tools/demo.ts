@@ -35,16 +35,23 @@ const main = fileURLToPath(new URL('../main.ts', import.meta.url))
 const siteToken = 'lantern-tuesday-4711'
 
 /** Settings of another installation that must not lead the demo to its store or addresses. */
-const ignoredVariables = ['DATABASE_URL', 'ENCRYPTION_KEY', 'EXECUTION_URL', 'BROWSER_CONTEXT_URL', 'DASHBOARD_URL']
+const ignoredVariables = [
+  'DATABASE_URL',
+  'ENCRYPTION_KEY',
+  'EXECUTION_URL',
+  'BROWSER_CONTEXT_URL',
+  'DASHBOARD_URL',
+  'EXAMPLE_FILES_DIR',
+]
 
 async function demo(staysUp: boolean, signal: AbortSignal): Promise<void> {
   const cleanUp: (() => Promise<unknown>)[] = []
   try {
     const dataDirectory = await mkdtemp(join(tmpdir(), 'execution-service-demo-'))
     cleanUp.push(() => rm(dataDirectory, { recursive: true, maxRetries: 3 }))
-    const { service, administration, apiKey, accountId } = await start(dataDirectory, cleanUp)
     const site = await startSite({ token: siteToken, password: randomUUID() })
     cleanUp.push(() => site.stop())
+    const { service, administration, apiKey, accountId } = await start(dataDirectory, new URL(site.url).host, cleanUp)
 
     const authorization = { Authorization: `Bearer ${apiKey}` }
     const runs = `${service.executionUrl}/v1/execution/runs`
@@ -87,13 +94,13 @@ async function demo(staysUp: boolean, signal: AbortSignal): Promise<void> {
   }
 }
 
-async function start(dataDirectory: string, cleanUp: (() => Promise<unknown>)[]) {
+async function start(dataDirectory: string, siteAddress: string, cleanUp: (() => Promise<unknown>)[]) {
   for (const name of ignoredVariables) delete process.env[name]
   const ports = await replaceUsedPorts()
   const workflows = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
   const settings = { DATA_DIR: dataDirectory, WORKFLOWS_DIR: workflows, SHUTDOWN_SECONDS: '1', LOG_LEVEL: 'error' }
-  // The worker process inherits them.
-  Object.assign(process.env, { ...ports, ...process.env, ...settings })
+  // The worker process inherits them. The website of the demo is not at a public address.
+  Object.assign(process.env, { ...ports, ...process.env, ...settings, EXAMPLE_PRIVATE_ADDRESSES: siteAddress })
   const config = readConfig(process.env)
   const service = await startService(config, openLog(config), main)
   cleanUp.push(() => service.stop())
@@ -180,7 +187,7 @@ function formatEvent(event: RunEvent): string | undefined {
 function longRun(executionUrl: string, authorization: Record<string, string>): Request {
   const url = `${executionUrl}/v1/execution/queue-remote/build-manifest`
   const headers = { ...authorization, 'Content-Type': 'application/json' }
-  const body = { variableData: { directory: 'node_modules', pauseMilliseconds: 200 } }
+  const body = { variableData: { directory: '.', filesPerStep: 1, pauseMilliseconds: 2000 } }
   return { method: 'PUT', url, headers, body }
 }
 

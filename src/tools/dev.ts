@@ -90,7 +90,8 @@ async function updateGenerated(): Promise<number | undefined> {
 }
 
 async function dev(): Promise<void> {
-  const roots = ['src', 'openapi', 'docs/guides', 'docs/samples', readConfig(process.env).WORKFLOWS_DIR]
+  const { WORKFLOWS_DIR } = readConfig(process.env)
+  const roots = ['src', 'openapi', 'docs/guides', 'docs/samples', ...(WORKFLOWS_DIR ? [WORKFLOWS_DIR] : [])]
   watchFolders(roots)
   onStopSignal(stopService)
   startService()

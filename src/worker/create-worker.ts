@@ -31,7 +31,7 @@ export interface WorkerOptions extends Omit<WorkerSettings, 'id'> {
 
 export function workerSettings(config: Config): WorkerOptions {
   return {
-    workflowsDirectory: config.WORKFLOWS_DIR,
+    workflowsDirectory: config.WORKFLOWS_DIR ?? '',
     slots: config.WORKER_SLOTS,
     leaseSeconds: config.LEASE_SECONDS,
     abortGraceSeconds: config.ABORT_GRACE_SECONDS,

@@ -1,5 +1,5 @@
 /** The browser of one attempt, in the executor: opened when the workflow first asks, closed when the attempt ends. */
-import type { BrowserContext } from 'playwright-core'
+import type { BrowserContext, BrowserContextOptions } from 'playwright-core'
 import { stateBytesMax } from '../domain/browser-contexts/storage-state.ts'
 import type { BrowserEndpoint } from './browser/browser-host.ts'
 import { type OpenBrowser, openBrowser } from './browser/connection.ts'
@@ -13,6 +13,7 @@ export class RunBrowser {
   readonly #captureState: CaptureState
   readonly #readMillisecondsMax: number
   #opening: Promise<OpenBrowser> | undefined
+  #options: BrowserContextOptions = {}
   #pending: { resolve(opened: Promise<OpenBrowser>): void; reject(error: Error): void } | undefined
   #state: Promise<CapturedState> | undefined
   #closing: Promise<void> | undefined
@@ -32,12 +33,13 @@ export class RunBrowser {
   }
 
   /** Returns the same context at every call. */
-  async open(): Promise<BrowserContext> {
+  async open(options: BrowserContextOptions = {}): Promise<BrowserContext> {
     this.#signal.throwIfAborted()
     // Called by code that outlived its attempt.
     if (this.#closing) throw hasEnded()
     this.#opening ??= new Promise<OpenBrowser>((resolve, reject) => {
       this.#pending = { resolve, reject }
+      this.#options = options
       this.#request()
     })
     return (await this.#opening).context
@@ -46,7 +48,9 @@ export class RunBrowser {
   provide(endpoint: BrowserEndpoint, storageState: string | undefined): void {
     // The attempt is ending: a browser opened now would not be closed.
     if (this.#closing) return
-    this.#pending?.resolve(openBrowser(endpoint, storageState).then((opened) => this.#captureBeforeClose(opened)))
+    this.#pending?.resolve(
+      openBrowser(endpoint, storageState, this.#options).then((opened) => this.#captureBeforeClose(opened)),
+    )
   }
 
   fail(message: string): void {

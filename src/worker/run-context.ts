@@ -66,7 +66,7 @@ export class RunningAttempt {
       step: (name, fn) => this.#step(name, fn),
       artifact: (name, content, options) => this.#artifact(name, content, options?.mediaType),
     }
-    return { ...context, browser: usesBrowser ? () => this.browser.open() : noBrowser }
+    return { ...context, browser: usesBrowser ? (options) => this.browser.open(options) : noBrowser }
   }
 
   async #step<Value>(name: string, fn: () => Value | Promise<Value>): Promise<Value> {

@@ -1,6 +1,9 @@
 /** The browser examples, run by a real service against the example website. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type Site, startSite } from '../../examples/site/site.ts'
 import { createBrowserContextClient } from '../../src/client/index.ts'
 import { type Installation, newInstallation, type ServiceProcess } from '../support/installation.ts'
@@ -14,7 +17,8 @@ let site: Site
 
 beforeAll(async () => {
   const workflows = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
-  installation = await newInstallation({ WORKFLOWS_DIR: workflows, LOG_LEVEL: 'trace' })
+  const access = { EXAMPLE_PRIVATE_ADDRESSES: '127.0.0.1' }
+  installation = await newInstallation({ WORKFLOWS_DIR: workflows, LOG_LEVEL: 'trace', ...access })
   site = await startSite({ token: 'of no member here', password })
   service = await installation.start()
 })
@@ -105,4 +109,42 @@ test('a page is stored as a PDF, and as a picture of the requested size; an erro
   expect([picture.readUInt32BE(16), picture.readUInt32BE(20)]).toEqual([1280, 720])
   expect(missing).toMatchObject({ status: 'failed', artifacts: [] })
   expect(missing.error?.message).toBe(`${url}/teapot responded with 404.`)
+})
+
+test('no page, redirect, frame or script reaches an address that is not public', async () => {
+  const { run } = await newCustomer()
+  const requests: string[] = []
+  const listen = async (address: string, handle: Parameters<typeof createServer>[1]) => {
+    const server = createServer(handle)
+    onTestFinished(() => void server.close().closeAllConnections())
+    await once(server.listen(0, address), 'listening')
+    return `${address}:${(server.address() as AddressInfo).port}`
+  }
+  const inner = await listen('127.0.0.2', ({ url = '' }, response) => {
+    requests.push(url)
+    response.setHeader('Access-Control-Allow-Origin', '*').end('internal')
+  })
+  const outer = await listen('127.0.0.1', ({ url = '' }, response) => {
+    const redirect = url === '/redirect'
+    if (redirect) return response.writeHead(302, { Location: `http://${inner}/redirected` }).end()
+    return response.setHeader('Content-Type', 'text/html').end(`<title>Loading</title>
+      <iframe src="http://${inner}/frame"></iframe><img src="https://${inner}/image">
+      <script>
+        const done = (text) => { document.title = text }
+        fetch('http://${inner}/fetch').then((it) => it.text()).then(done, (error) => done(error.message))
+        new WebSocket('ws://${inner}/socket')
+      </script>`)
+  })
+  const [direct, redirected, loaded] = await Promise.all([
+    run('page-to-file', { url: `http://${inner}/` }, {}),
+    run('page-to-file', { url: `http://${outer}/redirect` }, {}),
+    run('page-to-file', { url: `http://${outer}/` }, {}),
+  ])
+  const refused = (message: unknown) => ({ status: 'failed', error: { message } })
+  expect(direct).toMatchObject(
+    refused(expect.stringMatching(/^127\.0\.0\.2 is not a public address: EXAMPLE_PRIVATE_/)),
+  )
+  expect(redirected).toMatchObject(refused(`http://${outer}/redirect responded with 403.`))
+  expect(loaded.status).toBe('succeeded')
+  expect(requests).toEqual([])
 })

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,10 +31,18 @@ import { waitLimits } from '../support/timeouts.ts'
 const workflowsDirectory = fileURLToPath(new URL('../../examples/workflows', import.meta.url))
 const workflows = await describeWorkflows(workflowsDirectory)
 
-async function temporaryDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'examples-'))
-  onTestFinished(() => rm(directory, { recursive: true }))
-  return directory
+/** The directory of the examples. Executors inherit both variables. */
+const filesDirectory = await mkdtemp(join(tmpdir(), 'examples-'))
+Object.assign(process.env, { EXAMPLE_FILES_DIR: filesDirectory, EXAMPLE_PRIVATE_ADDRESSES: '127.0.0.1' })
+
+const temporaryDirectory = (): Promise<string> => mkdtemp(join(filesDirectory, 'files-'))
+
+/** An HTTP server at an address of this machine, which is not a public one. */
+async function startServer(address: string, handle: RequestListener): Promise<string> {
+  const server = createServer(handle)
+  await once(server.listen(0, address), 'listening')
+  onTestFinished(() => void server.close())
+  return `http://${address}:${(server.address() as AddressInfo).port}/`
 }
 
 type OpenStorage = Awaited<ReturnType<typeof openStorage>>
@@ -100,6 +108,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await worker.stop(0)
   await storage.close()
+  await rm(filesDirectory, { recursive: true })
 })
 
 function steps(events: RunEvent[], state: string): unknown[] {
@@ -122,11 +131,22 @@ describe('every example', () => {
 
 describe('count-words', () => {
   test('counts words and lists the most frequent ones', async () => {
-    const { queue, finished, directory } = await newAccount(storage)
-    const path = join(directory, 'text.txt')
-    await writeFile(path, 'The kettle, the lantern and the teapot: THE END.')
-    const { run } = await finished(await queue('count-words', { path, top: 1 }))
+    const { queue, finished } = await newAccount(storage)
+    await writeFile(join(filesDirectory, 'text.txt'), 'The kettle, the lantern and the teapot: THE END.')
+    const { run } = await finished(await queue('count-words', { path: 'text.txt', top: 1 }))
     expect(run).toMatchObject({ status: 'succeeded', output: { words: 9, top: [{ word: 'the', count: 4 }] } })
+  })
+})
+
+describe('every example that reads files', () => {
+  test.each([
+    ['count-words', 'path'],
+    ['build-manifest', 'directory'],
+  ])('%s refuses a path outside the directory of the examples', async (workflow, variable) => {
+    const { queue, finished, directory } = await newAccount(storage)
+    const { run } = await finished(await queue(workflow, { [variable]: directory }))
+    const message = `${directory} is outside the directory of the examples. EXAMPLE_FILES_DIR sets the directory.`
+    expect(run).toMatchObject({ status: 'failed', error: { message } })
   })
 })
 
@@ -184,28 +204,37 @@ describe('check-links', () => {
   test('never sends the token to another origin, even after a redirect', async () => {
     const { queue, finished } = await newAccount(storage)
     let requestCount = 0
-    const otherSite = createServer((_request, response) => {
+    const target = await startServer('127.0.0.1', (_request, response) => {
       requestCount += 1
       response.end()
     })
-    await once(otherSite.listen(0, '127.0.0.1'), 'listening')
-    const target = `http://127.0.0.1:${(otherSite.address() as AddressInfo).port}/`
-    const redirecting = createServer((_request, response) => response.writeHead(302, { Location: target }).end())
-    await once(redirecting.listen(0, '127.0.0.1'), 'listening')
-    onTestFinished(() => void [otherSite.close(), redirecting.close()])
-    const url = `http://127.0.0.1:${(redirecting.address() as AddressInfo).port}/`
+    const url = await startServer('127.0.0.1', (_, response) => response.writeHead(302, { Location: target }).end())
     const { run } = await finished(await queue('check-links', { url, token }))
     expect(run.output).toEqual({ checked: [url], unchecked: 0, broken: [] })
     expect(requestCount).toBe(0)
   })
 
-  test('reports a website that does not reply, after the last attempt', async () => {
+  test('reports a website that does not reply or is not public, after the last attempt', async () => {
     const { queue, finished } = await newAccount(storage)
     const site = await startSite({ token, password: 'of no customer here' })
     await site.stop()
-    const { run } = await finished(await queue('check-links', { url: site.url }))
-    const broken = [{ url: `${site.url}/`, foundOn: null, problem: 'no response (ECONNREFUSED)' }]
-    expect(run).toMatchObject({ status: 'succeeded', attempts: 3, output: { broken } })
+    let requestCount = 0
+    const url = await startServer('127.0.0.2', (_, response) => response.end(String(++requestCount)))
+    const refusal =
+      '127.0.0.2 is not a public address: EXAMPLE_PRIVATE_ADDRESSES lists the private addresses that examples may reach.'
+    const queued = [
+      queue('check-links', { url: site.url }),
+      queue('check-links', { url }),
+      queue('page-title', { url }),
+    ]
+    const ended = await Promise.all(queued.map(async (run) => (await finished(await run)).run))
+    const broken = (url: string, reason: string) => [{ url, foundOn: null, problem: `no response (${reason})` }]
+    expect(ended).toMatchObject([
+      { status: 'succeeded', attempts: 3, output: { broken: broken(`${site.url}/`, 'ECONNREFUSED') } },
+      { status: 'succeeded', attempts: 3, output: { broken: broken(url, refusal) } },
+      { status: 'failed', error: { message: refusal } },
+    ])
+    expect(requestCount).toBe(0)
   })
 })
 

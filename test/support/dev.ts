@@ -28,7 +28,8 @@ export async function startDev(args = ['src/tools/dev.ts']): Promise<Dev> {
   const checkout = copyCheckout()
   const ports = { DASHBOARD_PORT: '0', EXECUTION_PORT: '0', BROWSER_CONTEXT_PORT: '0', MANAGEMENT_PORT: '0' }
   const { PATH, HOME, NODE_COMPILE_CACHE = 'node_modules/.cache/node' } = process.env
-  const env = { PATH, HOME, NODE_COMPILE_CACHE, ...ports, DATA_DIR: join(checkout.directory, 'data') }
+  const directories = { DATA_DIR: join(checkout.directory, 'data'), WORKFLOWS_DIR: 'examples/workflows' }
+  const env = { PATH, HOME, NODE_COMPILE_CACHE, ...ports, ...directories }
   // In a separate process group, as in a terminal.
   const child = spawn(process.execPath, args, {
     cwd: checkout.directory,

@@ -16,7 +16,7 @@ test('every setting has a default or is optional', () => {
     EXECUTION_URL: undefined,
     BROWSER_CONTEXT_URL: undefined,
     DATA_DIR: resolve('data'),
-    WORKFLOWS_DIR: resolve('examples/workflows'),
+    WORKFLOWS_DIR: undefined,
     RATE_LIMIT_PER_MINUTE: 6000,
     QUEUED_RUNS_MAX: 10000,
     BROWSER_CONTEXT_VERSIONS: 5,

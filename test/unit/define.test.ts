@@ -1,5 +1,5 @@
 /** The types that authors of workflows see; `npm run check` verifies them. */
-import type { BrowserContext } from 'playwright-core'
+import type { BrowserContext, BrowserContextOptions } from 'playwright-core'
 import { expect, expectTypeOf, test } from 'vitest'
 import { defineWorkflow } from '../../src/domain/workflows/define-workflow.ts'
 
@@ -16,7 +16,9 @@ test('a workflow with `browser: true` gets a browser', () => {
     ...common,
     browser: true,
     run: async ({ browser, variables, artifact }) => {
-      expectTypeOf(browser).toEqualTypeOf<() => Promise<BrowserContext>>()
+      expectTypeOf(browser).toEqualTypeOf<
+        (options?: Omit<BrowserContextOptions, 'storageState'>) => Promise<BrowserContext>
+      >()
       expectTypeOf(variables.url).toEqualTypeOf<string>()
       // @ts-expect-error: the service does not accept this media type.
       await artifact('page.html', '', { mediaType: 'text/html' })

@@ -47,7 +47,7 @@ export function checkConfiguration({ errors }: ReadConfiguration, environment: N
 
 export type LoadedWorkflows = { workflows: Workflow[] } | { error: string }
 
-export async function loadWorkflows(directory: string): Promise<LoadedWorkflows> {
+export async function loadWorkflows(directory: string | undefined): Promise<LoadedWorkflows> {
   try {
     return { workflows: new Workflows(await describeWorkflows(directory)).list() }
   } catch (error) {
@@ -56,12 +56,15 @@ export async function loadWorkflows(directory: string): Promise<LoadedWorkflows>
   }
 }
 
-export function checkWorkflows(loaded: LoadedWorkflows, directory: string): Finding {
+export function checkWorkflows(loaded: LoadedWorkflows, directory: string | undefined): Finding {
   if ('error' in loaded) {
     return fail(loaded.error, 'Fix it, or set WORKFLOWS_DIR to another directory: the service does not start.')
   }
   const count = loaded.workflows.length
-  if (count === 0) return warn(`no workflows in ${directory}`, 'Set WORKFLOWS_DIR to the directory of your workflows.')
+  if (count === 0) {
+    const detail = directory === undefined ? 'none, because WORKFLOWS_DIR is not set' : `no workflows in ${directory}`
+    return warn(detail, 'Set WORKFLOWS_DIR to the directory of your workflows.')
+  }
   return ok(`${pluralize(count, 'workflow')} in ${directory}, ${countBrowserWorkflows(loaded)} with a browser`)
 }
 

@@ -1,5 +1,5 @@
 /** The API for authors of workflows, imported as `execution-service/workflow`. */
-import type { BrowserContext } from 'playwright-core'
+import type { BrowserContext, BrowserContextOptions } from 'playwright-core'
 import type { Static, TSchema } from 'typebox'
 
 /** How failed attempts are retried. After n attempts the next one waits `backoffSeconds × backoffFactor^(n − 1)`. */
@@ -61,8 +61,10 @@ export interface BrowserRunContext<Variables> extends RunContext<Variables> {
    * A Playwright browser context that no other run shares, with the cookies and storage of the browser context that the
    * run was queued with. The run's `persistContext` decides whether their final state is saved. Every call returns the
    * same context, which is closed when the run ends.
+   *
+   * @param options Playwright's, such as `proxy` or `locale`. Only those of the first call count.
    */
-  browser(): Promise<BrowserContext>
+  browser(options?: Omit<BrowserContextOptions, 'storageState'>): Promise<BrowserContext>
 }
 
 export interface WorkflowDefinition<Variables extends TSchema, Output extends TSchema, Browser extends boolean> {

@@ -8,8 +8,12 @@ import { loadExitError, loadSecondsMax, loadTimeoutError, type Workflow, Workflo
 /** The child's message. */
 type Description = { workflows: string } | { error: string }
 
-/** @throws {WorkflowError} */
-export async function describeWorkflows(directory: string, secondsMax = loadSecondsMax): Promise<Workflow[]> {
+/** @param directory undefined when WORKFLOWS_DIR is not set. @throws {WorkflowError} */
+export async function describeWorkflows(
+  directory: string | undefined,
+  secondsMax = loadSecondsMax,
+): Promise<Workflow[]> {
+  if (directory === undefined) return []
   // Output of the modules goes to stderr: stdout is for logs and for the output of commands.
   const stdio = ['inherit', 2, 'inherit', 'ipc'] as const
   const env = environmentWithoutSecrets(process.env)

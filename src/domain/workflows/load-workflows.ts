@@ -13,8 +13,12 @@ export interface LoadedWorkflow extends Workflow {
 /** Each module directly in the directory is a workflow. Shared code belongs in subdirectories. */
 const modulePattern = /(?<!\.d|\.test)\.(ts|mts|js|mjs)$/
 
-/** @throws {WorkflowError} if a module fails to load or two workflows have the same ID. */
+/**
+ * @param directory empty when WORKFLOWS_DIR is not set.
+ * @throws {WorkflowError} if a module fails to load or two workflows have the same ID.
+ */
 export async function loadWorkflows(directory: string): Promise<Map<string, LoadedWorkflow>> {
+  if (directory === '') return new Map()
   resolveOwnPackage(directory)
   const loaded = new Map<string, LoadedWorkflow>()
   const paths = new Map<string, string>()

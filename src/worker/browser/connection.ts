@@ -28,12 +28,16 @@ export async function loadChromium(): Promise<BrowserType> {
 }
 
 /** @param storageState the result of Playwright's `storageState` as JSON; undefined for an empty context. */
-export async function openBrowser(endpoint: BrowserEndpoint, storageState: string | undefined): Promise<OpenBrowser> {
-  const options = storageState === undefined ? {} : { storageState: parse(storageState) }
+export async function openBrowser(
+  endpoint: BrowserEndpoint,
+  storageState: string | undefined,
+  options: BrowserContextOptions = {},
+): Promise<OpenBrowser> {
+  const state = storageState === undefined ? {} : { storageState: parse(storageState) }
   const resources = process.getActiveResourcesInfo().length
   const browser = await connect(endpoint)
   try {
-    const context = await newContext(browser, options)
+    const context = await newContext(browser, { ...options, ...state })
     return {
       context,
       storageState: async () => JSON.stringify(await context.storageState({ indexedDB: true })),

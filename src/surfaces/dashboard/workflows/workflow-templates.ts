@@ -16,7 +16,7 @@ export function renderWorkflowList(workflows: Workflow[]): Html {
 
 const noWorkflows = emptyState(
   'No workflows',
-  html`<p>Add a module to the directory in <code>WORKFLOWS_DIR</code> and restart the service.</p>
+  html`<p>Set <code>WORKFLOWS_DIR</code> to a directory of workflows, and restart the service.</p>
     <p>The directory <code>examples/workflows</code> has workflows to start from.</p>`,
 )
 
