@@ -6,7 +6,6 @@ import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { sql } from 'kysely'
 import pg from 'pg'
 import { readConfig } from '../src/config.ts'
 import { openStore } from '../src/domain/installation.ts'
@@ -156,7 +155,6 @@ async function createFilledStore(location: StoreLocation, { apiKeys, newestId }:
       }
       await query.deleteFrom('runs').where('id', '>', newestId).execute()
     })
-    if (DATABASE_URL) await sql`DELETE FROM execution_service_jobs.job`.execute(store.read.query)
     await store.close()
     if (DATABASE_URL) await vacuum(DATABASE_URL)
   }

@@ -59,7 +59,6 @@ async function insert(store: Store, variables: unknown): Promise<object> {
     browser_context_id: null,
     persist_context: null,
     waits_for_context: 0,
-    job_id: null,
     trace_context: null,
   }
   await store.write((tx) => insertRuns(tx, [run]))

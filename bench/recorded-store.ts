@@ -2,6 +2,7 @@
 import { CompiledQuery, type Kysely } from 'kysely'
 import type { Store, Transaction, Value } from '../src/storage/store.ts'
 import type { Tables } from '../src/storage/tables.ts'
+import type { StoreKind } from './filled-store.ts'
 
 export interface Recorded {
   sql: string
@@ -11,13 +12,13 @@ export interface Recorded {
 
 export class RecordedStore {
   readonly store: Store
-  readonly #inner: Store
+  readonly #kind: StoreKind
   readonly #plain: Pick<Transaction, 'all' | 'query'>
   readonly #recorded = new WeakSet<Transaction>()
   #statements = new Map<string, Recorded>()
 
-  constructor(inner: Store) {
-    this.#inner = inner
+  constructor(inner: Store, kind: StoreKind) {
+    this.#kind = kind
     this.#plain = { ...inner.read }
     this.store = {
       ...inner,
@@ -35,7 +36,7 @@ export class RecordedStore {
 
   /** Returns the statement's plan, one line per step. */
   async plan({ sql, values }: Recorded): Promise<string[]> {
-    const text = `${this.#inner.jobs ? 'EXPLAIN' : 'EXPLAIN QUERY PLAN'} ${sql}`
+    const text = `${this.#kind === 'postgres' ? 'EXPLAIN' : 'EXPLAIN QUERY PLAN'} ${sql}`
     const { rows } = /\$1\b/.test(sql)
       ? await this.#plain.query.executeQuery<object>(CompiledQuery.raw(text, [...values]))
       : { rows: await this.#plain.all<object>(text, values as readonly Value[]) }

@@ -47,7 +47,7 @@ export async function statements({ stores: kinds, finished }: BenchOptions): Pro
 
 async function open(filled: FilledStore): Promise<Subject> {
   const store = await filled.open()
-  const recorded = new RecordedStore(store)
+  const recorded = new RecordedStore(store, filled.kind)
   const actions = await createActions(recorded.store, filled.apiKeys[0] ?? '')
   return { filled, recorded, actions, close: () => store.close() }
 }

@@ -2,11 +2,9 @@
 import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contexts/context-erasure.ts'
 import { RunArtifacts } from '../domain/runs/artifacts.ts'
 import { completeAttempt, resumeForFreeContexts } from '../domain/runs/attempts.ts'
-import { Dispatcher } from '../domain/runs/dispatcher.ts'
-import { noRetry, type RunObserver, toFinishedRun } from '../domain/runs/run-state.ts'
+import { type FinishedRun, noRetry, type RunObserver, toFinishedRun } from '../domain/runs/run-state.ts'
 import { appendStatus } from '../domain/runs/runs.sql.ts'
 import { hasDeadWorkers, removeDeadWorkers } from '../domain/runs/workers.ts'
-import { jobColumns, type RunJob } from '../storage/run-statements.ts'
 import { type Store, statement, type Transaction } from '../storage/store.ts'
 import { Purge } from './purge.ts'
 import { expiredAuditLogEntries, expiredRuns, type Retention } from './retention.ts'
@@ -15,17 +13,17 @@ const findNextDelayEnd = statement<{ at: number | null }, []>(
   "SELECT MIN(available_at) AS at FROM runs WHERE status = 'queued' AND delayed = 1",
 )
 
-const endDelays = statement<RunJob, [now: number]>(`UPDATE runs SET delayed = 0 WHERE id IN (SELECT id FROM runs
+const endDelays = statement<object, [now: number]>(`UPDATE runs SET delayed = 0 WHERE id IN (SELECT id FROM runs
   WHERE status = 'queued' AND delayed = 1 AND available_at <= ? ORDER BY available_at LIMIT 500)
-  AND status = 'queued' RETURNING ${jobColumns}`)
+  AND status = 'queued'`)
 
 const findExpiringRuns = statement<{ id: string }, [now: number]>(`SELECT id FROM runs
   WHERE status = 'queued' AND expires_at IS NOT NULL AND expires_at <= ? AND attempts = 0 LIMIT 500`)
 
 /** Returns no row when the run has started or was cancelled. */
-const expireRun = statement<RunJob, [finishedAt: number, id: string]>(
+const expireRun = statement<{ workflow_id: string }, [finishedAt: number, id: string]>(
   `UPDATE runs SET status = 'expired', reason = 'notStartedInTime', finished_at = ?
-    WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING ${jobColumns}`,
+    WHERE id = ? AND status = 'queued' AND attempts = 0 RETURNING workflow_id`,
 )
 
 const findLostRun = statement<{ id: string }, [now: number]>(
@@ -44,7 +42,6 @@ const intervalMilliseconds = 1000
 /** Safe to run in any number of processes on one store. */
 export class Maintenance {
   readonly #store: Store
-  readonly #dispatcher: Dispatcher
   readonly #purges: readonly Purge[]
   readonly #now: () => number
   readonly #onError: (error: unknown) => void
@@ -61,7 +58,6 @@ export class Maintenance {
     observer?: RunObserver,
   ) {
     this.#store = store
-    this.#dispatcher = new Dispatcher(store)
     this.#observer = observer
     const targets = [
       new RunArtifacts(store, retention.artifacts, now).expired,
@@ -101,12 +97,11 @@ export class Maintenance {
     const now = this.#now()
     if (await this.#isAnythingDue(now)) {
       const options = { concurrent: true, exclusive: 'maintenance' } as const
-      const { expired, finished, leasesExpired } = await this.#store.write((tx) => this.#run(tx, now), options)
+      const { finished, leasesExpired } = await this.#store.write((tx) => this.#run(tx, now), options)
       for (const run of finished) this.#observer?.finished(run)
       if (leasesExpired > 0) this.#observer?.leasesExpired(leasesExpired)
       this.#store.notify('queue')
       this.#store.notify('runs')
-      for (const run of expired) await this.#dispatcher.remove(run)
     }
     const interval = await this.#purge()
     const delayEnd = await this.#nextDelayEnd()
@@ -138,26 +133,25 @@ export class Maintenance {
 
   async #run(tx: Transaction, now: number) {
     // Before delays end: a run whose delay ends no sooner than its expiry must expire.
-    const expired = await this.#expireRuns(tx, now)
-    const finished = expired.map((run) => toFinishedRun({ ...run, started_at: null }, expiry, now))
+    const finished = await this.#expireRuns(tx, now)
     const lost = await tx.all(tx.statements.lockLostRuns, [now])
     for (const row of lost) {
-      const failed = await completeAttempt(tx, this.#dispatcher, row, { kind: 'workerLost' }, noRetry, now)
+      const failed = await completeAttempt(tx, row, { kind: 'workerLost' }, noRetry, now)
       if (failed) finished.push(failed)
     }
-    await this.#dispatcher.unpark(tx, await tx.all(endDelays, [now]))
+    await tx.all(endDelays, [now])
     await tx.all(deleteExpiredKeys, [now])
-    await resumeForFreeContexts(tx, this.#dispatcher)
+    await resumeForFreeContexts(tx)
     await removeDeadWorkers(tx, now)
-    return { expired, finished, leasesExpired: lost.length }
+    return { finished, leasesExpired: lost.length }
   }
 
-  async #expireRuns(tx: Transaction, now: number): Promise<RunJob[]> {
-    const expired: RunJob[] = []
+  async #expireRuns(tx: Transaction, now: number): Promise<FinishedRun[]> {
+    const expired: FinishedRun[] = []
     for (const { id } of await tx.all(findExpiringRuns, [now])) {
       const [run] = await tx.all(expireRun, [now, id])
       if (!run) continue
-      expired.push(run)
+      expired.push(toFinishedRun({ ...run, started_at: null }, expiry, now))
       await appendStatus(tx, { id, attempts: 0 }, expiry.status, expiry.reason, now)
     }
     return expired

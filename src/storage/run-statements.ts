@@ -3,16 +3,15 @@
  * `RunStatements` and written in `sqlite/` and `postgres/` for each query planner.
  */
 import { runCountStatements } from './run-count-statements.ts'
-import { type Statement, statement } from './store.ts'
-import type { RunsTable } from './tables.ts'
-
-/** The columns of a run that the dispatcher reads. */
-export type RunJob = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'priority' | 'job_id' | 'job_retry_count'>
-
-export const jobColumns = 'id, account_id, workflow_id, priority, job_id, job_retry_count'
+import { type Statement, statement, type Transaction } from './store.ts'
+import type { RunEventsTable, RunsTable } from './tables.ts'
 
 /** The first ready run of an account and a workflow. */
-export type QueueHead = Omit<RunJob, 'job_retry_count'> & Pick<RunsTable, 'browser_context_id'>
+export type QueueHead = Pick<RunsTable, 'id' | 'account_id' | 'workflow_id' | 'priority'> & {
+  has_context: 0 | 1
+  /** The account's running runs. */
+  running: number
+}
 
 /** The values of an INSERT into `runs`, in this order. */
 export const insertedRunColumns = [
@@ -33,41 +32,47 @@ export const insertedRunColumns = [
   'browser_context_id',
   'persist_context',
   'waits_for_context',
-  'job_id',
   'trace_context',
 ] as const satisfies (keyof RunsTable)[]
 
-/** Statements by number of rows, largest first: a few prepared statements insert any number. */
-function insert(table: string, columns: readonly string[]): ReadonlyMap<number, Statement> {
-  const row = `(${columns.map(() => '?').join(', ')})`
-  const insertRows = (rows: number) =>
-    statement(`INSERT INTO ${table} (${columns.join(', ')}) VALUES ${Array(rows).fill(row).join(', ')}`)
-  return new Map([64, 32, 16, 8, 4, 2, 1].map((rows) => [rows, insertRows(rows)]))
-}
-
 /** A run that has not started in time must not start, even before maintenance marks it as expired. */
-const readyCondition = `status = 'queued' AND delayed = 0 AND waits_for_context = 0
-  AND (expires_at IS NULL OR expires_at > ? OR attempts > 0)`
+export const ready = (now = '?') => `status = 'queued' AND delayed = 0 AND waits_for_context = 0
+  AND (expires_at IS NULL OR expires_at > ${now} OR attempts > 0)`
 
-/** At most this many queue heads are compared in one decision. */
+/** At most this many queue heads are read for one decision. */
 export const queueHeadsMax = 500
 
-const headOrder = 'ORDER BY account_id, workflow_id, priority DESC, id LIMIT 1'
+/** Sorts after every account's id. */
+const lastAccount = "'~'"
 const uuidLength = 36
-/** Id, account and workflow in one value, so that one index look-up finds all three. */
-const findHead = `SELECT id || account_id || workflow_id FROM runs WHERE ${readyCondition}`
-const headId = `substr(head, 1, ${uuidLength})`
-const headAccount = `substr(head, ${uuidLength + 1}, ${uuidLength})`
-const headWorkflow = `substr(head, ${2 * uuidLength + 1})`
-const headColumn = (name: string) => `(SELECT ${name} FROM runs WHERE id = ${headId}) AS ${name}`
+/** Makes each priority a number of three digits. */
+const priorityOffset = 500
+/** All columns of a head in one value, so that one index look-up finds them. @param isNew whether its account is. */
+const findHead = (isNew: 0 | 1, condition: string) => `(SELECT '${isNew}' || id || account_id
+    || (priority + ${priorityOffset}) || CASE WHEN browser_context_id IS NULL THEN '0' ELSE '1' END || workflow_id
+  FROM runs WHERE ${ready('moment')} AND ${condition} ORDER BY account_id, workflow_id, priority DESC, id LIMIT 1)`
+const headAccount = `substr(head, ${uuidLength + 2}, ${uuidLength})`
+const headPriority = `substr(head, ${2 * uuidLength + 2}, 3)`
+const headHasContext = `substr(head, ${2 * uuidLength + 5}, 1)`
+const headWorkflow = `substr(head, ${2 * uuidLength + 6})`
+const accountsLeft = 'accounts_left - CAST(substr(head, 1, 1) AS INTEGER)'
+const findNextHead = `COALESCE(
+  ${findHead(0, `account_id = ${headAccount} AND workflow_id > ${headWorkflow}`)},
+  CASE WHEN ${accountsLeft} > 0 THEN ${findHead(
+    1,
+    `account_id > ${headAccount}
+      AND account_id <= CASE WHEN ${headAccount} > start_after THEN ${lastAccount} ELSE start_after END`,
+  )} END,
+  CASE WHEN ${accountsLeft} > 0 AND ${headAccount} > start_after THEN ${findHead(1, 'account_id <= start_after')} END)`
+
+export const startedAttempt = "status = 'running', reason = NULL, attempts = attempts + 1"
+
+export const findRunSql = 'SELECT * FROM runs WHERE id = ? AND account_id = ?'
 
 export const sharedRunStatements = {
   ...runCountStatements,
 
   // Enqueueing
-
-  insertRuns: insert('runs', insertedRunColumns),
-  insertEvents: insert('run_events', ['run_id', 'sequence', 'at', 'type', 'data']),
 
   /** Counts the account's queued runs, up to the limit. From runs_by_status: 10,000 rows take 0.5 to 1 ms. */
   countQueuedRuns: statement<{ count: number }, [accountId: string, limit: number]>(
@@ -93,41 +98,45 @@ export const sharedRunStatements = {
     'DELETE FROM idempotency_keys WHERE account_id = ? AND key = ? AND run_id = ?',
   ),
 
-  findRun: statement<RunsTable, [id: string, accountId: string]>('SELECT * FROM runs WHERE id = ? AND account_id = ?'),
+  findRun: statement<RunsTable, [id: string, accountId: string]>(findRunSql),
 
   // Claiming
 
   /**
-   * The queue heads of the accounts after one account, by account and workflow, `queueHeadsMax` at most.
+   * The queue heads of the next accounts: in order of their ids, starting after one account and wrapping around. Reads
+   * the accounts' heads of all workflows, `queueHeadsMax` at most.
    *
-   * The recursion costs one or two index look-ups for each head. Both databases execute GROUP BY by reading every ready
-   * run, and SQLite does so for `(account_id, workflow_id) > (…)` too. Subqueries instead of a join: when many runs
-   * were inserted since the last ANALYZE, PostgreSQL considers the table small and scans it for a join.
+   * The recursion costs a few index look-ups for each head, whatever waits. Both databases execute GROUP BY by reading
+   * every ready run, and SQLite does so for `(account_id, workflow_id) > (…)` too.
    */
-  queueHeads: statement<QueueHead, [now: number, afterAccount: string, now: number, now: number]>(
-    `WITH RECURSIVE heads (number, head) AS (
-      SELECT 1, (${findHead} AND account_id > ? ${headOrder})
-      UNION ALL
-      SELECT number + 1, COALESCE(
-          (${findHead} AND account_id = ${headAccount} AND workflow_id > ${headWorkflow} ${headOrder}),
-          (${findHead} AND account_id > ${headAccount} ${headOrder}))
-        FROM heads WHERE head IS NOT NULL AND number < ${queueHeadsMax})
-      SELECT ${headId} AS id, ${headAccount} AS account_id, ${headWorkflow} AS workflow_id,
-          ${headColumn('priority')}, ${headColumn('job_id')}, ${headColumn('browser_context_id')}
-        FROM heads WHERE head IS NOT NULL`,
-  ),
-
-  queueHead: statement<QueueHead, [now: number, accountId: string, workflowId: string]>(
-    `SELECT id, account_id, workflow_id, priority, job_id, browser_context_id FROM runs
-      WHERE ${readyCondition} AND account_id = ? AND workflow_id = ? ORDER BY priority DESC, id LIMIT 1`,
+  queueHeads: statement<QueueHead, [startAfter: string, accountsMax: number, now: number]>(
+    `WITH RECURSIVE start (start_after, accounts_left, moment) AS (
+        SELECT CAST(? AS TEXT), CAST(? AS INTEGER), CAST(? AS BIGINT)),
+      heads (number, start_after, accounts_left, moment, head) AS (
+        SELECT 1, start_after, accounts_left, moment,
+          COALESCE(${findHead(1, 'account_id > start_after')}, ${findHead(1, 'account_id <= start_after')}) FROM start
+        UNION ALL
+        SELECT number + 1, start_after, ${accountsLeft}, moment, ${findNextHead}
+          FROM heads WHERE head IS NOT NULL AND number < ${queueHeadsMax})
+      SELECT substr(head, 2, ${uuidLength}) AS id, ${headAccount} AS account_id, ${headWorkflow} AS workflow_id,
+        CAST(${headPriority} AS INTEGER) - ${priorityOffset} AS priority,
+        CAST(${headHasContext} AS INTEGER) AS has_context,
+        (SELECT COUNT(*) FROM runs WHERE account_id = ${headAccount} AND status = 'running') AS running
+      FROM heads WHERE head IS NOT NULL`,
   ),
 
   // Attempts
 
-  /** Extends the leases that the worker still has; returns their runs. @param marks one `?` for each id. */
-  extendLeases: (marks: string) =>
-    statement<RunJob & { attempts: number }>(`UPDATE runs SET lease_expires_at = ?
-      WHERE status = 'running' AND worker_id = ? AND id IN (${marks}) RETURNING attempts, ${jobColumns}`),
+  /** Starts an attempt of a locked run under a lease. */
+  claimRun: statement<
+    RunsTable,
+    [workflowVersion: string, startedAt: number, workerId: string, leaseExpiresAt: number, id: string]
+  >(`UPDATE runs SET ${startedAttempt}, workflow_version = ?, started_at = COALESCE(started_at, ?), worker_id = ?,
+    lease_expires_at = ? WHERE id = ? RETURNING *`),
+
+  findSteps: statement<{ name: string; value: Uint8Array }, [runId: string]>(
+    'SELECT name, value FROM run_steps WHERE run_id = ? ORDER BY name',
+  ),
 
   /** The worker's leases on runs that a caller has cancelled. */
   cancelledLeases: statement<{ id: string; attempts: number }, [workerId: string]>(
@@ -158,16 +167,16 @@ export const sharedRunStatements = {
   waitForContext: statement<object, [id: string]>('UPDATE runs SET waits_for_context = 1 WHERE id = ?'),
 
   /** Makes the first run that waits for the context ready. */
-  resumeNextForContext: statement<RunJob, [contextId: string]>(
+  resumeNextForContext: statement<object, [contextId: string]>(
     `UPDATE runs SET waits_for_context = 0 WHERE id = (SELECT id FROM runs
       WHERE status = 'queued' AND waits_for_context = 1 AND browser_context_id = ?
-      ORDER BY priority DESC, id LIMIT 1) AND waits_for_context = 1 RETURNING ${jobColumns}`,
+      ORDER BY priority DESC, id LIMIT 1) AND waits_for_context = 1`,
   ),
 
   /** Makes all runs that wait for the context ready. */
-  resumeAllForContext: statement<RunJob, [contextId: string]>(
+  resumeAllForContext: statement<object, [contextId: string]>(
     `UPDATE runs SET waits_for_context = 0 WHERE status = 'queued' AND waits_for_context = 1
-      AND browser_context_id = ? RETURNING ${jobColumns}`,
+      AND browser_context_id = ?`,
   ),
 
   /**
@@ -185,47 +194,81 @@ export const sharedRunStatements = {
     WHERE waited.id IS NOT NULL AND held_by_run_id IS NULL LIMIT 100`),
 }
 
-export type ClaimValues = [
-  workflowVersion: string,
-  startedAt: number,
-  workerId: string,
-  leaseExpiresAt: number,
-  jobId: string | null,
-  jobRetryCount: number | null,
-  id: string,
-  now: number,
-  sameJobId: string | null,
-]
+/** A run to insert. Every other column has its default. */
+export type InsertedRun = Pick<RunsTable, (typeof insertedRunColumns)[number]>
 
-/** For `claimRun` and its variant. @param condition that the run must meet, in addition to its id. */
-export function claimStatement(condition: string): Statement<RunsTable, ClaimValues> {
-  return statement(`UPDATE runs SET status = 'running', reason = NULL, attempts = attempts + 1, workflow_version = ?,
-    started_at = COALESCE(started_at, ?), worker_id = ?, lease_expires_at = ?, job_id = ?, job_retry_count = ?
-    WHERE id = ? AND ${condition} RETURNING *`)
+/** Ready runs of one account and workflow to claim: the first ones that have no browser context. */
+export interface ClaimedQueue {
+  accountId: string
+  workflowId: string
+  workflowVersion: string
+  countMax: number
 }
 
-/** Whether the run is ready and its job, if it has one, is the given one. */
-export const claimableCondition = `${readyCondition} AND (job_id IS NULL OR job_id = ?)`
+export interface ClaimTerms {
+  workerId: string
+  at: number
+  leaseExpiresAt: number
+}
 
-/** All statements of runs. Locks last until the transaction ends; SQLite needs none, since its writes never overlap. */
+export type ClaimedRun = RunsTable & {
+  /** Results of the steps that earlier attempts finished, encrypted. */
+  steps: { name: string; value: Uint8Array }[]
+}
+
+/** An event without its sequence number, which is the run's next one. */
+export type NewEvent = Omit<RunEventsTable, 'id' | 'sequence'>
+
+/** An attempt that succeeded. */
+export interface SucceededAttempt {
+  id: string
+  attempt: number
+  workerId: string
+  finishedAt: number
+  output: string
+  /** `null` to keep the run's. */
+  progress: string | null
+}
+
+/**
+ * All statements of runs. Locks last until the transaction ends; SQLite needs none, since its writes never overlap.
+ * Functions execute one statement in PostgreSQL, whatever the number of runs, and need no other lock.
+ */
 export interface RunStatements extends Readonly<typeof sharedRunStatements> {
+  insertRuns(tx: Transaction, runs: readonly InsertedRun[]): Promise<void>
+  /** Starts attempts under leases, with their events. Skips runs that another transaction has locked. */
+  claimRuns(tx: Transaction, queues: readonly ClaimedQueue[], terms: ClaimTerms): Promise<ClaimedRun[]>
+  /**
+   * Finishes attempts and writes their events, the last of which is the change of status. Leaves out attempts whose
+   * lease was lost, which are cancelled, or which have a browser context. Returns the others' runs.
+   */
+  finishRuns(
+    tx: Transaction,
+    attempts: readonly SucceededAttempt[],
+    events: readonly NewEvent[],
+  ): Promise<Pick<RunsTable, 'id' | 'workflow_id' | 'started_at'>[]>
+  /** Extends the leases that the worker still has; returns their runs. */
+  extendLeases(
+    tx: Transaction,
+    workerId: string,
+    runIds: readonly string[],
+    leaseExpiresAt: number,
+  ): Promise<Pick<RunsTable, 'id' | 'attempts'>[]>
+  /** Appends events to runs that the transaction has locked. */
+  appendEvents(tx: Transaction, events: readonly NewEvent[]): Promise<void>
   /** Locks the account, so that no other transaction enqueues runs for it. */
   lockAccount: Statement<{ id: string }, [id: string]>
+  /** Locks and returns the run. */
+  lockRun: Statement<RunsTable, [id: string, accountId: string]>
   /** Locks the run and returns whether it can be claimed now. Waits for a transaction that changes it. */
   findClaimable: Statement<
     Pick<RunsTable, 'id' | 'browser_context_id' | 'persist_context'> & { claimable: 0 | 1 },
-    [now: number, jobId: string | null, id: string]
+    [now: number, id: string]
   >
-  /** Starts an attempt of the run under a lease. Returns no row when the run cannot be claimed. */
-  claimRun: Statement<RunsTable, ClaimValues>
-  /** Like `claimRun`, but only for a run without a browser context. */
-  claimRunWithoutContext: Statement<RunsTable, ClaimValues>
   /** Locks and returns the run of a lease; no row when the lease was lost. */
   lockLeasedRun: Statement<RunsTable, [id: string, attempt: number, workerId: string]>
   /** Locks and returns running runs whose leases have expired, 500 at most. */
   lockLostRuns: Statement<RunsTable, [now: number]>
-  /** Appends an event with its run's next sequence number. */
-  appendEvent: Statement<object, [runId: string, at: number, type: string, data: string, runId: string]>
   /** The run's events after a sequence number, oldest first. */
   eventsAfter: Statement<
     { sequence: number; at: number; type: string; data: string },

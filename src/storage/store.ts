@@ -51,6 +51,11 @@ export interface WriteOptions {
    * the rows that it decides on, always in the same order. For frequent writes; all others keep the default.
    */
   concurrent?: boolean
+  /**
+   * The work of a concurrent transaction is one statement that needs no lock but those of its own rows. PostgreSQL
+   * executes it in one round trip.
+   */
+  oneStatement?: boolean
   /** Runs a concurrent transaction one at a time with those that name the same lock. */
   exclusive?: 'claim' | 'maintenance'
   /** Number of callers' writes that the work contains, for metrics; default 1. Read after the commit. */
@@ -87,8 +92,6 @@ export interface Store {
   /** Sets the callback for each transaction of this process that commits or fails; it must not throw. */
   observe(observer: (commit: Commit) => void): void
   close(): Promise<void>
-  /** The job queue; `undefined` in SQLite, where the rows of runs are the queue. */
-  jobs?: Jobs
 }
 
 /** Read-only access to an existing store. Opening one creates, migrates and writes nothing. */
@@ -120,42 +123,6 @@ export interface Count {
 
 /** How often each process that uses counters deletes those whose window has ended. */
 export const expiryIntervalMilliseconds = 60_000
-
-export interface Job {
-  /** A UUID. */
-  id: string
-  priority: number
-}
-
-/** A job that was fetched. `id` and `retryCount` together identify this fetch: the fencing token. */
-export interface ActiveJob {
-  id: string
-  /** How many times the job was fetched before. */
-  retryCount: number
-}
-
-/**
- * Job queues. Changes are part of the given transaction. A job is active for one consumer at a time; calls with the
- * `retryCount` of an earlier fetch have no effect.
- */
-export interface Jobs {
-  /** Creates missing queues. Must run outside a transaction. */
-  open(queues: readonly string[]): Promise<void>
-  add(tx: Transaction, queue: string, jobs: readonly Job[]): Promise<void>
-  /** Fetches up to `count` jobs by priority, then age. Returns none for a queue that was not opened. */
-  fetch(tx: Transaction, queue: string, count: number): Promise<ActiveJob[]>
-  /** Sends a heartbeat for active jobs. */
-  touch(tx: Transaction, queue: string, jobs: readonly ActiveJob[]): Promise<void>
-  /** Excludes jobs from `fetch` until they are resumed. */
-  suspend(tx: Transaction, queue: string, jobs: readonly (Job | ActiveJob)[]): Promise<void>
-  /** Makes suspended jobs available in their former position. */
-  resume(tx: Transaction, queue: string, jobs: readonly Job[]): Promise<void>
-  complete(tx: Transaction, queue: string, jobs: readonly ActiveJob[]): Promise<void>
-  /** Makes a job whose consumer was lost available again or, with `isLast`, moves it to the dead letter queue. */
-  fail(tx: Transaction, queue: string, job: Job & ActiveJob, isLast: boolean): Promise<void>
-  /** Deletes jobs that are not active. */
-  remove(queue: string, ids: readonly string[]): Promise<void>
-}
 
 /** The store cannot respond, or cannot guarantee durability. The same call may succeed later. */
 export class StoreUnavailable extends Error {}

@@ -110,10 +110,6 @@ export interface RunsTable {
   persist_context: string | null
   /** 1 while the run is queued and another run has leased its browser context; the queue skips it. */
   waits_for_context: Flag
-  /** The run's job in the queue engine; `null` in the embedded store, where this row is the queue. */
-  job_id: string | null
-  /** The job's retry count when the running attempt fetched it: part of its fencing token. */
-  job_retry_count: number | null
   /** The caller's `traceparent` (W3C Trace Context); `null` without tracing. */
   trace_context: string | null
 }

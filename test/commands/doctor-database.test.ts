@@ -69,7 +69,7 @@ describe('a database', () => {
     expect(checkDatabase(read)).toMatchObject({ status: 'ok', detail: expect.stringMatching(/^PostgreSQL 1[5-8] at /) })
     expect(checkDatabasePrivileges(read, config)).toMatchObject({
       status: 'ok',
-      detail: expect.stringContaining('owns the schemas execution_service and execution_service_jobs'),
+      detail: expect.stringContaining('owns the schema'),
     })
     expect(await checkDatabaseStore(read)).toMatchObject({ status: 'ok', detail: expect.stringContaining('schema') })
     expect(await checkCommit(read)).toMatchObject({ detail: expect.stringMatching(/^a commit takes \d+\.\d ms/) })
@@ -113,11 +113,11 @@ describe('a database', () => {
     expect(await checkDatabaseStore(read)).toMatchObject({ status: 'ok', detail: expect.stringContaining('none yet') })
   })
 
-  test('fails when the role may not create the missing schemas', async (test) => {
+  test('fails when the role may not create the missing schema', async (test) => {
     const { role, url } = await createOtherRole(test, await database(test, { empty: true }))
     expect(checkDatabasePrivileges(await inspect(test, url), config)).toMatchObject({
       status: 'fail',
-      detail: `"${role}" may not create the schemas that the service needs`,
+      detail: `"${role}" may not create the schema that the service needs`,
       advice: expect.stringContaining(`GRANT CREATE ON DATABASE … TO ${role}`),
     })
   })

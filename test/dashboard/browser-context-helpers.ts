@@ -61,7 +61,8 @@ export async function queueFromForm({ visitor }: SignedInUser, fields: Record<st
 /** Claims the ready runs like a worker. */
 export function claim({ domain }: DashboardService): Promise<Claim[]> {
   const retry = { maxAttempts: 1, backoffSeconds: 1, backoffFactor: 2 }
-  return domain.queue.claim('worker', [{ id: 'browse', version: '1.0.0', concurrencyLimit: null, retry }], 10, 60)
+  const workflow = { id: 'browse', version: '1.0.0', concurrencyLimit: null, retry, usesBrowser: true }
+  return domain.queue.claim('worker', [workflow], 10, 60)
 }
 
 /** Makes a run lease the context. Returns the claim. */

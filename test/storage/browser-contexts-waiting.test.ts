@@ -161,7 +161,7 @@ describe.each(stores)('runs with a browser context ($name)', (kind) => {
     await domain.store.write(({ query }) =>
       query
         .updateTable('runs')
-        .set({ workflow_id: 'gone', job_id: null })
+        .set({ workflow_id: 'gone' })
         .where('id', '=', runs[0]?.id ?? '')
         .execute(),
     )

@@ -2,7 +2,8 @@
 import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import { Maintenance } from '../../src/maintenance/maintenance.ts'
-import { StoreUnavailable } from '../../src/storage/store.ts'
+import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
+import { claimOne, createManualClock, noRetry } from '../support/claims.ts'
 import {
   type Domain,
   newAccount,
@@ -12,6 +13,8 @@ import {
   retention,
   type Test,
 } from '../support/domain.ts'
+import { postgres } from '../support/postgres.ts'
+import { sqlText } from '../support/run-rows.ts'
 import { type StoreKind, stores } from '../support/store-kinds.ts'
 import { waitLimits } from '../support/timeouts.ts'
 
@@ -147,4 +150,29 @@ describe.each(stores)('maintenance ($name)', (kind) => {
     await vi.waitFor(() => expect(failed).toHaveBeenCalledTimes(2), waitLimits)
     expect(failed).toHaveBeenCalledWith(expect.any(StoreUnavailable))
   })
+})
+
+test('a run that starts while maintenance looks for expired runs does not expire (postgres)', async (test) => {
+  const clock = createManualClock()
+  const slowTime = clock.now()
+  const domain = await openDomain(test, { kind: postgres, now: clock.now })
+  const other = await openDomain(test, { kind: postgres, location: domain.location, now: () => slowTime })
+  const { principal } = await newAccount(domain)
+  const run = await queueRun(domain, principal, { expiresInSeconds: 10 })
+  clock.advance(60)
+  const { store } = domain
+  const write: Store['write'] = (work, options) =>
+    store.write(async (tx) => {
+      const all: Transaction['all'] = async (sql, values) => {
+        const rows = await tx.all(sql, values)
+        if (/^SELECT id FROM runs\s+WHERE status = 'queued' AND expires_at/.test(sqlText(sql))) {
+          const claim = await claimOne(other)
+          await other.queue.complete(claim, { kind: 'workerStopped' }, noRetry)
+        }
+        return rows as never
+      }
+      return work({ ...tx, all })
+    }, options)
+  await new Maintenance({ ...store, write }, retention, () => {}, clock.now).once()
+  expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'queued', attempts: 1 })
 })

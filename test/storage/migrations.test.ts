@@ -2,7 +2,8 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
-import { newStoreLocation, openStore } from '../support/domain.ts'
+import { claimAll } from '../support/claims.ts'
+import { newAccount, newStoreLocation, openDomain, openStore, queueRun } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
 import { startStoreProcess } from '../support/processes.ts'
 import { stores } from '../support/store-kinds.ts'
@@ -13,6 +14,28 @@ test('every text column in PostgreSQL has bytewise collation, so that all indexe
   const sql = `SELECT table_name, column_name FROM information_schema.columns
     WHERE table_schema = 'execution_service' AND table_name <> 'counters' AND data_type = 'text' AND collation_name IS DISTINCT FROM 'C'`
   expect(await store.read.all(sql, [])).toEqual([])
+})
+
+test('upgrading from pg-boss drops its schema, and queued runs still run', async (test) => {
+  const location = await newStoreLocation(test, postgres)
+  const old = await openDomain(test, { kind: postgres, location })
+  const { principal } = await newAccount(old)
+  const run = await queueRun(old, principal)
+  const delayed = await queueRun(old, principal, { delaySeconds: 3600 })
+  await old.store.write(async (tx) => {
+    await tx.all("DELETE FROM kysely_migration WHERE name = '0006-queue'", [])
+    for (const column of ['job_id TEXT', 'job_retry_count INTEGER']) {
+      await tx.all(`ALTER TABLE runs ADD COLUMN ${column}`, [])
+    }
+    await tx.all('UPDATE runs SET job_id = id', [])
+    await tx.all('CREATE SCHEMA execution_service_jobs', [])
+    await tx.all('CREATE TABLE execution_service_jobs.job (id UUID PRIMARY KEY)', [])
+  })
+  const domain = await openDomain(test, { kind: postgres, location })
+  const schemas = "SELECT nspname FROM pg_namespace WHERE nspname = 'execution_service_jobs'"
+  expect(await domain.store.read.all(schemas, [])).toEqual([])
+  expect((await claimAll(domain.queue, domain)).map(({ runId }) => runId)).toEqual([run.id])
+  expect(await domain.runs.get(principal.accountId, delayed.id)).toMatchObject({ waitingFor: 'delay' })
 })
 
 describe.each(stores)('opening a store ($name)', (kind) => {

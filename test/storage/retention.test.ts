@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { AuditLog, operator, recordAudit } from '../../src/domain/audit-log/audit-log.ts'
 import { RunFeed } from '../../src/domain/runs/run-feed.ts'
 import { RunStatistics } from '../../src/domain/runs/run-statistics.ts'
-import { appendEvent } from '../../src/domain/runs/runs.sql.ts'
+import { appendEvents } from '../../src/domain/runs/runs.sql.ts'
 import { expiredRuns, retentionFrom } from '../../src/maintenance/retention.ts'
 import { claimOne, createManualClock, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
@@ -40,11 +40,8 @@ async function purgeAll({ maintenance }: Domain): Promise<void> {
 }
 
 async function addEvents({ store }: Domain, runId: string, count: number, message: string): Promise<void> {
-  await store.write(async (tx) => {
-    for (let index = 0; index < count; index += 1) {
-      await appendEvent(tx, runId, { at: 0, type: 'log', data: { attempt: 1, level: 'info', message } })
-    }
-  })
+  const report = { at: 0, type: 'log', data: { attempt: 1, level: 'info', message } } as const
+  await store.write((tx) => appendEvents(tx, runId, Array(count).fill(report)))
 }
 
 describe.each(stores)('retention ($name)', (kind) => {

@@ -22,7 +22,6 @@ export function newRunRow(accountId: string, changes: Partial<NewRun> = {}): New
     browser_context_id: null,
     persist_context: null,
     waits_for_context: 0,
-    job_id: null,
     trace_context: null,
     ...changes,
   }

@@ -92,7 +92,6 @@ function createRun(accountId: string, time: number, random: () => number): RunsT
     finished_at: finishedAt,
     worker_id: null,
     lease_expires_at: null,
-    job_retry_count: null,
   }
 }
 

@@ -29,7 +29,7 @@ function factCheck(find: (facts: DatabaseFacts, config: Config) => Finding) {
     'error' in opened || !opened.inspection ? databaseNotChecked : find(opened.inspection.facts, config)
 }
 
-export const checkDatabasePrivileges = factCheck(({ role, canCreateSchema, schemas, foreignOwned }) => {
+export const checkDatabasePrivileges = factCheck(({ role, canCreateSchema, hasSchema, foreignOwned }) => {
   const [first] = foreignOwned
   if (first) {
     const more = foreignOwned.length > 1 ? ` (and ${foreignOwned.length - 1} more)` : ''
@@ -38,10 +38,10 @@ export const checkDatabasePrivileges = factCheck(({ role, canCreateSchema, schem
       `Run \`ALTER … OWNER TO ${role}\` for each, or connect as their owner.`,
     )
   }
-  if (schemas.length === 2) return ok(`"${role}" owns the schemas ${schemas.join(' and ')}`)
-  if (canCreateSchema) return ok(`"${role}" may create the schemas, which the first start does`)
+  if (hasSchema) return ok(`"${role}" owns the schema`)
+  if (canCreateSchema) return ok(`"${role}" may create the schema, which the first start does`)
   return fail(
-    `"${role}" may not create the schemas that the service needs`,
+    `"${role}" may not create the schema that the service needs`,
     `Run \`GRANT CREATE ON DATABASE … TO ${role}\`, or make ${role} the owner of the database.`,
   )
 })

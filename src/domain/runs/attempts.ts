@@ -2,7 +2,7 @@
  * Starts and completes attempts, and leases and releases their browser contexts, always in the caller's transaction. A
  * run whose browser context is leased by another run leaves the queue until the context is released, so claims skip it.
  */
-import type { ClaimValues } from '../../storage/run-statements.ts'
+import type { ClaimedRun, ClaimTerms } from '../../storage/run-statements.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import {
@@ -12,7 +12,7 @@ import {
   recordContextUse,
   releaseContextLease,
 } from '../browser-contexts/context-lease.ts'
-import type { Dispatch, Dispatcher } from './dispatcher.ts'
+import type { PickedRuns } from './fair-scheduling.ts'
 import type { PersistContext, Report } from './run.ts'
 import {
   type FinishedRun,
@@ -22,7 +22,7 @@ import {
   type RetryPolicy,
   toFinishedRun,
 } from './run-state.ts'
-import { appendEvent, appendStatus } from './runs.sql.ts'
+import { appendEvents, appendStatus } from './runs.sql.ts'
 
 /** A workflow of a worker, which claims runs of its workflows only. */
 export interface Claimable {
@@ -30,6 +30,8 @@ export interface Claimable {
   version: string
   concurrencyLimit: number | null
   retry: RetryPolicy
+  /** Whether its runs may have a browser context. */
+  usesBrowser: boolean
 }
 
 /** A worker's lease on one attempt of a run. */
@@ -59,43 +61,25 @@ export interface Claim extends Lease {
   traceContext: string | null
 }
 
-interface AttemptStart {
-  dispatch: Dispatch
-  workflow: Claimable
-  workerId: string
-  at: number
-  leaseExpiresAt: number
-}
-
 /**
- * The run has a browser context. One process at a time claims such runs, which keeps the runs of one context in order.
+ * Starts an attempt of a run that has a browser context. Returns `undefined` if the run was cancelled or expired, or now
+ * waits for its context. No other process may claim at the same time, which keeps the runs of one context in order.
  */
-export class ExclusiveClaimNeeded extends Error {}
-
-/**
- * Starts the attempt. Returns `undefined` if the run was cancelled or expired after its dispatch, or now waits for its
- * browser context.
- *
- * @param exclusive whether no other process claims at the same time.
- * @throws {ExclusiveClaimNeeded}
- */
-export async function startAttempt(
+export async function startWithContext(
   tx: Transaction,
-  start: AttemptStart,
-  exclusive: boolean,
+  { head, workflow }: PickedRuns,
+  terms: ClaimTerms,
 ): Promise<Claim | undefined> {
-  // Most runs need only this statement.
-  const [started] = await tx.all(tx.statements.claimRunWithoutContext, claimValues(start))
-  if (started) return toClaim(tx, start, started, null)
-  const { dispatch, at } = start
-  const [run] = await tx.all(tx.statements.findClaimable, [at, dispatch.jobId, dispatch.runId])
+  const { at, workerId, leaseExpiresAt } = terms
+  const [run] = await tx.all(tx.statements.findClaimable, [at, head.id])
   if (!run?.claimable) return undefined
-  if (run.browser_context_id !== null && !exclusive) throw new ExclusiveClaimNeeded()
   const lease = await leaseContext(tx, run, at)
   if (lease === 'wait') return undefined
-  const [row] = await tx.all(tx.statements.claimRun, claimValues(start))
-  if (!row) throw new Error(`Run ${dispatch.runId} could not be claimed although it was locked.`)
-  return toClaim(tx, start, row, lease)
+  const [row] = await tx.all(tx.statements.claimRun, [workflow.version, at, workerId, leaseExpiresAt, head.id])
+  if (!row) throw new Error(`Run ${head.id} could not be claimed although it was locked.`)
+  await appendStatus(tx, row, 'running', null, at)
+  const steps = row.attempts === 1 ? [] : await tx.all(tx.statements.findSteps, [row.id])
+  return toClaim({ ...row, steps }, workerId, lease)
 }
 
 /** Leases the run's browser context; `null` if the run has none or only reads it, `wait` when another run leases it. */
@@ -117,19 +101,7 @@ async function leaseContext(
   return 'wait'
 }
 
-function claimValues({ dispatch, workflow, workerId, at, leaseExpiresAt }: AttemptStart): ClaimValues {
-  const { runId, jobId, jobRetryCount } = dispatch
-  return [workflow.version, at, workerId, leaseExpiresAt, jobId, jobRetryCount, runId, at, jobId]
-}
-
-async function toClaim(
-  tx: Transaction,
-  { workerId, at }: AttemptStart,
-  row: RunsTable,
-  contextLease: ContextLease | null,
-): Promise<Claim> {
-  await appendStatus(tx, row, 'running', null, at)
-  const steps = tx.query.selectFrom('run_steps').select(['name', 'value']).where('run_id', '=', row.id)
+export function toClaim(row: ClaimedRun, workerId: string, contextLease: ContextLease | null = null): Claim {
   return {
     runId: row.id,
     workerId,
@@ -138,7 +110,7 @@ async function toClaim(
     workflowId: row.workflow_id,
     variables: JSON.parse(row.variables),
     secrets: row.secrets,
-    steps: row.attempts === 1 ? [] : await steps.execute(),
+    steps: row.steps,
     browserContextId: row.browser_context_id,
     persistContext: (row.persist_context as PersistContext | null) ?? 'never',
     contextLease,
@@ -149,12 +121,15 @@ async function toClaim(
 
 /** Appends reported events, and stores the last progress among them in the run. */
 export async function recordReports(tx: Transaction, { runId }: Lease, reports: readonly Report[]): Promise<void> {
-  for (const report of reports) await appendEvent(tx, runId, report)
+  await appendEvents(tx, runId, reports)
+  const progress = lastProgress(reports)
+  if (progress !== null) await tx.query.updateTable('runs').set({ progress }).where('id', '=', runId).execute()
+}
+
+/** The last progress among the reports, as it is stored in the run. */
+export function lastProgress(reports: readonly Report[]): string | null {
   const progress = reports.findLast(({ type }) => type === 'progress')
-  if (!progress) return
-  const { percent, message } = progress.data
-  const update = tx.query.updateTable('runs').set({ progress: JSON.stringify({ percent, message }) })
-  await update.where('id', '=', runId).execute()
+  return progress ? JSON.stringify({ percent: progress.data.percent, message: progress.data.message }) : null
 }
 
 export function nextStateOfRow(
@@ -168,7 +143,6 @@ export function nextStateOfRow(
 /** Ends the attempt of a locked run: the run finishes or is queued again. Returns it when it has finished. */
 export async function completeAttempt(
   tx: Transaction,
-  dispatcher: Dispatcher,
   row: RunsTable,
   outcome: Outcome,
   retry: RetryPolicy,
@@ -193,22 +167,16 @@ export async function completeAttempt(
   await appendStatus(tx, row, next.status, next.reason, at)
   // Only later attempts read the steps.
   if (!isRetried) await tx.all(tx.statements.deleteSteps, [row.id])
-  if (outcome.kind === 'workerLost' && next.reason === 'workerLost') await dispatcher.fail(tx, row, !isRetried)
-  else if (!isRetried) await dispatcher.complete(tx, row)
-  else {
-    await dispatcher.park(tx, row)
-    if (!isDelayed) await dispatcher.unpark(tx, [row])
-  }
   if (row.browser_context_id !== null && (await releaseContextLease(tx, row.browser_context_id, row.id))) {
-    await dispatcher.unpark(tx, await tx.all(tx.statements.resumeNextForContext, [row.browser_context_id]))
+    await tx.all(tx.statements.resumeNextForContext, [row.browser_context_id])
   }
   return isRetried ? undefined : toFinishedRun(row, next, at)
 }
 
 /** Resumes the next run of each context that is free, and every run that waits for a deleted context. */
-export async function resumeForFreeContexts(tx: Transaction, dispatcher: Dispatcher): Promise<void> {
+export async function resumeForFreeContexts(tx: Transaction): Promise<void> {
   const { freeContexts, resumeAllForContext, resumeNextForContext } = tx.statements
   for (const { id, deleted } of await tx.all(freeContexts, [])) {
-    await dispatcher.unpark(tx, await tx.all(deleted ? resumeAllForContext : resumeNextForContext, [id]))
+    await tx.all(deleted ? resumeAllForContext : resumeNextForContext, [id])
   }
 }

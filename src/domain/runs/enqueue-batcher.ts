@@ -3,14 +3,12 @@
  * idempotency keys and the limit of queued runs.
  */
 import { context, ROOT_CONTEXT } from '@opentelemetry/api'
-import { insertedRunColumns } from '../../storage/run-statements.ts'
-import { type Statement, type Store, StoreUnavailable, type Transaction, type Value } from '../../storage/store.ts'
-import type { RunsTable } from '../../storage/tables.ts'
+import type { InsertedRun } from '../../storage/run-statements.ts'
+import { type Store, StoreUnavailable, type Transaction } from '../../storage/store.ts'
 import { findContext } from '../browser-contexts/browser-contexts.sql.ts'
-import type { Dispatcher } from './dispatcher.ts'
 
 /** A run to insert. Every other column has its default. */
-export type NewRun = Omit<Pick<RunsTable, (typeof insertedRunColumns)[number]>, 'secrets'> & {
+export type NewRun = Omit<InsertedRun, 'secrets'> & {
   /** Encrypts the secrets. Called for each attempt to write them, since the encryption key may have changed. */
   secrets: (() => Uint8Array) | null
 }
@@ -45,15 +43,13 @@ const batchMax = 256
 
 export class EnqueueBatcher {
   readonly #store: Store
-  readonly #dispatcher: Dispatcher
   readonly #limit: QueuedRunsLimit
   readonly #now: () => number
   #waiting: Waiting[] = []
   #draining: Promise<void> | undefined
 
-  constructor(store: Store, dispatcher: Dispatcher, limit: QueuedRunsLimit, now: () => number) {
+  constructor(store: Store, limit: QueuedRunsLimit, now: () => number) {
     this.#store = store
-    this.#dispatcher = dispatcher
     this.#limit = limit
     this.#now = now
   }
@@ -71,14 +67,13 @@ export class EnqueueBatcher {
   async #drain(): Promise<void> {
     // Lets requests that have arrived on other connections be parsed and authenticated.
     await new Promise((resolve) => setImmediate(resolve))
-    while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, batchMax), this.#dispatcher.hasQueues)
+    while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, batchMax), false)
     this.#draining = undefined
   }
 
   /** @param isClosed whether later requests may not join the batch. */
   async #write(batch: Waiting[], isClosed: boolean): Promise<void> {
     try {
-      await this.#dispatcher.createQueues(batch.map(({ request }) => request.run))
       const options = { concurrent: true, batchSize: batch.length }
       const results = await this.#store.write((tx) => {
         // The write has waited for its transaction: requests that arrived meanwhile join it.
@@ -109,7 +104,6 @@ export class EnqueueBatcher {
     const runs = [...results.values()].flatMap((result) => (result.kind === 'enqueued' ? result.run : []))
     runs.sort((a, b) => compare(a.id, b.id))
     await insertRuns(tx, runs)
-    await this.#dispatcher.enqueue(tx, runs)
     return results
   }
 
@@ -144,36 +138,26 @@ export class EnqueueBatcher {
   }
 
   async #prepare(tx: Transaction, run: NewRun): Promise<EnqueueResult> {
-    const job_id = this.#dispatcher.jobIdFor(run.id)
-    if (run.browser_context_id === null) return { kind: 'enqueued', run: { ...run, job_id } }
+    if (run.browser_context_id === null) return { kind: 'enqueued', run }
     const browserContext = await findContext(tx, run.account_id, run.browser_context_id)
     if (!browserContext) return { kind: 'noSuchBrowserContext' }
     // For a delayed run this is decided when it is claimed.
     const waits = browserContext.held_by_run_id !== null && run.persist_context !== 'never' && run.delayed === 0
-    return { kind: 'enqueued', run: { ...run, job_id, waits_for_context: waits ? 1 : 0 } }
+    return { kind: 'enqueued', run: { ...run, waits_for_context: waits ? 1 : 0 } }
   }
 }
 
 const queuedEvent = JSON.stringify({ status: 'queued', attempt: 0, reason: null })
 
-/** Inserts the runs and their first events in a few statements. One statement per run would take most of the time. */
+/** Inserts the runs and their first events. */
 export async function insertRuns(tx: Transaction, runs: readonly NewRun[]): Promise<void> {
-  const rows = runs.map((run) =>
-    insertedRunColumns.map((column) => (column === 'secrets' ? (run.secrets?.() ?? null) : run[column])),
+  if (runs.length === 0) return
+  await tx.statements.insertRuns(
+    tx,
+    runs.map((run) => ({ ...run, secrets: run.secrets?.() ?? null })),
   )
-  await insertRows(tx, tx.statements.insertRuns, rows)
-  const events = runs.map(({ id, created_at }) => [id, 1, created_at, 'status', queuedEvent])
-  await insertRows(tx, tx.statements.insertEvents, events)
-}
-
-/** @param statements by number of rows, largest first. */
-async function insertRows(tx: Transaction, statements: ReadonlyMap<number, Statement>, rows: readonly Value[][]) {
-  let inserted = 0
-  for (const [count, insert] of statements) {
-    for (; rows.length - inserted >= count; inserted += count) {
-      await tx.all(insert, rows.slice(inserted, inserted + count).flat())
-    }
-  }
+  const queued = runs.map(({ id, created_at }) => ({ run_id: id, at: created_at, type: 'status', data: queuedEvent }))
+  await tx.statements.appendEvents(tx, queued)
 }
 
 /** Returns the unexpired earlier use of the key, or stores this one. */

@@ -2,7 +2,7 @@
  * The queue as workers use it: claim runs under a lease, extend leases, report on attempts and complete them. Every
  * report names the attempt as its fencing token, so that a worker paused past its lease changes nothing.
  */
-import { inList } from '../../storage/statement-values.ts'
+import type { ClaimTerms, NewEvent } from '../../storage/run-statements.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import { type NewArtifact, putArtifact } from './artifacts.ts'
@@ -10,16 +10,25 @@ import {
   type Claim,
   type Claimable,
   completeAttempt,
-  ExclusiveClaimNeeded,
   type Lease,
+  lastProgress,
   nextStateOfRow,
   recordReports,
-  startAttempt,
+  startWithContext,
+  toClaim,
 } from './attempts.ts'
-import { Dispatcher } from './dispatcher.ts'
-import { FairSchedule } from './fair-scheduling.ts'
+import { Batcher } from './batcher.ts'
+import { type Claimer, FairSchedule, type PickedRuns } from './fair-scheduling.ts'
 import type { Report } from './run.ts'
-import type { FinishedRun, Outcome, RetryPolicy, RunObserver, RunStatus } from './run-state.ts'
+import {
+  type FinishedRun,
+  type Outcome,
+  type RetryPolicy,
+  type RunObserver,
+  type RunStatus,
+  toFinishedRun,
+} from './run-state.ts'
+import { statusReport, toNewEvent } from './runs.sql.ts'
 
 export interface QueueOptions {
   /** How many runs of one account may run at the same time, over all workers; 0 for no limit. */
@@ -28,26 +37,35 @@ export interface QueueOptions {
   observer?: RunObserver
 }
 
-/** Skipping a run takes a statement. After this many, a transaction ends, so that others can write. */
-const skippedMax = 100
-/** At most this many snapshots of queue heads in one claim; the next claim resumes after the last account seen. */
-const snapshotsMax = 4
+/** Accounts that a snapshot has in addition to one for each free slot, to choose from. */
+const accountsMore = 4
+/** A snapshot in which no run can be claimed is followed by one of this many times as many accounts. */
+const growth = 8
+/** At most this many of these in a row; the next claim resumes after the last account seen. */
+const blockedMax = 4
+
+/** A successful attempt to finish, and its last events. */
+interface Success {
+  lease: Lease
+  output: unknown
+  reports: readonly Report[]
+}
 
 export class RunQueue {
   readonly #store: Store
-  readonly #dispatcher: Dispatcher
   readonly #accountConcurrency: number
   readonly #now: () => number
   readonly #observer: RunObserver | undefined
+  readonly #successes: Batcher<Success, FinishedRun | undefined>
   /** The account that this process served last. */
   #lastAccount = ''
 
   constructor(store: Store, { accountConcurrency = 0, now = Date.now, observer }: QueueOptions = {}) {
     this.#store = store
-    this.#dispatcher = new Dispatcher(store)
     this.#accountConcurrency = accountConcurrency
     this.#now = now
     this.#observer = observer
+    this.#successes = new Batcher((successes) => this.#finish(successes))
   }
 
   /** Claims up to `slots` runs within the concurrency limits of workflows and accounts, by fair scheduling. */
@@ -57,96 +75,60 @@ export class RunQueue {
     slots: number,
     leaseSeconds: number,
   ): Promise<Claim[]> {
-    // Most wake-ups find nothing; this read saves them a write transaction.
-    const schedule = await this.#findSchedule(workflows)
-    if (!schedule.next()) return []
-    await this.#dispatcher.createQueues(schedule.heads)
-    // With a limit, two processes that count at the same time would exceed it. SQLite has one writer anyway.
-    let exclusive =
-      !this.#store.jobs ||
-      this.#accountConcurrency > 0 ||
-      workflows.some(({ concurrencyLimit }) => concurrencyLimit !== null)
-    let more = true
-    let snapshot: FairSchedule | undefined = schedule
+    const claimer = { workflows, accountConcurrency: this.#accountConcurrency }
     const claims: Claim[] = []
-    while (more) {
-      const options = { workerId, slots: slots - claims.length, leaseSeconds, exclusive }
-      // With a limit, re-read the counts inside the transaction. Without one a stale snapshot is safe, because each
-      // claim is an atomic UPDATE. The transaction may run twice, so it changes a copy.
-      const stale = exclusive ? undefined : snapshot?.copy()
-      snapshot = undefined
-      const claimBatch = async (tx: Transaction) =>
-        this.#claimBatch(tx, stale?.copy() ?? (await this.#readSchedule(tx, workflows)), options)
-      const write = this.#store.write(claimBatch, { concurrent: true, ...(exclusive && { exclusive: 'claim' }) })
-      const batch = await write.catch((error: unknown) => {
-        if (error instanceof ExclusiveClaimNeeded) {
-          exclusive = true
-          return { claims: [], more: true }
-        }
+    let blocked = 0
+    while (claims.length < slots && blocked < blockedMax) {
+      const accountsMax = (slots + accountsMore) * growth ** blocked
+      try {
+        const batch = await this.#claimBatch({ workerId, leaseSeconds }, claimer, slots - claims.length, accountsMax)
+        claims.push(...batch.claims)
+        this.#lastAccount = batch.lastAccount ?? this.#lastAccount
+        if (!batch.more) break
+        blocked = batch.claims.length + batch.skipped > 0 ? 0 : blocked + 1
+      } catch (error) {
         // Keep the claims of earlier batches: without a worker, their runs would wait for their leases to expire.
         if (claims.length === 0) throw error
-        return { claims: [], more: false }
-      })
-      more = batch.more
-      claims.push(...batch.claims)
+        break
+      }
     }
-    this.#lastAccount = claims.at(-1)?.accountId ?? this.#lastAccount
     if (claims.length > 0) this.#store.notify('runs')
     return claims
   }
 
-  /** Reads queue heads until one can be claimed, so that accounts at their limits do not hide those after them. */
-  async #findSchedule(workflows: readonly Claimable[]): Promise<FairSchedule> {
-    for (let snapshots = 1; ; snapshots += 1) {
-      const schedule = await this.#readSchedule(this.#store.read, workflows)
-      if (schedule.continueAfter === undefined || schedule.next()) return schedule
-      this.#lastAccount = schedule.continueAfter
-      if (snapshots === snapshotsMax) return schedule
-    }
-  }
-
-  #readSchedule(tx: Transaction, workflows: readonly Claimable[]): Promise<FairSchedule> {
-    const claimer = { workflows, accountConcurrency: this.#accountConcurrency, after: this.#lastAccount }
-    return FairSchedule.read(tx, claimer, this.#now())
-  }
-
-  /** Claims up to `slots` runs in one transaction; returns whether there may be more. */
+  /** Claims runs of one snapshot; returns whether there may be more. */
   async #claimBatch(
-    tx: Transaction,
-    schedule: FairSchedule,
-    {
-      workerId,
-      slots,
-      leaseSeconds,
-      exclusive,
-    }: { workerId: string; slots: number; leaseSeconds: number; exclusive: boolean },
-  ): Promise<{ claims: Claim[]; more: boolean }> {
-    const claims: Claim[] = []
-    for (let skipped = 0; claims.length < slots; ) {
-      const at = this.#now()
-      const head = schedule.next()
-      if (!head) break
-      // Before its job is taken, which would hide the run from other claimers.
-      if (head.browser_context_id !== null && !exclusive) throw new ExclusiveClaimNeeded()
-      const dispatch = await this.#dispatcher.take(tx, head)
-      if (!dispatch) {
-        schedule.drop(head)
-        continue
-      }
-      const start = { dispatch, workflow: head.workflow, workerId, at, leaseExpiresAt: at + leaseSeconds * 1000 }
-      const claim = await startAttempt(tx, start, exclusive)
-      if (!claim) {
-        // Parked instead of completed: the run may need its job again, as pg-boss expires active jobs after a day.
-        const { runId: id, jobId: job_id, jobRetryCount: job_retry_count } = dispatch
-        await this.#dispatcher.park(tx, { ...head, id, job_id, job_retry_count })
-        await schedule.skip(tx, head, at)
-        if (++skipped === skippedMax) return { claims, more: true }
-        continue
-      }
-      claims.push(claim)
-      if (claims.length < slots) await schedule.claimed(tx, head, at)
+    { workerId, leaseSeconds }: { workerId: string; leaseSeconds: number },
+    claimer: Claimer,
+    slots: number,
+    accountsMax: number,
+  ): Promise<Batch> {
+    const read = (tx: Transaction) =>
+      FairSchedule.read(tx, claimer, { after: this.#lastAccount, accountsMax, now: this.#now() })
+    // Most wake-ups find nothing; this read saves them a write.
+    const schedule = await read(this.#store.read)
+    const picks = schedule.pick(slots)
+    if (picks.length === 0) {
+      return { claims: [], skipped: 0, more: schedule.continueAfter !== undefined, lastAccount: schedule.continueAfter }
     }
-    return { claims, more: false }
+    const terms = (): ClaimTerms => ({ workerId, at: this.#now(), leaseExpiresAt: this.#now() + leaseSeconds * 1000 })
+    if (!picks.some((pick) => schedule.isExclusive(pick))) {
+      // The snapshot may be stale: the statement claims what is ready now.
+      const claim = (tx: Transaction) => claimPicks(tx, schedule, picks, terms())
+      return this.#store.write(claim, { concurrent: true, oneStatement: true })
+    }
+    // Two processes that count at the same time would exceed a limit.
+    const claim = async (tx: Transaction) => {
+      for (const total = { claims: [] as Claim[], skipped: 0 }; ; ) {
+        const current = await read(tx)
+        const batch = await claimPicks(tx, current, current.pick(slots - total.claims.length), terms())
+        total.claims.push(...batch.claims)
+        total.skipped += batch.skipped
+        const isFull = total.claims.length === slots || total.skipped >= skippedMax
+        if (batch.skipped === 0 || isFull) return { ...batch, ...total }
+      }
+    }
+    return this.#store.write(claim, { concurrent: true, exclusive: 'claim' })
   }
 
   /**
@@ -156,13 +138,10 @@ export class RunQueue {
   async renew(workerId: string, leases: readonly Lease[], leaseSeconds: number): Promise<Lease[]> {
     if (leases.length === 0) return []
     const until = this.#now() + leaseSeconds * 1000
-    const { marks, values } = inList(leases.map(({ runId }) => runId))
-    const extend = async (tx: Transaction) => {
-      const runs = await tx.all(tx.statements.extendLeases(marks), [until, workerId, ...values])
-      await this.#dispatcher.touch(tx, runs)
-      return runs
-    }
-    const runs = await this.#store.write(extend, { concurrent: true })
+    // In order, as all transactions lock runs, which prevents deadlocks.
+    const ids = leases.map(({ runId }) => runId).sort()
+    const extend = (tx: Transaction) => tx.statements.extendLeases(tx, workerId, ids, until)
+    const runs = await this.#store.write(extend, { concurrent: true, oneStatement: true })
     return runs.map(({ id, attempts }) => ({ runId: id, attempt: attempts, workerId }))
   }
 
@@ -216,17 +195,47 @@ export class RunQueue {
     outcome: Outcome,
     retry: RetryPolicy,
     reports: readonly Report[] = [],
-    within: (tx: Transaction, next: RunStatus) => Promise<readonly Report[]> = async () => [],
+    within?: (tx: Transaction, next: RunStatus) => Promise<readonly Report[]>,
   ): Promise<boolean> {
+    if (outcome.kind === 'succeeded' && !within) {
+      const succeeded = await this.#successes.add({ lease, output: outcome.output, reports })
+      if (succeeded) {
+        this.#observer?.finished(succeeded)
+        this.#store.notify('runs')
+        this.#store.notify('queue')
+        return true
+      }
+    }
     let finished: FinishedRun | undefined
     const completed = await this.#withLease(lease, async (tx, row) => {
-      const more = await within(tx, nextStateOfRow(row, outcome, retry).status)
+      const more = (await within?.(tx, nextStateOfRow(row, outcome, retry).status)) ?? []
       await recordReports(tx, lease, [...reports, ...more])
-      finished = await completeAttempt(tx, this.#dispatcher, row, outcome, retry, this.#now())
+      finished = await completeAttempt(tx, row, outcome, retry, this.#now())
     })
     if (completed && finished) this.#observer?.finished(finished)
     if (completed) this.#store.notify('queue')
     return completed
+  }
+
+  /**
+   * Finishes runs whose attempts succeeded and that nothing else depends on: most runs. Returns `undefined` for others,
+   * and for lost leases.
+   */
+  async #finish(successes: readonly Success[]): Promise<(FinishedRun | undefined)[]> {
+    const at = this.#now()
+    // In order, as all transactions lock runs, which prevents deadlocks.
+    const sorted = successes.toSorted((a, b) => (a.lease.runId < b.lease.runId ? -1 : 1))
+    const attempts = sorted.map(({ lease, output, reports }) => {
+      const { runId: id, attempt, workerId } = lease
+      return { id, attempt, workerId, finishedAt: at, output: JSON.stringify(output), progress: lastProgress(reports) }
+    })
+    const events = sorted.flatMap(({ lease, reports }): NewEvent[] =>
+      [...reports, statusReport(lease.attempt, 'succeeded', null, at)].map((each) => toNewEvent(lease.runId, each)),
+    )
+    const finish = (tx: Transaction) => tx.statements.finishRuns(tx, attempts, events)
+    const rows = await this.#store.write(finish, { concurrent: true, oneStatement: true, batchSize: attempts.length })
+    const byId = new Map(rows.map((row) => [row.id, toFinishedRun(row, { status: 'succeeded', reason: null }, at)]))
+    return successes.map(({ lease }) => byId.get(lease.runId))
   }
 
   async #withLease(
@@ -242,4 +251,41 @@ export class RunQueue {
     if (isLeased) this.#store.notify('runs')
     return isLeased
   }
+}
+
+interface Batch {
+  claims: Claim[]
+  /** Runs that now wait for their browser contexts. */
+  skipped: number
+  more: boolean
+  /** The account after which the next snapshot starts; `undefined` to start where this one did. */
+  lastAccount: string | undefined
+}
+
+/** Skipping a run takes several statements. After this many, a transaction ends, so that others can write. */
+const skippedMax = 100
+
+async function claimPicks(
+  tx: Transaction,
+  schedule: FairSchedule,
+  picks: readonly PickedRuns[],
+  terms: ClaimTerms,
+): Promise<Batch> {
+  const { workerId } = terms
+  const claims: Claim[] = []
+  const plain = picks.filter(({ head }) => head.has_context === 0)
+  const rows = plain.length > 0 ? await tx.statements.claimRuns(tx, plain, terms) : []
+  for (const pick of plain) {
+    const claimed = rows.filter((row) => row.account_id === pick.accountId && row.workflow_id === pick.workflowId)
+    claimed.sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
+    claims.push(...claimed.map((row) => toClaim(row, workerId)))
+  }
+  let skipped = 0
+  for (const pick of picks) {
+    if (pick.head.has_context === 0) continue
+    const claim = await startWithContext(tx, pick, terms)
+    if (claim) claims.push(claim)
+    else skipped += 1
+  }
+  return { claims, skipped, more: schedule.hasMore(picks, claims), lastAccount: schedule.lastAccount }
 }

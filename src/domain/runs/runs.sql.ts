@@ -1,19 +1,38 @@
 /** Reads and writes runs and their events. */
+import type { NewEvent } from '../../storage/run-statements.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import { toEventData } from './reported-values.ts'
 import type { Report, RunEvent } from './run.ts'
 
-export async function findRun(tx: Transaction, accountId: string, id: string): Promise<RunsTable | undefined> {
+export const findRun = (tx: Transaction, accountId: string, id: string) => find(tx, 'findRun', accountId, id)
+
+/** Finds the run, and locks it until the transaction ends. */
+export const lockRun = (tx: Transaction, accountId: string, id: string) => find(tx, 'lockRun', accountId, id)
+
+async function find(
+  tx: Transaction,
+  how: 'findRun' | 'lockRun',
+  accountId: string,
+  id: string,
+): Promise<RunsTable | undefined> {
   const runId = parseId(id)
-  const [row] = runId === undefined ? [] : await tx.all(tx.statements.findRun, [runId, accountId])
+  const [row] = runId === undefined ? [] : await tx.all(tx.statements[how], [runId, accountId])
   return row
 }
 
-/** Appends an event after the run's last one. */
-export async function appendEvent(tx: Transaction, runId: string, { at, type, data }: Report): Promise<void> {
-  await tx.all(tx.statements.appendEvent, [runId, at, type, JSON.stringify(data), runId])
+export function toNewEvent(runId: string, { at, type, data }: Report): NewEvent {
+  return { run_id: runId, at, type, data: JSON.stringify(data) }
+}
+
+/** Appends events after the run's last one. The transaction must have locked the run. */
+export async function appendEvents(tx: Transaction, runId: string, reports: readonly Report[]): Promise<void> {
+  if (reports.length > 0)
+    await tx.statements.appendEvents(
+      tx,
+      reports.map((report) => toNewEvent(runId, report)),
+    )
 }
 
 export async function appendStatus(
@@ -23,7 +42,11 @@ export async function appendStatus(
   reason: string | null,
   at: number,
 ): Promise<void> {
-  await appendEvent(tx, id, { at, type: 'status', data: { status, attempt: attempts, reason } })
+  await appendEvents(tx, id, [statusReport(attempts, status, reason, at)])
+}
+
+export function statusReport(attempt: number, status: string, reason: string | null, at: number): Report {
+  return { at, type: 'status', data: { status, attempt, reason } }
 }
 
 /** The run's events after a sequence number, oldest first. */

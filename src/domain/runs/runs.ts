@@ -2,16 +2,15 @@
 import { context, propagation, SpanKind } from '@opentelemetry/api'
 import { v7 as uuid } from 'uuid'
 import type { Encryption } from '../../storage/encryption.ts'
-import { ignoreUnavailable } from '../../storage/store.ts'
+import type { Transaction } from '../../storage/store.ts'
 import { inSpan } from '../../telemetry/tracing.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import type { VariableError } from '../workflows/workflows.ts'
-import { Dispatcher } from './dispatcher.ts'
 import { EnqueueBatcher, type NewRun, QueuedRunsLimit } from './enqueue-batcher.ts'
 import { messageAttributes, type PersistContext, parseCreatedAt, type Run, secretsAad, toRun } from './run.ts'
 import { RunReader, type RunReaderDependencies } from './run-reader.ts'
 import { isFinal, type RunObserver, type RunStatus, toFinishedRun } from './run-state.ts'
-import { appendStatus, findRun } from './runs.sql.ts'
+import { appendStatus, findRun, lockRun } from './runs.sql.ts'
 
 /** An API key, or a user in the dashboard. */
 interface Queuer {
@@ -55,7 +54,6 @@ interface RunsDependencies extends RunReaderDependencies {
 
 export class Runs extends RunReader {
   readonly #dependencies: RunsDependencies
-  readonly #dispatcher: Dispatcher
   readonly #batcher: EnqueueBatcher
   readonly #now: () => number
 
@@ -63,8 +61,7 @@ export class Runs extends RunReader {
     super(dependencies)
     const { store, queuedRunsMax = 0 } = dependencies
     this.#dependencies = dependencies
-    this.#dispatcher = new Dispatcher(store)
-    this.#batcher = new EnqueueBatcher(store, this.#dispatcher, new QueuedRunsLimit(queuedRunsMax), now)
+    this.#batcher = new EnqueueBatcher(store, new QueuedRunsLimit(queuedRunsMax), now)
     this.#now = now
   }
 
@@ -119,9 +116,9 @@ export class Runs extends RunReader {
   /** Cancels a queued run, requests a running one to stop, and leaves a finished one unchanged. */
   async cancel(accountId: string, id: string): Promise<Run | undefined> {
     const { store, observer } = this.#dependencies
-    const cancelled = await store.write(async (tx) => {
+    const cancel = async (tx: Transaction) => {
       const at = this.#now()
-      const row = await findRun(tx, accountId, id)
+      const row = await lockRun(tx, accountId, id)
       if (!row || isFinal(row.status as RunStatus) || row.cancel_requested === 1) return undefined
       const isQueued = row.status === 'queued'
       const change = isQueued ? { status: 'cancelled', reason: 'cancelRequested', finished_at: at } : {}
@@ -130,15 +127,14 @@ export class Runs extends RunReader {
       if (isQueued) await tx.all(tx.statements.deleteSteps, [row.id])
       await appendStatus(tx, row, isQueued ? 'cancelled' : row.status, 'cancelRequested', at)
       return { row, at }
-    })
+    }
+    const cancelled = await store.write(cancel, { concurrent: true })
     if (cancelled) {
       const { row, at } = cancelled
       store.notify('cancellations')
       store.notify('runs')
       if (row.status === 'queued') {
         observer?.finished(toFinishedRun(row, { status: 'cancelled', reason: 'cancelRequested' }, at))
-        // Best effort: a claimer discards jobs of finished runs.
-        await this.#dispatcher.remove(row).catch(ignoreUnavailable)
       }
     }
     return this.get(accountId, id)
@@ -173,7 +169,6 @@ const unstarted = {
   finished_at: null,
   worker_id: null,
   lease_expires_at: null,
-  job_retry_count: null,
 } as const
 
 function toNewRun(
@@ -202,7 +197,6 @@ function toNewRun(
     browser_context_id: browserContext?.id.toLowerCase() ?? null,
     persist_context: browserContext?.persist ?? null,
     waits_for_context: 0,
-    job_id: null,
     trace_context: null,
   }
 }

@@ -6,6 +6,7 @@ import * as dashboard from './0002-dashboard.ts'
 import * as encryptionCheck from './0003-encryption-check.ts'
 import * as browserContexts from './0004-browser-contexts.ts'
 import * as severalMachines from './0005-several-machines.ts'
+import * as queue from './0006-queue.ts'
 
 /** Column types that the databases name differently; the others have the same name. */
 export interface ColumnTypes {
@@ -13,6 +14,8 @@ export interface ColumnTypes {
   blob: string
   /** Compared bytewise. */
   text: string
+  /** A further statement that drops a schema with its tables; empty in SQLite, which has no schemas. */
+  dropSchema(name: string): string
 }
 
 const scripts: Record<string, (types: ColumnTypes) => string> = {
@@ -21,6 +24,7 @@ const scripts: Record<string, (types: ColumnTypes) => string> = {
   '0003-encryption-check': encryptionCheck.script,
   '0004-browser-contexts': browserContexts.script,
   '0005-several-machines': severalMachines.script,
+  '0006-queue': queue.script,
 }
 const names = Object.keys(scripts)
 

@@ -188,6 +188,7 @@ export const postgresColumnTypes: ColumnTypes = {
   autoIncrementKey: 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
   blob: 'BYTEA',
   text: 'TEXT COLLATE "C"',
+  dropSchema: (name) => `;\nDROP SCHEMA IF EXISTS ${name} CASCADE`,
 }
 
 export function createKysely(runner: Runner): Kysely<Tables> {

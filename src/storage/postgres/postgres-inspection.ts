@@ -23,9 +23,8 @@ export interface DatabaseFacts {
   fullPageWrites: boolean
   role: string
   canCreateSchema: boolean
-  /** The service's schemas that exist. */
-  schemas: string[]
-  /** The service's schemas and tables that another role owns, which upgrades cannot change. */
+  hasSchema: boolean
+  /** The service's schema and tables that another role owns, which upgrades cannot change. */
   foreignOwned: string[]
   connectionsMax: number
   connectionsUsed: number
@@ -34,20 +33,18 @@ export interface DatabaseFacts {
   sizeBytes: number
 }
 
-const ours = `('${schema}', '${schema}_jobs')`
-
 const factsSql = `SELECT current_setting('server_version_num')::int / 10000 AS version,
   pg_is_in_recovery() AS "isReadOnly",
   current_setting('fsync')::bool AS fsync,
   current_setting('full_page_writes')::bool AS "fullPageWrites",
   current_user::text AS role,
   has_database_privilege(current_database(), 'CREATE') AS "canCreateSchema",
-  ARRAY(SELECT nspname::text FROM pg_namespace WHERE nspname IN ${ours} ORDER BY 1) AS schemas,
+  to_regnamespace('${schema}') IS NOT NULL AS "hasSchema",
   ARRAY(
-    SELECT nspname::text FROM pg_namespace WHERE nspname IN ${ours} AND NOT pg_has_role(nspowner, 'USAGE')
+    SELECT nspname::text FROM pg_namespace WHERE nspname = '${schema}' AND NOT pg_has_role(nspowner, 'USAGE')
     UNION ALL
     SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname IN ${ours} AND c.relkind IN ('r', 'p') AND NOT pg_has_role(c.relowner, 'USAGE')
+    WHERE n.nspname = '${schema}' AND c.relkind IN ('r', 'p') AND NOT pg_has_role(c.relowner, 'USAGE')
     ORDER BY 1
   ) AS "foreignOwned",
   current_setting('max_connections')::int AS "connectionsMax",
@@ -72,7 +69,7 @@ export async function inspectDatabase(url: string): Promise<DatabaseInspection> 
     const tx = createTransaction(client)
     const { rows } = await client.query<DatabaseFacts>(factsSql)
     const [facts] = rows as [DatabaseFacts]
-    const isInitialized = facts.schemas.includes(schema)
+    const isInitialized = facts.hasSchema
     const opened = client
     const close = () => opened.end()
     return {

@@ -79,7 +79,7 @@ const transactionPooler = (where: string) =>
   `The pooler at ${where} assigns a connection per transaction, like PgBouncer in transaction mode: set DATABASE_URL to PostgreSQL itself, or to a pooler in session mode.`
 
 const insufficientPrivilege = (where: string, message: string) =>
-  `The user of DATABASE_URL lacks privileges in the database at ${where}: ${message}. Grant it CREATE on the database, or make it the owner of the schemas ${schema} and ${schema}_jobs.`
+  `The user of DATABASE_URL lacks privileges in the database at ${where}: ${message}. Grant it CREATE on the database, or make it the owner of the schema ${schema}.`
 
 /** Messages by SQLSTATE. */
 const messages: Readonly<Record<string, (where: string, message: string) => string>> = {

@@ -1,7 +1,6 @@
 /** The store for several machines: a PostgreSQL database that any number of processes share. */
 import type { Pool, PoolClient } from 'pg'
 import { type Commit, type Store, StoreUnavailable, type Transaction, type WriteOptions } from '../store.ts'
-import { jobRunners, PostgresJobs } from './pg-boss-jobs.ts'
 import { createTransaction, openPool, runnerOnPool, withConnection } from './postgres-connections.ts'
 import { PostgresCounters } from './postgres-counters.ts'
 import { isRetryable, isStalePlan, toStoreError } from './postgres-errors.ts'
@@ -28,44 +27,35 @@ const attemptsMax = 10
 export async function openPostgresStore(url: string, options: Partial<typeof defaults> = {}): Promise<Store> {
   const { connectionsMax, fallbackNotifyMilliseconds } = { ...defaults, ...options }
   const pool = openPool(url, connectionsMax)
-  const jobs = new PostgresJobs(pool)
   const counters = new PostgresCounters(pool)
   const notifications = new PostgresNotifications(url, pool, fallbackNotifyMilliseconds)
   try {
-    await prepareDatabase(url, async () => {
-      await jobs.prepare()
-      await counters.prepare()
-    })
+    await prepareDatabase(url, () => counters.prepare())
     await notifications.open()
-    return createStore(pool, notifications, jobs, counters)
+    return createStore(pool, notifications, counters)
   } catch (error) {
     await notifications.close()
-    await jobs.stop()
     await pool.end()
     throw toDatabaseError(error, url)
   }
 }
 
-function createStore(
-  pool: Pool,
-  notifications: PostgresNotifications,
-  jobs: PostgresJobs,
-  counters: PostgresCounters,
-): Store {
+function createStore(pool: Pool, notifications: PostgresNotifications, counters: PostgresCounters): Store {
   /** Writes in progress, which `close` waits for. */
   const writes = new Set<Promise<unknown>>()
   let isClosed = false
   let observer: (commit: Commit) => void = () => {}
   const runner = runnerOnPool(pool)
+  const read = createTransaction(runner)
   return {
-    read: createTransaction(runner),
+    read,
     counters,
     write(work, options) {
       if (isClosed) return Promise.reject(new StoreUnavailable('The store is closed.'))
       const startedAt = performance.now()
       const observe = (unavailable: boolean) =>
         observer({ writes: options?.batchSize ?? 1, seconds: (performance.now() - startedAt) / 1000, unavailable })
-      const write = runTransaction(pool, work, options)
+      const write = runTransaction(pool, options?.oneStatement ? () => work(read) : transactionOf(pool, work, options))
       writes.add(write)
       write
         .then(
@@ -92,10 +82,8 @@ function createStore(
       isClosed = true
       await Promise.allSettled(writes)
       await notifications.close()
-      await jobs.stop()
       await pool.end()
     },
-    jobs,
   }
 }
 
@@ -110,12 +98,12 @@ function beginSql({ concurrent = false, exclusive }: WriteOptions): string {
   return exclusive ? `${shared}; SELECT pg_advisory_xact_lock(${locks[exclusive]})` : shared
 }
 
-async function runTransaction<Result>(pool: Pool, work: Work<Result>, options: WriteOptions = {}): Promise<Result> {
-  const begin = beginSql(options)
+/** Repeats a transaction that conflicts with others. */
+async function runTransaction<Result>(pool: Pool, attemptTransaction: () => Promise<Result>): Promise<Result> {
   let stale = 0
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await attemptTransaction(pool, work, begin)
+      return await attemptTransaction()
     } catch (error) {
       // Each connection of the pool may be stale, and is discarded then. That is not a conflict.
       if (isStalePlan(error) && stale++ < pool.options.max) attempt -= 1
@@ -124,16 +112,16 @@ async function runTransaction<Result>(pool: Pool, work: Work<Result>, options: W
   }
 }
 
-function attemptTransaction<Result>(pool: Pool, work: Work<Result>, begin: string): Promise<Result> {
+function transactionOf<Result>(pool: Pool, work: Work<Result>, options: WriteOptions = {}): () => Promise<Result> {
   const run = async (client: PoolClient) => {
-    await client.query(begin)
+    await client.query(beginSql(options))
     const result = await work(transactionOn(client))
     const { command } = await client.query('COMMIT')
     // PostgreSQL answers COMMIT with ROLLBACK after an error that the work has ignored.
     if (command !== 'COMMIT') throw new Error('The work continued after a failed statement.')
     return result
   }
-  return withConnection(pool, run, (client) => client.query('ROLLBACK'))
+  return () => withConnection(pool, run, (client) => client.query('ROLLBACK'))
 }
 
 const transactions = new WeakMap<PoolClient, Transaction>()
@@ -143,7 +131,6 @@ function transactionOn(client: PoolClient): Transaction {
   if (!tx) {
     tx = createTransaction(client)
     transactions.set(client, tx)
-    jobRunners.set(tx, client)
   }
   return tx
 }

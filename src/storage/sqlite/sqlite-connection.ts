@@ -33,6 +33,7 @@ export const sqliteColumnTypes: ColumnTypes = {
   autoIncrementKey: 'INTEGER PRIMARY KEY AUTOINCREMENT',
   blob: 'BLOB',
   text: 'TEXT',
+  dropSchema: () => '',
 }
 
 /**
