@@ -243,6 +243,8 @@ export interface components {
          * @description The file's bytes.
          */
         ArtifactContent: string;
+        /** @description The file's content, which may be any JSON value. */
+        ArtifactJson: unknown;
         /** @description Why the run is in its status, if the status alone does not say so. */
         RunReason: ("attemptFailed" | "workerStopped" | "workerLost" | "workflowFailed" | "workflowExited" | "outputInvalid" | "contextNotSaved" | "timeLimit" | "cancelRequested" | "notStartedInTime") | null;
         /** @description One execution of a workflow. */
@@ -1415,7 +1417,7 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": components["schemas"]["ArtifactContent"];
-                    "application/json": components["schemas"]["ArtifactContent"];
+                    "application/json": components["schemas"]["ArtifactJson"];
                     "application/pdf": components["schemas"]["ArtifactContent"];
                     "application/zip": components["schemas"]["ArtifactContent"];
                     "image/jpeg": components["schemas"]["ArtifactContent"];

@@ -19,6 +19,7 @@ export function modify(document: Part, change: (copy: Part) => void): Part {
 
 export const runs = '/v1/execution/runs'
 export const run = '/v1/execution/runs/{runId}'
+export const artifact = '/v1/execution/runs/{runId}/artifacts/{artifactName}'
 export const cancel = '/v1/execution/runs/{runId}/cancel'
 export const queue = '/v1/execution/queue-remote/{workflowId}'
 

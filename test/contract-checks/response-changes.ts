@@ -1,6 +1,7 @@
 /** Changes of responses, each with its effect on clients of v1. */
 import {
   added,
+  artifact,
   breaking,
   changed,
   deprecated,
@@ -33,6 +34,16 @@ export const statusChanges: ExpectedChange[] = [
     const { content } = it.paths[run].get.responses['200']
     content['application/cbor'] = content['application/json']
   }),
+  changed(
+    'bytes that are JSON are documented as JSON',
+    /200 of `getRunArtifact` is no longer documented as bytes when it is `application\/json`/,
+    (it) => {
+      it.paths[artifact].get.responses['200'].content['application/json'].schema = {}
+    },
+    (it) => {
+      it.paths[artifact].get.responses['200'].content['application/json'].schema = { type: 'string', format: 'binary' }
+    },
+  ),
   breaking('a response header is removed', /202 of `queueRemoteRun` no longer has the header `Location`/, (it) => {
     delete it.paths[queue].put.responses['202'].headers.Location
   }),

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createBrowserContextClient, createExecutionClient } from '../../src/client/index.ts'
 import { operations, type Surface } from '../operations/document.ts'
+import { putArtifact, queueRun } from '../operations/requests.ts'
 import { type PrismProxy, startPrismProxy } from '../support/prism-proxy.ts'
 import { startTestService, type TestService } from '../support/service.ts'
 
@@ -130,6 +131,17 @@ describe('Prism reports', () => {
 
     expect(statuses).toEqual([401, 404, 406, 400, 202, 409])
     expect(takeViolations().filter(({ location }) => location[0] !== 'request')).toEqual([])
+  })
+
+  test.each(['{"words":812}', '[1]', '"text"'])('no violations in the JSON artifact %s', async (json) => {
+    const account = await service.createAccount()
+    const { takeViolations, fetch } = record('execution')
+    const client = createExecutionClient({ apiKey: account.key, baseUrl: proxies.execution.url, fetch })
+    const path = { runId: await queueRun(service, account), artifactName: 'report.json' }
+    await putArtifact(service, path.runId, 'application/json', json, path.artifactName)
+    const { data } = await client.getRunArtifact({ params: { path }, parseAs: 'json' })
+    expect(data).toEqual(JSON.parse(json))
+    expect(takeViolations()).toEqual([])
   })
 
   test('a request that violates the document', async () => {

@@ -130,9 +130,10 @@ export async function putArtifact(
   runId: string,
   mediaType = 'text/plain',
   content: string | Buffer = 'Hello',
+  name = 'hello.txt',
 ): Promise<void> {
   await change('UPDATE runs SET attempts = 1 WHERE id = ?', runId)
-  const values = [runId, 'hello.txt', mediaType, Buffer.byteLength(content), Date.now(), Buffer.from(content)]
+  const values = [runId, name, mediaType, Buffer.byteLength(content), Date.now(), Buffer.from(content)]
   await change('INSERT INTO artifacts VALUES (?, ?, ?, ?, 1, ?, ?)', ...values)
 }
 

@@ -1,8 +1,8 @@
 /**
  * Puts `prism proxy` between clients and a service, and collects the violations of the documents that it reports.
  *
- * Prism reads whole responses as text and never responds to malformed JSON. So event streams, files, malformed bodies and
- * paths outside the documents bypass it.
+ * Prism reads whole responses as text and never responds to malformed JSON. So event streams, files other than JSON,
+ * malformed bodies and paths outside the documents bypass it.
  */
 import type { ChildProcess } from 'node:child_process'
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
@@ -78,7 +78,7 @@ function waitForAddress(child: ChildProcess): Promise<string> {
 }
 
 function isForPrism({ url = '', headers }: IncomingMessage, body: Buffer): boolean {
-  if (!/^\/(v1|alpha)\//.test(url) || /\/(events|artifacts)\b/.test(url)) return false
+  if (!/^\/(v1|alpha)\//.test(url) || /\/(events|artifacts\/.*(?<!\.json))$/.test(url)) return false
   if (body.length === 0 || !/json/.test(headers['content-type'] ?? '')) return true
   try {
     JSON.parse(body.toString())
