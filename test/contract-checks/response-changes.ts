@@ -106,7 +106,7 @@ export const memberChanges: ExpectedChange[] = [
   changed('a list of types is replaced by equivalent alternatives', /`RunProgress` has a new description/, (it) => {
     schemaOf(it, 'RunProgress').properties.message = {
       description: 'The current step.',
-      oneOf: [{ type: 'string' }, { type: 'null' }],
+      oneOf: [{ type: 'string', maxLength: 8192 }, { type: 'null' }],
     }
     schemaOf(it, 'RunProgress').description = 'Changed, so that there is one change.'
   }),
