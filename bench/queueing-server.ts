@@ -111,13 +111,14 @@ async function service(document: Document, more: object): Promise<RequestListene
   const encryption = new Encryption(new KeyFile(keyFilePath(directory)))
   const workflows = new Workflows(await describeWorkflows(new URL('./workflows', import.meta.url).pathname))
   const artifacts = new RunArtifacts(store, 30)
-  const runs = new Runs({ store, workflows, encryption, cursors: new Cursors(encryption), artifacts })
+  const cursors = new Cursors(encryption)
+  const runs = new Runs({ store, workflows, encryption, cursors, artifacts })
   return mountDocument({
     name: 'execution',
     realm: apiKeyRealm,
     problemTypes: domainProblemTypes,
     document,
-    handlers: { ...executionApi({ runs, artifacts, workflows, feed: new RunFeed(store) }), ...more },
+    handlers: { ...executionApi({ runs, artifacts, workflows, cursors, feed: new RunFeed(store) }), ...more },
     authenticate: (value) => apiKeys.authenticate(value),
     isUnavailable: (error) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),

@@ -139,6 +139,7 @@ function createDomain({ config, store, encryption, observer, log, ...options }: 
   const workflows = new Workflows(options.workflows)
   const { ACCOUNT_CONCURRENCY: accountConcurrency, QUEUED_RUNS_MAX: queuedRunsMax } = config
   return {
+    cursors,
     workflows,
     accounts: new Accounts(store),
     users: new Users(store),

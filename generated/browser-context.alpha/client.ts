@@ -3,14 +3,14 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'b45a0817a6cc5a81'
+export const documentHash = '91c0299e0b1c89bd'
 
 /** Every operation of Browser Context API 0.2.0 as a function. */
 export interface BrowserContextAlphaOperations {
   /**
    * List browser contexts, newest first.
    *
-   * Lists the account's browser contexts, newest first, in pages.
+   * Lists the account's browser contexts, newest first, in pages. With `name`, there is one at most.
    *
    * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
@@ -54,18 +54,20 @@ export interface BrowserContextAlphaOperations {
    *
    * Returns the cookies and storage of the current version, in the format of Playwright's `storageState` option. An
    * `empty` browser context has neither. The response gives access to every account that the browser is signed in
-   * to, and therefore needs its own scope.
+   * to, and therefore needs its own scope. `ETag` identifies the version: send it as `If-None-Match` to read the state
+   * only if it has changed, and as `If-Match` of putStorageState to replace no other version than this one.
    *
-   * `GET /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 200, 304, 400, 401, 403, 404, 406, 429, 500, 503
    */
   getStorageState: Operation<operations, 'getStorageState'>
   /**
    * Replace the storage state.
    *
    * Stores the body as the browser context's new version. It may be a file that Playwright's `storageState({ path })`
-   * wrote, of at most 5 MiB. The dashboard can restore the previous version for a while.
+   * wrote, of at most 5 MiB. The dashboard can restore the previous version for a while. With `If-Match`, the body
+   * replaces only the version that you have read: of several writers with the same `ETag`, one succeeds.
    *
-   * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 204, 400, 401, 403, 404, 409, 413, 415, 429, 500, 503
+   * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 204, 400, 401, 403, 404, 409, 412, 413, 415, 429, 500, 503
    */
   putStorageState: Operation<operations, 'putStorageState'>
 }

@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List browser contexts, newest first
-         * @description Lists the account's browser contexts, newest first, in pages.
+         * @description Lists the account's browser contexts, newest first, in pages. With `name`, there is one at most.
          */
         get: operations["listBrowserContexts"];
         put?: never;
@@ -75,13 +75,15 @@ export interface paths {
          * Read the storage state
          * @description Returns the cookies and storage of the current version, in the format of Playwright's `storageState` option. An
          *     `empty` browser context has neither. The response gives access to every account that the browser is signed in
-         *     to, and therefore needs its own scope.
+         *     to, and therefore needs its own scope. `ETag` identifies the version: send it as `If-None-Match` to read the state
+         *     only if it has changed, and as `If-Match` of putStorageState to replace no other version than this one.
          */
         get: operations["getStorageState"];
         /**
          * Replace the storage state
          * @description Stores the body as the browser context's new version. It may be a file that Playwright's `storageState({ path })`
-         *     wrote, of at most 5 MiB. The dashboard can restore the previous version for a while.
+         *     wrote, of at most 5 MiB. The dashboard can restore the previous version for a while. With `If-Match`, the body
+         *     replaces only the version that you have read: of several writers with the same `ETag`, one succeeds.
          */
         put: operations["putStorageState"];
         post?: never;
@@ -95,6 +97,8 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description `*`, or entity tags in double quotes, separated by commas (RFC 9110, section 8.8.3). */
+        EntityTags: string;
         /**
          * @description Unique in the account. No control characters, no space at either end.
          * @example Shop, signed in
@@ -620,6 +624,17 @@ export interface components {
         /** @description Identifies the browser context. */
         BrowserContextId: components["schemas"]["Uuid"];
         /**
+         * @description The `ETag` of the version to replace, or several, or `*` for any version. Without it, the body replaces whatever
+         *     version is current.
+         * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
+         */
+        IfMatch: components["schemas"]["EntityTags"];
+        /**
+         * @description The `ETag` of the version that you have, or several, or `*` for any version.
+         * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
+         */
+        IfNoneMatch: components["schemas"]["EntityTags"];
+        /**
          * @description Maximum number of items on a page.
          * @example 20
          */
@@ -629,6 +644,11 @@ export interface components {
     };
     requestBodies: never;
     headers: {
+        /**
+         * @description Identifies the current version of the storage state.
+         * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
+         */
+        VersionETag: string;
         /**
          * @description The path of the new resource.
          * @example /alpha/browser-contexts/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
@@ -676,6 +696,8 @@ export interface operations {
     listBrowserContexts: {
         parameters: {
             query?: {
+                /** @description Only the browser context of exactly this name; names are unique in an account. */
+                name?: components["schemas"]["BrowserContextName"];
                 /**
                  * @description Maximum number of items on a page.
                  * @example 20
@@ -907,7 +929,13 @@ export interface operations {
     getStorageState: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the version that you have, or several, or `*` for any version.
+                 * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
             path: {
                 /** @description Identifies the browser context. */
                 browserContextId: components["parameters"]["BrowserContextId"];
@@ -931,11 +959,40 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description Identifies the current version of the storage state.
+                     * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
+                     */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["StorageState"];
                 };
+            };
+            /** @description The version is one of those in `If-None-Match`. */
+            304: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description Identifies the current version of the storage state.
+                     * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
+                     */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
@@ -950,7 +1007,14 @@ export interface operations {
     putStorageState: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description The `ETag` of the version to replace, or several, or `*` for any version. Without it, the body replaces whatever
+                 *     version is current.
+                 * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
+                 */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
             path: {
                 /** @description Identifies the browser context. */
                 browserContextId: components["parameters"]["BrowserContextId"];
@@ -978,6 +1042,11 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description Identifies the current version of the storage state.
+                     * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
+                     */
+                    ETag: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -987,6 +1056,47 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             409: components["responses"]["BrowserContextInUse"];
+            /** @description The current version is none of those in `If-Match`: another writer has replaced it. Nothing was stored. */
+            412: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description Identifies the current version of the storage state.
+                     * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
+                     */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/docs/errors#version-changed",
+                     *       "title": "Version changed",
+                     *       "status": 412,
+                     *       "detail": "The storage state is no longer the version in If-Match. Read it again, apply your change to it, and send that with the new ETag. Nothing was stored.",
+                     *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
+                     *       "errors": [
+                     *         {
+                     *           "header": "If-Match",
+                     *           "detail": "names no current version"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '4a65d4767ec5fc58'
+export const documentHash = '95d2c294f19cfbdf'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -33,6 +33,16 @@ export interface ExecutionV1Operations {
    */
   getRun: Operation<operations, 'getRun'>
   /**
+   * Delete a run.
+   *
+   * Erases a finished run with its variables, output, events and artifacts, permanently. A run that is queued or
+   * running is refused; cancel it first. Its `Idempotency-Key` stays used until its 24 hours are over: repeating the
+   * request then gets 409, so that it does not run a second time.
+   *
+   * `DELETE /v1/execution/runs/{runId}` · scopes: runs:write · responses: 204, 400, 401, 403, 404, 409, 429, 500, 503
+   */
+  deleteRun: Operation<operations, 'deleteRun'>
+  /**
    * Cancel a run.
    *
    * A queued run becomes `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
@@ -58,15 +68,16 @@ export interface ExecutionV1Operations {
    * Download an artifact of a run.
    *
    * Returns a file that the run's workflow created, such as a PDF or a screenshot. The run lists its artifacts. The
-   * service removes an artifact at its `expiresAt`; after that, the response is 404.
+   * service removes an artifact at its `expiresAt`; after that, the response is 404. To resume a download, send
+   * `Range` with the first missing byte, and `If-Range` with the `ETag` of the first response.
    *
-   * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · responses: 200, 206, 400, 401, 403, 404, 406, 416, 429, 500, 503
    */
   getRunArtifact: Operation<operations, 'getRunArtifact', 'blob'>
   /**
    * List workflows.
    *
-   * Lists every workflow that can be run, sorted by id.
+   * Lists every workflow that can be run, sorted by id, in pages.
    *
    * `GET /v1/execution/workflows` · scopes: workflows:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
@@ -90,6 +101,7 @@ export const executionV1Operations: SurfaceDescription<ExecutionV1Operations> = 
     queueRemoteRun: { method: 'PUT', path: '/v1/execution/queue-remote/{workflowId}', retry: 'withIdempotencyKey' },
     listRuns: { method: 'GET', path: '/v1/execution/runs', retry: 'always' },
     getRun: { method: 'GET', path: '/v1/execution/runs/{runId}', retry: 'always' },
+    deleteRun: { method: 'DELETE', path: '/v1/execution/runs/{runId}', retry: 'always' },
     cancelRun: { method: 'POST', path: '/v1/execution/runs/{runId}/cancel', retry: 'always' },
     streamRunEvents: { method: 'GET', path: '/v1/execution/runs/{runId}/events', retry: 'always', parseAs: 'stream' },
     getRunArtifact: { method: 'GET', path: '/v1/execution/runs/{runId}/artifacts/{artifactName}', retry: 'always', parseAs: 'blob' },

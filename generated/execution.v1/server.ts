@@ -30,6 +30,16 @@ export interface ExecutionV1Handlers<Principal> {
    */
   getRun: Handler<operations['getRun'], never, Principal>
   /**
+   * Delete a run.
+   *
+   * Erases a finished run with its variables, output, events and artifacts, permanently. A run that is queued or
+   * running is refused; cancel it first. Its `Idempotency-Key` stays used until its 24 hours are over: repeating the
+   * request then gets 409, so that it does not run a second time.
+   *
+   * `DELETE /v1/execution/runs/{runId}` · scopes: runs:write · responses: 204, 400, 401, 403, 404, 409, 429, 500, 503
+   */
+  deleteRun: Handler<operations['deleteRun'], never, Principal>
+  /**
    * Cancel a run.
    *
    * A queued run becomes `cancelled` at once. A running one gets `cancelRequested`: its workflow's AbortSignal is
@@ -55,19 +65,20 @@ export interface ExecutionV1Handlers<Principal> {
    * Download an artifact of a run.
    *
    * Returns a file that the run's workflow created, such as a PDF or a screenshot. The run lists its artifacts. The
-   * service removes an artifact at its `expiresAt`; after that, the response is 404.
+   * service removes an artifact at its `expiresAt`; after that, the response is 404. To resume a download, send
+   * `Range` with the first missing byte, and `If-Range` with the `ETag` of the first response.
    *
-   * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · responses: 200, 400, 401, 403, 404, 406, 429, 500, 503
+   * `GET /v1/execution/runs/{runId}/artifacts/{artifactName}` · scopes: runs:read · responses: 200, 206, 400, 401, 403, 404, 406, 416, 429, 500, 503
    */
   getRunArtifact: Handler<operations['getRunArtifact'], never, Principal>
   /**
    * List workflows.
    *
-   * Lists every workflow that can be run, sorted by id.
+   * Lists every workflow that can be run, sorted by id, in pages.
    *
    * `GET /v1/execution/workflows` · scopes: workflows:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */
-  listWorkflows: Handler<operations['listWorkflows'], never, Principal>
+  listWorkflows: Handler<operations['listWorkflows'], 'limit', Principal>
   /**
    * Get a workflow.
    *

@@ -65,7 +65,13 @@ export interface paths {
         get: operations["getRun"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Delete a run
+         * @description Erases a finished run with its variables, output, events and artifacts, permanently. A run that is queued or
+         *     running is refused; cancel it first. Its `Idempotency-Key` stays used until its 24 hours are over: repeating the
+         *     request then gets 409, so that it does not run a second time.
+         */
+        delete: operations["deleteRun"];
         options?: never;
         head?: never;
         patch?: never;
@@ -138,7 +144,8 @@ export interface paths {
         /**
          * Download an artifact of a run
          * @description Returns a file that the run's workflow created, such as a PDF or a screenshot. The run lists its artifacts. The
-         *     service removes an artifact at its `expiresAt`; after that, the response is 404.
+         *     service removes an artifact at its `expiresAt`; after that, the response is 404. To resume a download, send
+         *     `Range` with the first missing byte, and `If-Range` with the `ETag` of the first response.
          */
         get: operations["getRunArtifact"];
         put?: never;
@@ -158,7 +165,7 @@ export interface paths {
         };
         /**
          * List workflows
-         * @description Lists every workflow that can be run, sorted by id.
+         * @description Lists every workflow that can be run, sorted by id, in pages.
          */
         get: operations["listWorkflows"];
         put?: never;
@@ -436,9 +443,10 @@ export interface components {
             backoffSeconds: number;
             backoffFactor: number;
         };
-        /** @description The workflows that can be run, sorted by id. */
-        WorkflowList: {
+        /** @description A page of workflows, sorted by id. */
+        WorkflowPage: {
             data: components["schemas"]["Workflow"][];
+            nextCursor: components["schemas"]["NextCursor"];
         };
         /**
          * Format: uuid
@@ -847,6 +855,18 @@ export interface components {
         /** @description Identifies the artifact within its run. */
         ArtifactNameParameter: components["schemas"]["ArtifactName"];
         /**
+         * @description One range of bytes: `bytes=FIRST-LAST`, `bytes=FIRST-` or `bytes=-LENGTH` (RFC 9110, section 14). The response
+         *     is 206 with these bytes. Several ranges, other units and malformed values are ignored.
+         * @example bytes=0-1023
+         */
+        Range: string;
+        /**
+         * @description The `ETag` of the artifact whose other bytes you have. If the artifact has been replaced since, `Range` is
+         *     ignored and the response is the whole file (RFC 9110, section 13.1.5). A date never matches.
+         * @example "mi7o8h2g"
+         */
+        IfRange: string;
+        /**
          * @description Maximum number of items on a page.
          * @example 20
          */
@@ -866,6 +886,16 @@ export interface components {
          * @example attachment; filename="invoice.pdf"
          */
         ContentDisposition: string;
+        /**
+         * @description The service serves ranges of the file (RFC 9110, section 14.3).
+         * @example bytes
+         */
+        AcceptRanges: "bytes";
+        /**
+         * @description Identifies the content of the artifact; it changes when a later attempt replaces the file. Send it as `If-Range`.
+         * @example "mi7o8h2g"
+         */
+        ArtifactETag: string;
         /**
          * @description The client must not guess another media type.
          * @example nosniff
@@ -1073,7 +1103,7 @@ export interface operations {
                 };
             };
             406: components["responses"]["NotAcceptable"];
-            /** @description The `Idempotency-Key` was used with another request. Nothing was stored. */
+            /** @description The `Idempotency-Key` was used with another request, or for a run that has been deleted. Nothing was stored. */
             409: {
                 headers: {
                     /**
@@ -1091,21 +1121,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example {
-                     *       "type": "/docs/errors#idempotency-conflict",
-                     *       "title": "Idempotency key reused",
-                     *       "status": 409,
-                     *       "detail": "This Idempotency-Key was used with another request in the last 24 hours. Nothing was stored.",
-                     *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
-                     *       "errors": [
-                     *         {
-                     *           "header": "Idempotency-Key",
-                     *           "detail": "was used with another request"
-                     *         }
-                     *       ]
-                     *     }
-                     */
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
@@ -1253,6 +1268,76 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    deleteRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Identifies the run. */
+                runId: components["parameters"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The run is erased. */
+            204: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            /** @description The run is queued or running. Nothing was deleted. */
+            409: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/docs/errors#run-not-finished",
+                     *       "title": "Run not finished",
+                     *       "status": 409,
+                     *       "detail": "The run is running. Cancel it and wait for its end, then delete it. Nothing was deleted.",
+                     *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     cancelRun: {
         parameters: {
             query?: never;
@@ -1377,7 +1462,20 @@ export interface operations {
     getRunArtifact: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description One range of bytes: `bytes=FIRST-LAST`, `bytes=FIRST-` or `bytes=-LENGTH` (RFC 9110, section 14). The response
+                 *     is 206 with these bytes. Several ranges, other units and malformed values are ignored.
+                 * @example bytes=0-1023
+                 */
+                Range?: components["parameters"]["Range"];
+                /**
+                 * @description The `ETag` of the artifact whose other bytes you have. If the artifact has been replaced since, `Range` is
+                 *     ignored and the response is the whole file (RFC 9110, section 13.1.5). A date never matches.
+                 * @example "mi7o8h2g"
+                 */
+                "If-Range"?: components["parameters"]["IfRange"];
+            };
             path: {
                 /** @description Identifies the run. */
                 runId: components["parameters"]["RunId"];
@@ -1413,6 +1511,70 @@ export interface operations {
                      * @example nosniff
                      */
                     "X-Content-Type-Options": "nosniff";
+                    /**
+                     * @description The service serves ranges of the file (RFC 9110, section 14.3).
+                     * @example bytes
+                     */
+                    "Accept-Ranges": "bytes";
+                    /**
+                     * @description Identifies the content of the artifact; it changes when a later attempt replaces the file. Send it as `If-Range`.
+                     * @example "mi7o8h2g"
+                     */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": components["schemas"]["ArtifactContent"];
+                    "application/json": components["schemas"]["ArtifactContent"];
+                    "application/pdf": components["schemas"]["ArtifactContent"];
+                    "application/zip": components["schemas"]["ArtifactContent"];
+                    "image/jpeg": components["schemas"]["ArtifactContent"];
+                    "image/png": components["schemas"]["ArtifactContent"];
+                    "image/webp": components["schemas"]["ArtifactContent"];
+                    "text/csv": components["schemas"]["ArtifactContent"];
+                    "text/plain": components["schemas"]["ArtifactContent"];
+                };
+            };
+            /** @description The bytes of the file that `Range` asks for. */
+            206: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description Saves the file under its name (RFC 6266).
+                     * @example attachment; filename="invoice.pdf"
+                     */
+                    "Content-Disposition": string;
+                    /**
+                     * @description The client must not guess another media type.
+                     * @example nosniff
+                     */
+                    "X-Content-Type-Options": "nosniff";
+                    /**
+                     * @description The service serves ranges of the file (RFC 9110, section 14.3).
+                     * @example bytes
+                     */
+                    "Accept-Ranges": "bytes";
+                    /**
+                     * @description Identifies the content of the artifact; it changes when a later attempt replaces the file. Send it as `If-Range`.
+                     * @example "mi7o8h2g"
+                     */
+                    ETag: string;
+                    /**
+                     * @description The position of the first and the last byte, and the size of the file (RFC 9110, section 14.4).
+                     * @example bytes 0-1023/4096
+                     */
+                    "Content-Range": string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1432,6 +1594,47 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NotFound"];
             406: components["responses"]["NotAcceptable"];
+            /** @description The file has no byte in the range. */
+            416: {
+                headers: {
+                    /**
+                     * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                     * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                     */
+                    "X-Request-Id": string;
+                    /**
+                     * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                     *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                     *     contract has changed.
+                     * @example 5f9a1c0e7b2d4836
+                     */
+                    "X-Document-Hash": string;
+                    /**
+                     * @description The size of the file.
+                     * @example bytes *\/4096
+                     */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "/docs/errors#range-not-satisfiable",
+                     *       "title": "Range not satisfiable",
+                     *       "status": 416,
+                     *       "detail": "The artifact has 4096 bytes; the range begins behind its end.",
+                     *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
+                     *       "errors": [
+                     *         {
+                     *           "header": "Range",
+                     *           "detail": "begins behind the end of the artifact"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -1439,14 +1642,22 @@ export interface operations {
     };
     listWorkflows: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description Maximum number of items on a page.
+                 * @example 100
+                 */
+                limit?: number;
+                /** @description The `nextCursor` of the previous page. Leave it out for the first page. */
+                cursor?: components["parameters"]["CursorParameter"];
+            };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description The workflows. */
+            /** @description A page of workflows. */
             200: {
                 headers: {
                     /**
@@ -1464,7 +1675,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["WorkflowList"];
+                    "application/json": components["schemas"]["WorkflowPage"];
                 };
             };
             400: components["responses"]["InvalidRequest"];

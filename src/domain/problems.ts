@@ -5,6 +5,9 @@ export const domainProblemTypes = {
   'idempotency-conflict': { status: 409, title: 'Idempotency key reused' },
   'name-taken': { status: 409, title: 'Name taken' },
   'browser-context-in-use': { status: 409, title: 'Browser context in use' },
+  'run-not-finished': { status: 409, title: 'Run not finished' },
+  'version-changed': { status: 412, title: 'Version changed' },
+  'range-not-satisfiable': { status: 416, title: 'Range not satisfiable' },
   'too-many-queued-runs': { status: 429, title: 'Too many queued runs' },
 } as const satisfies ProblemTypes
 

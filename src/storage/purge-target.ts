@@ -1,5 +1,6 @@
 /** Rows that are purged in batches, and the size of a batch. */
-import type { Transaction } from './store.ts'
+import { setTimeout as delay } from 'node:timers/promises'
+import { ignoreUnavailable, type Store, type Transaction } from './store.ts'
 
 export interface PurgeTarget {
   /** Whether other writes may run concurrently: safe where the rows no longer change. */
@@ -25,4 +26,22 @@ export function takeBatch<Row extends { size_bytes: number }>(
     bytes += size_bytes
     return index === 0 || bytes <= bytesMax
   })
+}
+
+/** Lets writes of other processes in between batches. */
+const eraseBreakMilliseconds = 10
+
+/**
+ * Erases batch after batch while there are more, then scrubs the files. If the store becomes unavailable, maintenance
+ * erases the rest, and the next deletion scrubs the files.
+ */
+export async function eraseRest(store: Store, hasMore: boolean, eraseBatch: (tx: Transaction) => Promise<boolean>) {
+  const erase = async () => {
+    for (let isLeft = hasMore; isLeft; ) {
+      await delay(eraseBreakMilliseconds)
+      isLeft = await store.write(eraseBatch)
+    }
+    await store.scrub()
+  }
+  await erase().catch(ignoreUnavailable)
 }

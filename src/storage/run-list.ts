@@ -25,7 +25,8 @@ export async function listRuns(
   const newest = (state?: { status: string; isFinal: boolean }) => {
     let rows = query.selectFrom('runs').selectAll().where('account_id', '=', accountId)
     if (workflowId !== undefined) rows = rows.where('workflow_id', '=', workflowId)
-    if (state) rows = rows.where('status', '=', state.status)
+    // A deleted run exists until it is erased.
+    rows = state ? rows.where('status', '=', state.status) : rows.where('status', '<>', 'deleted')
     // Redundant, but the condition of the partial index runs_finished_by_workflow.
     if (state?.isFinal) rows = rows.where('finished_at', 'is not', null)
     if (from !== undefined && before !== undefined) {

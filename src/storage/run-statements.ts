@@ -67,7 +67,8 @@ const findNextHead = `COALESCE(
 
 export const startedAttempt = "status = 'running', reason = NULL, attempts = attempts + 1"
 
-export const findRunSql = 'SELECT * FROM runs WHERE id = ? AND account_id = ?'
+/** Does not find a run that is being erased. */
+export const findRunSql = "SELECT * FROM runs WHERE id = ? AND account_id = ? AND status <> 'deleted'"
 
 export const sharedRunStatements = {
   ...runCountStatements,

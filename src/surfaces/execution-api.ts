@@ -2,8 +2,7 @@
 import type { ExecutionV1Handlers } from '../../generated/execution.v1/server.ts'
 import type { Principal } from '../domain/api-keys/api-key.ts'
 import { type RunDependencies, runOperations } from '../domain/runs/run-operations.ts'
-import { workflowOperations } from '../domain/workflows/workflow-operations.ts'
-import type { Workflows } from '../domain/workflows/workflows.ts'
+import { type WorkflowDependencies, workflowOperations } from '../domain/workflows/workflow-operations.ts'
 
 type Handlers = ExecutionV1Handlers<Principal>
 
@@ -12,6 +11,7 @@ export const executionScopes = {
   queueRemoteRun: 'runs:write',
   listRuns: 'runs:read',
   getRun: 'runs:read',
+  deleteRun: 'runs:write',
   cancelRun: 'runs:write',
   streamRunEvents: 'runs:read',
   getRunArtifact: 'runs:read',
@@ -19,10 +19,8 @@ export const executionScopes = {
   getWorkflow: 'workflows:read',
 } satisfies Record<keyof Handlers, string>
 
-export interface ExecutionApiDependencies extends RunDependencies {
-  workflows: Workflows
-}
+export type ExecutionApiDependencies = RunDependencies & WorkflowDependencies
 
 export function executionApi(dependencies: ExecutionApiDependencies): Handlers {
-  return { ...runOperations(dependencies), ...workflowOperations(dependencies.workflows) }
+  return { ...runOperations(dependencies), ...workflowOperations(dependencies) }
 }

@@ -79,12 +79,16 @@ export const keywordChanges: ExpectedChange[] = [
   breaking('the discriminator of a response is removed', /`RunEvent` no longer has a `discriminator`/, (it) => {
     delete schemaOf(it, 'RunEvent').discriminator
   }),
-  breaking('a path gets other servers', /`getRun` has a different `servers`/, (it) => {
+  breaking('a path gets other servers', /`getRun` and `deleteRun` has a different `servers`/, (it) => {
     it.paths[run].servers = [{ url: 'http://127.0.0.1:3009' }]
   }),
-  breaking('a path gets a method that the comparison does not handle', /`getRun` has a different `head`/, (it) => {
-    it.paths[run].head = it.paths[run].get
-  }),
+  breaking(
+    'a path gets a method that the comparison does not handle',
+    /`getRun` and `deleteRun` has a different `head`/,
+    (it) => {
+      it.paths[run].head = it.paths[run].get
+    },
+  ),
   breaking('a member of a body becomes read-only', /is now `readOnly`/, (it) => {
     schemaOf(it, 'QueueRemoteRunRequest').properties.variableData.readOnly = true
   }),

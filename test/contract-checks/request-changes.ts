@@ -14,7 +14,7 @@ import {
 } from './modified-documents.ts'
 
 export const operationChanges: ExpectedChange[] = [
-  breaking('a path is removed', /`getRun` was removed/, (it) => delete it.paths[run]),
+  breaking('a path is removed', /`getRun` and `deleteRun` was removed/, (it) => delete it.paths[run]),
   breaking('a method is removed', /`queueRemoteRun` was removed/, (it) => delete it.paths[queue].put),
   breaking('an operation is moved to another path', /`listRuns` was removed/, (it) => {
     it.paths['/v1/execution/run-list'] = it.paths[runs]
@@ -47,11 +47,15 @@ export const operationChanges: ExpectedChange[] = [
 ]
 
 export const parameterChanges: ExpectedChange[] = [
-  breaking('a path parameter is renamed', /Path parameter `id` of `getRun` was renamed from `runId`/, (it) => {
-    it.paths['/v1/execution/runs/{id}'] = it.paths[run]
-    delete it.paths[run]
-    it.paths['/v1/execution/runs/{id}'].parameters = [{ ...parameterOf(it, 'RunId'), name: 'id' }]
-  }),
+  breaking(
+    'a path parameter is renamed',
+    /Path parameter `id` of each of `getRun` and `deleteRun` was renamed from `runId`/,
+    (it) => {
+      it.paths['/v1/execution/runs/{id}'] = it.paths[run]
+      delete it.paths[run]
+      it.paths['/v1/execution/runs/{id}'].parameters = [{ ...parameterOf(it, 'RunId'), name: 'id' }]
+    },
+  ),
   breaking('a required query parameter is added', /`listRuns` requires the new query parameter `of`/, (it) => {
     it.paths[runs].get.parameters.push({ name: 'of', in: 'query', required: true, schema: {} })
   }),

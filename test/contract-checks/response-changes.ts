@@ -19,6 +19,20 @@ export const statusChanges: ExpectedChange[] = [
   breaking('a success status is added', /`getRun` can respond with 204/, (it) => {
     it.paths[run].get.responses['204'] = { description: 'Nothing.' }
   }),
+  added('a status is added that only a new request header leads to', /`getRun` can respond with 304/, (it) => {
+    it.paths[run].get.parameters = [{ name: 'If-None-Match', in: 'header', schema: { type: 'string' } }]
+    it.paths[run].get.responses['304'] = { description: 'Not modified.' }
+  }),
+  breaking(
+    'a status is added that a known request header leads to',
+    /`getRun` can respond with 304/,
+    (it) => {
+      it.paths[run].get.responses['304'] = { description: 'Not modified.' }
+    },
+    (it) => {
+      it.paths[run].get.parameters = [{ name: 'If-None-Match', in: 'header', schema: { type: 'string' } }]
+    },
+  ),
   added('an error status is added', /`getRun` can respond with 410 \(the run was erased\)/, (it) => {
     it.paths[run].get.responses['410'] = { description: 'The run was erased.' }
   }),
@@ -132,8 +146,8 @@ export const memberChanges: ExpectedChange[] = [
   breaking('an alternative without a discriminator is added', /`Run.error` can also be `string`/, (it) => {
     schemaOf(it, 'Run').properties.error.oneOf.push({ type: 'string' })
   }),
-  breaking('the type of list items changes', /An item of `WorkflowList.data` must be `string`/, (it) => {
-    schemaOf(it, 'WorkflowList').properties.data.items = { type: 'string' }
+  breaking('the type of list items changes', /An item of `WorkflowPage.data` must be `string`/, (it) => {
+    schemaOf(it, 'WorkflowPage').properties.data.items = { type: 'string' }
   }),
   breaking(
     'a keyword is added whose effect cannot be judged',

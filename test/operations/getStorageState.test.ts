@@ -5,7 +5,7 @@ import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
 import { testInternalError, testUnavailable } from './failure-tests.ts'
 import { testRateLimit } from './rate-limit-tests.ts'
-import { testInvalidRequest, testNotAcceptable } from './request-tests.ts'
+import { testInvalidEntityTags, testInvalidRequest, testNotAcceptable } from './request-tests.ts'
 import { createContext, send, storageStateFor } from './requests.ts'
 
 describeOperation(
@@ -38,7 +38,46 @@ describeOperation(
         expect((await subject.call(account.key, { path, headers })).body).toEqual(body)
       })
     },
-    400: testInvalidRequest,
+    304(subject) {
+      const open = async () => {
+        const account = await subject.service.createAccount()
+        const path = { browserContextId: await createContext(subject.service, account) }
+        const put = (domain: string) =>
+          send(subject.service, 'putStorageState', account.key, { path, body: storageStateFor(domain) }).expect(204)
+        const read = (headers = {}) => send(subject.service, 'getStorageState', account.key, { path, headers })
+        return { account, path, put, read }
+      }
+
+      test('sends nothing when the version is the one in If-None-Match', async () => {
+        const { account, path, put, read } = await open()
+        const tags: string[] = []
+        for (const change of [() => {}, () => put('one.example'), () => put('two.example')]) {
+          await change()
+          const etag = String((await read().expect(200)).headers.etag)
+          for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+            const response = await subject.call(account.key, { path, headers: { 'If-None-Match': known } })
+            expect(response.headers.etag).toBe(etag)
+          }
+          tags.push(etag)
+        }
+        expect(new Set(tags).size).toBe(3)
+      })
+
+      test('returns the state when the version is another', async () => {
+        const { put, read } = await open()
+        await put('one.example')
+        const { etag } = (await read()).headers
+        await put('two.example')
+        for (const known of [etag, '"other"']) {
+          const { body } = await read({ 'If-None-Match': known }).expect(200)
+          expect(body.cookies[0].domain).toBe('two.example')
+        }
+      })
+    },
+    400(subject) {
+      testInvalidRequest(subject)
+      testInvalidEntityTags(subject, 'If-None-Match')
+    },
     401: testUnauthorized,
     403: testForbidden,
     404(subject) {

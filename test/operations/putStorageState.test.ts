@@ -6,7 +6,13 @@ import { describeOperation } from './describe-operation.ts'
 import { expectProblem } from './document.ts'
 import { testInternalError, testUnavailable } from './failure-tests.ts'
 import { testRateLimit } from './rate-limit-tests.ts'
-import { expectInvalid, testContentTooLarge, testInvalidRequest, testUnsupportedMediaType } from './request-tests.ts'
+import {
+  expectInvalid,
+  testContentTooLarge,
+  testInvalidEntityTags,
+  testInvalidRequest,
+  testUnsupportedMediaType,
+} from './request-tests.ts'
 import { createContext, leaseContext, queueRun, send, sendRequest, storageStateFor } from './requests.ts'
 
 /**
@@ -48,6 +54,23 @@ describeOperation(
         expect(await read(account.key, path)).toEqual({ ...later, credentials: [{ id: 1 }] })
       })
 
+      test('replaces the version in If-Match, and returns the ETag of the new one', async () => {
+        const account = await subject.service.createAccount()
+        const path = { browserContextId: await createContext(subject.service, account) }
+        const current = async () => {
+          const { headers } = await send(subject.service, 'getStorageState', account.key, { path }).expect(200)
+          return String(headers.etag)
+        }
+        let etag = await current()
+        for (const known of [etag, '*', '"other", $', '$']) {
+          const headers = { 'If-Match': known.replace('$', etag) }
+          const response = await subject.call(account.key, { path, headers, body: storageStateFor('a.example') })
+          expect(response.headers.etag).not.toBe(etag)
+          etag = String(response.headers.etag)
+          expect(await current()).toBe(etag)
+        }
+      })
+
       test('stores every request as its own version, including concurrent ones', async () => {
         const account = await subject.service.createAccount()
         const path = { browserContextId: await createContext(subject.service, account) }
@@ -62,6 +85,7 @@ describeOperation(
     },
     400(subject) {
       testInvalidRequest(subject)
+      testInvalidEntityTags(subject, 'If-Match')
 
       const cookie = storageStateFor('one.example').cookies[0]
       const origin = { origin: 'https://one.example', localStorage: [] }
@@ -119,6 +143,50 @@ describeOperation(
         expect(await subject.service.rows(versions, browserContextId)).toEqual([])
         await leaseContext(subject.service, browserContextId, null)
         expect((await sendRequest(subject.service.browserContextUrl, request)).status).toBe(204)
+      })
+    },
+    412(subject) {
+      const open = async () => {
+        const account = await subject.service.createAccount()
+        const path = { browserContextId: await createContext(subject.service, account) }
+        const read = () => send(subject.service, 'getStorageState', account.key, { path }).expect(200)
+        return { account, path, read, etag: String((await read()).headers.etag) }
+      }
+
+      test('stores nothing when another version is current, and says what to do', async () => {
+        const { account, path, read, etag } = await open()
+        const stored = storageStateFor('first.example')
+        await send(subject.service, 'putStorageState', account.key, { path, body: stored }).expect(204)
+        const current = String((await read()).headers.etag)
+        for (const stale of [etag, `W/${current}`, '"other"']) {
+          const body = storageStateFor('second.example')
+          const response = await subject.call(account.key, { path, headers: { 'If-Match': stale }, body })
+          expectProblem(subject.operation, response, {
+            kind: 'version-changed',
+            title: 'Version changed',
+            status: 412,
+            detail: expect.stringContaining('Read it again'),
+            errors: [{ header: 'If-Match', detail: 'names no current version' }],
+          })
+          expect(response.headers.etag).toBe(current)
+        }
+        expect((await read()).body).toEqual(stored)
+        const versions = 'SELECT id FROM browser_context_versions WHERE browser_context_id = ?'
+        expect(await subject.service.rows(versions, path.browserContextId)).toHaveLength(1)
+      })
+
+      test('exactly one of several writers with the same ETag succeeds', async () => {
+        const { account, path, read, etag } = await open()
+        const headers = { 'If-Match': etag }
+        const bodies = Array.from({ length: 8 }, (_, index) => storageStateFor(`${index}.example`))
+        const responses = await Promise.all(
+          bodies.map((body) => send(subject.service, 'putStorageState', account.key, { path, headers, body })),
+        )
+        expect(responses.map(({ status }) => status).sort()).toEqual([204, ...Array(7).fill(412)])
+        const won = responses.findIndex(({ status }) => status === 204)
+        const { headers: after, body } = await read()
+        expect(body).toEqual(bodies[won])
+        expect(after.etag).toBe(responses[won]?.headers.etag)
       })
     },
     413: testContentTooLarge,

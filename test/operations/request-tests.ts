@@ -86,6 +86,18 @@ export function testInvalidNames(subject: Subject): void {
   })
 }
 
+/** 400: a header that is no list of entity tags. */
+export function testInvalidEntityTags(subject: Subject, header: string): void {
+  test.each(['no-quotes', '"one" "two"', '"one",', 'w/"one"', '*, "one"', '"ü"'])(
+    `refuses ${header}: %s`,
+    async (tags) => {
+      const value = Buffer.from(tags).toString('latin1')
+      const withHeader = (request: SentRequest) => ({ ...request, headers: { ...request.headers, [header]: value } })
+      await expectInvalid(subject, withHeader, [{ header, detail: expect.stringContaining('must match pattern') }])
+    },
+  )
+}
+
 /** 406: an `Accept` that excludes every media type of the successful responses. */
 export function testNotAcceptable(subject: Subject): void {
   const { operation } = subject

@@ -35,6 +35,11 @@ const validRequests: { [Id in OperationId]: (service: Service, account: TestAcco
     return {}
   },
   getRun: async (service, account) => ({ path: { runId: await queueRun(service, account) } }),
+  deleteRun: async (service, account) => {
+    const runId = await queueRun(service, account)
+    await send(service, 'cancelRun', account.key, { path: { runId } }).expect(200)
+    return { path: { runId } }
+  },
   cancelRun: async (service, account) => ({ path: { runId: await queueRun(service, account) } }),
   getRunArtifact: async (service, account) => {
     const runId = await queueRun(service, account)

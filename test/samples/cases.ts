@@ -125,6 +125,15 @@ const cases: Record<OperationId, Case> = {
     },
     check: ({ environment }, output) => expectAll(output, [environment.RUN_ID, 'succeeded', 'Hello, Ada!']),
   },
+  deleteRun: {
+    async prepare(setup) {
+      await queue(setup, 'greet', { name: 'Ada' })
+      await finishRun(setup)
+    },
+    async check({ caller, environment }) {
+      expect((await caller.execution('GET', `/v1/execution/runs/${environment.RUN_ID}`)).status).toBe(404)
+    },
+  },
   cancelRun: {
     prepare: (setup) => queue(setup, 'greet', { name: 'Ada' }, '?delaySeconds=1000'),
     check: ({ environment }, output) => expectAll(output, [environment.RUN_ID, 'cancelled']),

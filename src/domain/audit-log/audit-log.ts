@@ -15,6 +15,7 @@ export const actions = {
   'browserContext.deleted': 'deleted a browser context',
   'browserContext.stateReplaced': 'replaced the state of a browser context',
   'browserContext.restored': 'restored a version of a browser context',
+  'run.deleted': 'deleted a run',
   'user.invited': 'invited a user',
   'user.invitationWithdrawn': 'revoked an invitation',
   'user.joined': 'joined the account',
@@ -42,6 +43,9 @@ export interface Actor {
   name: string
 }
 
+/** A caller that is known by its key. */
+export type ApiKeyUse = { apiKeyId: string }
+
 export const operator: Actor = { kind: 'operator', id: null, name: 'command line' }
 
 export interface AuditEntry {
@@ -55,6 +59,13 @@ export interface AuditEntry {
 }
 
 export type NewEntry = Pick<AuditEntry, 'action' | 'by'> & Partial<Pick<AuditEntry, 'subject' | 'details' | 'at'>>
+
+/** The actor with the name that the key has now. */
+export async function toActor({ query }: Transaction, by: Actor | ApiKeyUse): Promise<Actor> {
+  if (!('apiKeyId' in by)) return by
+  const key = await query.selectFrom('api_keys').select('name').where('id', '=', by.apiKeyId).executeTakeFirst()
+  return { kind: 'caller', id: by.apiKeyId, name: key?.name ?? 'unknown' }
+}
 
 /** Records an action in the transaction that performs it. */
 export async function recordAudit({ query }: Transaction, accountId: string, entry: NewEntry): Promise<void> {

@@ -1,11 +1,12 @@
 /** The operations of the Browser Context API. */
 import type { BrowserContextAlphaHandlers } from '../../../generated/browser-context.alpha/server.ts'
 import type { components } from '../../../generated/browser-context.alpha/types.ts'
+import { matchesStrongly, matchesWeakly } from '../../contract/conditional-requests.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound } from '../problems.ts'
 import type { BrowserContext, BrowserContexts } from './browser-contexts.ts'
-import type { ContextInUse, ContextVersions } from './context-versions.ts'
+import type { ContextInUse, ContextVersions, VersionChanged } from './context-versions.ts'
 
 const nameTaken = {
   status: 409,
@@ -56,18 +57,39 @@ export function browserContextOperations({
       return deleted ? { status: 204 } : notFound('browser context')
     },
 
-    async getStorageState({ principal, path }) {
-      const state = await versions.read(principal.accountId, path.browserContextId)
-      return state === undefined ? notFound('browser context') : { status: 200, body: JSON.parse(state) }
+    async getStorageState({ principal: { accountId }, path: { browserContextId }, header }) {
+      const known = header['If-None-Match']
+      const id = known && (await versions.currentId(accountId, browserContextId))
+      if (id && matchesWeakly(known, etagOf(id))) return { status: 304, headers: { ETag: etagOf(id) } }
+      const current = await versions.readCurrent(accountId, browserContextId)
+      if (!current) return notFound('browser context')
+      return { status: 200, headers: { ETag: etagOf(current.id) }, body: JSON.parse(current.state) }
     },
 
-    async putStorageState({ principal, path, body }) {
-      const { accountId, apiKeyId } = principal
-      const replaced = await versions.replace(accountId, path.browserContextId, JSON.stringify(body), { apiKeyId })
+    async putStorageState({ principal: { accountId, apiKeyId }, path, header, body }) {
+      const expected = header['If-Match']
+      const mayReplace = expected === undefined ? undefined : (id: string) => matchesStrongly(expected, etagOf(id))
+      const state = JSON.stringify(body)
+      const replaced = await versions.replace(accountId, path.browserContextId, state, { apiKeyId }, { mayReplace })
       if (!replaced) return notFound('browser context')
-      return 'heldByRunId' in replaced ? inUse(replaced) : { status: 204 }
+      if ('heldByRunId' in replaced) return inUse(replaced)
+      if ('currentVersionId' in replaced) return versionChanged(replaced)
+      return { status: 204, headers: { ETag: etagOf(replaced.id) } }
     },
   }
+}
+
+/** Ids of versions never recur, not even after a backup is restored. */
+function etagOf(versionId: string): string {
+  return `"${versionId}"`
+}
+
+function versionChanged({ currentVersionId }: VersionChanged) {
+  const detail =
+    'The storage state is no longer the version in If-Match. Read it again, apply your change to it, and send that with the new ETag. Nothing was stored.'
+  const errors = [{ header: 'If-Match', detail: 'names no current version' }]
+  const headers = { ETag: etagOf(currentVersionId) }
+  return { status: 412 as const, headers, problem: { kind: 'version-changed', detail, errors } }
 }
 
 function inUse({ heldByRunId }: ContextInUse) {

@@ -1,8 +1,8 @@
 /** Creates, reads, lists, renames and deletes browser contexts. `context-versions.ts` stores their states. */
-import { setTimeout as delay } from 'node:timers/promises'
 import { v7 as uuid } from 'uuid'
 import type { Cursors } from '../../storage/cursors.ts'
-import { ignoreUnavailable, type Store } from '../../storage/store.ts'
+import { eraseRest } from '../../storage/purge-target.ts'
+import type { Store } from '../../storage/store.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
 import { type ContextRow, findContext, isContextNameTaken, selectContexts } from './browser-contexts.sql.ts'
 import { eraseBatch } from './context-erasure.ts'
@@ -24,8 +24,11 @@ export interface BrowserContext {
   lastUsedAt: number | null
 }
 
-/** Lets writes of other processes in between batches. */
-const eraseBreakMilliseconds = 10
+interface ListRequest {
+  limit: number
+  cursor?: string | undefined
+  name?: string | undefined
+}
 
 export class BrowserContexts {
   readonly #store: Store
@@ -59,13 +62,14 @@ export class BrowserContexts {
     return row && toBrowserContext(row)
   }
 
-  /** A page of contexts, newest first; `undefined` for a cursor of another list. */
-  async list(accountId: string, { limit, cursor }: { limit: number; cursor?: string | undefined }) {
-    const list = JSON.stringify(['browser-contexts', accountId])
+  /** A page of contexts, newest first, or the one with the name; `undefined` for a cursor of another list. */
+  async list(accountId: string, { limit, cursor, name }: ListRequest) {
+    const list = JSON.stringify(['browser-contexts', accountId, name])
     const after = cursor === undefined ? undefined : this.#cursors.read(list, cursor)
     if (cursor !== undefined && after === undefined) return undefined
     let rows = selectContexts(this.#store.read, accountId)
     if (after !== undefined) rows = rows.where('browser_contexts.id', '<', after)
+    if (name !== undefined) rows = rows.where('name', '=', name)
     const found = await rows
       .orderBy('browser_contexts.id', 'desc')
       .limit(limit + 1)
@@ -104,17 +108,8 @@ export class BrowserContexts {
       if (actor) await recordAudit(tx, accountId, { action: 'browserContext.deleted', by: actor, subject: row })
       return { id: row.id, hasMore: await eraseBatch(tx, row.id, Date.now()) }
     })
-    // If the store becomes unavailable, maintenance erases the rest, and the next deletion scrubs the files.
-    if (deleted) await this.#eraseRest(deleted).catch(ignoreUnavailable)
+    if (deleted) await eraseRest(this.#store, deleted.hasMore, (tx) => eraseBatch(tx, deleted.id, Date.now()))
     return deleted !== false
-  }
-
-  async #eraseRest(deleted: { id: string; hasMore: boolean }): Promise<void> {
-    for (let { hasMore } = deleted; hasMore; ) {
-      await delay(eraseBreakMilliseconds)
-      hasMore = await this.#store.write((tx) => eraseBatch(tx, deleted.id, Date.now()))
-    }
-    await this.#store.scrub()
   }
 }
 

@@ -16,6 +16,7 @@ import { emptyState, summarizeState } from './storage-state.ts'
 export type Writer = { runId: string } | { apiKeyId: string } | { userId: string }
 
 export interface Version {
+  id: string
   number: number
   /** Whether runs start with it. */
   isCurrent: boolean
@@ -40,6 +41,23 @@ export interface ContextInUse {
   heldByRunId: string
 }
 
+/** The current version is none that the writer may replace; nothing was stored. */
+export interface VersionChanged {
+  currentVersionId: string
+}
+
+interface ReplaceOptions {
+  /** The number of the version that is stored again. */
+  restoredFrom?: number
+  /** Recorded in the audit log; without one, nothing is recorded. */
+  actor?: Actor | undefined
+  /** Decides by the current version's id; by default, the state replaces any version. */
+  mayReplace?: ((versionId: string) => boolean) | undefined
+}
+
+/** In place of a version's id while the context is empty. */
+const noVersionId = 'empty'
+
 export class ContextVersions {
   readonly #store: Store
   readonly #encryption: Encryption
@@ -54,13 +72,25 @@ export class ContextVersions {
 
   /** The current storage state as JSON text; `undefined` if the account has no such context. */
   async read(accountId: string, contextId: string): Promise<string | undefined> {
+    return (await this.readCurrent(accountId, contextId))?.state
+  }
+
+  /** The current version's id and state; `undefined` if the account has no such context. */
+  async readCurrent(accountId: string, contextId: string): Promise<{ id: string; state: string } | undefined> {
     // In one statement, because the version may be replaced and removed between two.
     const contexts = selectContexts(this.#store.read, accountId).select('browser_context_versions.state')
     const id = parseId(contextId)
     const row = id && (await contexts.where('browser_contexts.id', '=', id).executeTakeFirst())
     if (!row) return undefined
-    if (row.version_id === null) return emptyState
-    return this.#encryption.decrypt(row.state ?? new Uint8Array(), versionAad(accountId, row.id, row.version_id))
+    if (row.version_id === null) return { id: noVersionId, state: emptyState }
+    const aad = versionAad(accountId, row.id, row.version_id)
+    return { id: row.version_id, state: this.#encryption.decrypt(row.state ?? new Uint8Array(), aad) }
+  }
+
+  /** The current version's id, without reading its state; `undefined` if the account has no such context. */
+  async currentId(accountId: string, contextId: string): Promise<string | undefined> {
+    const context = await findContext(this.#store.read, accountId, contextId)
+    return context && currentVersionId(context)
   }
 
   /** The stored versions, newest first; `undefined` if the account has no such context. */
@@ -69,7 +99,7 @@ export class ContextVersions {
     if (!context) return undefined
     const rows = await this.#store.read.query
       .selectFrom('browser_context_versions')
-      .select(['id', ...metadataColumns])
+      .select(metadataColumns)
       .where('browser_context_id', '=', context.id)
       .where('version', 'is not', null)
       .orderBy('version', 'desc')
@@ -77,27 +107,23 @@ export class ContextVersions {
     return rows.map((row) => ({ ...toVersion(row), isCurrent: row.id === context.version_id }))
   }
 
-  /**
-   * Stores the state as the context's next version. Returns `undefined` if the account has no such context.
-   *
-   * @param actor recorded in the audit log; without one, nothing is recorded.
-   */
+  /** Stores the state as the context's next version. Returns `undefined` if the account has no such context. */
   async replace(
     accountId: string,
     contextId: string,
     state: string,
     writer: Writer,
-    restoredFrom: number | null = null,
-    actor?: Actor,
-  ): Promise<Version | ContextInUse | undefined> {
+    { restoredFrom, actor, mayReplace = () => true }: ReplaceOptions = {},
+  ): Promise<Version | ContextInUse | VersionChanged | undefined> {
     const context = await findContext(this.#store.read, accountId, contextId)
     if (!context) return undefined
-    // Checked again at the commit. This check avoids encrypting a state that would be refused.
+    // Both are checked again at the commit. These checks avoid encrypting a state that would be refused.
     if (context.held_by_run_id !== null) return { heldByRunId: context.held_by_run_id }
+    if (!mayReplace(currentVersionId(context))) return { currentVersionId: currentVersionId(context) }
     const staged = await this.stage(accountId, context.id, state, writer, restoredFrom)
     if (!staged) return undefined
     return this.#store.write(async (tx) => {
-      const committed = await this.#commit(tx, staged)
+      const committed = await this.#commit(tx, staged, { mayReplace })
       if (actor && committed && 'number' in committed) await recordVersion(tx, context, committed, actor)
       return committed
     })
@@ -115,7 +141,7 @@ export class ContextVersions {
     const state = await this.#decrypt(context, row.id)
     // Newer versions may have displaced it.
     if (state === undefined) return undefined
-    return this.replace(accountId, contextId, state, writer, number, actor)
+    return this.replace(accountId, contextId, state, writer, { restoredFrom: number, actor })
   }
 
   /** Stores and verifies the state without committing it. Returns `undefined` if there is no such context. */
@@ -163,7 +189,7 @@ export class ContextVersions {
    * later lease exists.
    */
   async commitForRun(tx: Transaction, staged: StagedVersion, lease: ContextLease): Promise<boolean> {
-    const committed = await this.#commit(tx, staged, lease)
+    const committed = await this.#commit(tx, staged, { lease })
     return committed !== undefined && 'number' in committed
   }
 
@@ -175,8 +201,8 @@ export class ContextVersions {
   async #commit(
     tx: Transaction,
     staged: StagedVersion,
-    lease?: ContextLease,
-  ): Promise<Version | ContextInUse | undefined> {
+    { lease, mayReplace }: { lease?: ContextLease; mayReplace?: (versionId: string) => boolean },
+  ): Promise<Version | ContextInUse | VersionChanged | undefined> {
     const { id, contextId } = staged
     const { query } = tx
     const contexts = query.selectFrom('browser_contexts').selectAll().where('id', '=', contextId)
@@ -186,6 +212,10 @@ export class ContextVersions {
     if (!hasLease) {
       await this.discard(tx, staged)
       return { heldByRunId: context.held_by_run_id ?? '' }
+    }
+    if (mayReplace?.(currentVersionId(context)) === false) {
+      await this.discard(tx, staged)
+      return { currentVersionId: currentVersionId(context) }
     }
     const version = context.version + 1
     const numbered = query.updateTable('browser_context_versions').set({ version }).where('id', '=', id)
@@ -205,6 +235,10 @@ export class ContextVersions {
   }
 }
 
+function currentVersionId({ version_id }: { version_id: string | null }): string {
+  return version_id ?? noVersionId
+}
+
 async function recordVersion(tx: Transaction, { id, account_id, name }: ContextRow, version: Version, by: Actor) {
   const { number, restoredFrom } = version
   const details = { version: number, ...(restoredFrom !== null && { restoredFrom }) }
@@ -214,6 +248,7 @@ async function recordVersion(tx: Transaction, { id, account_id, name }: ContextR
 
 /** All columns but the state, which may be large. */
 const metadataColumns = [
+  'id',
   'version',
   'size_bytes',
   'cookie_domains',
@@ -228,6 +263,7 @@ type MetadataRow = Pick<BrowserContextVersionsTable, (typeof metadataColumns)[nu
 
 function toVersion(row: MetadataRow): Omit<Version, 'isCurrent'> {
   return {
+    id: row.id,
     number: row.version ?? 0,
     sizeBytes: row.size_bytes,
     cookieDomains: JSON.parse(row.cookie_domains),

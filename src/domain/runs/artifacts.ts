@@ -1,8 +1,10 @@
 /** Artifacts: files that runs produce, such as a PDF or a screenshot, stored until their retention ends. */
+import type { ByteRange } from '../../contract/conditional-requests.ts'
 import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import { type ArtifactMediaType, artifactMediaTypes } from '../workflows/define-workflow.ts'
+import { deletedStatus } from './run-state.ts'
 
 export interface Artifact {
   name: string
@@ -22,6 +24,13 @@ export const artifactWritesMax = 100
 
 /** The contract's ArtifactName: safe as a file name and in a URL. */
 export const artifactNamePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
+
+type SelectRange = (artifact: Artifact) => ByteRange | 'unsatisfiable' | undefined
+
+export interface ReadArtifact extends Artifact {
+  range: ReturnType<SelectRange>
+  content: Uint8Array
+}
 
 /** An artifact that cannot be stored; the message says why. */
 export class ArtifactError extends Error {}
@@ -43,18 +52,23 @@ interface Row {
 const columns = 'run_id, name, media_type, size_bytes, created_at'
 
 const upsertArtifact = statement<object, [string, string, ArtifactMediaType, number, number, number, Uint8Array]>(
+  // The time increases with each replacement, even when clocks differ, because it is the ETag.
   `INSERT INTO artifacts (${columns}, attempt, content) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (run_id, name) DO UPDATE SET media_type = excluded.media_type, size_bytes = excluded.size_bytes,
-    created_at = excluded.created_at, attempt = excluded.attempt, content = excluded.content`,
+    created_at = CASE WHEN excluded.created_at > artifacts.created_at THEN excluded.created_at
+      ELSE artifacts.created_at + 1 END, attempt = excluded.attempt, content = excluded.content`,
 )
 const sumOthers = statement<{ count: number; bytes: number }, [runId: string, name: string]>(
   `SELECT COUNT(*) AS count, COALESCE(SUM(size_bytes), 0) AS bytes FROM artifacts WHERE run_id = ? AND name <> ?`,
 )
-const findArtifact = statement<
-  Row & { content: Uint8Array },
-  [runId: string, name: string, createdAfter: number, accountId: string]
->(`SELECT ${columns}, content FROM artifacts WHERE run_id = ? AND name = ? AND created_at > ?
-  AND run_id IN (SELECT id FROM runs WHERE account_id = ?)`)
+const findArtifact = statement<Row, [runId: string, name: string, createdAfter: number, accountId: string]>(
+  `SELECT ${columns} FROM artifacts WHERE run_id = ? AND name = ? AND created_at > ?
+    AND run_id IN (SELECT id FROM runs WHERE account_id = ? AND status <> '${deletedStatus}')`,
+)
+const readContent = statement<
+  { content: Uint8Array | null },
+  [firstByte: number, bytes: number, runId: string, name: string, createdAt: number]
+>('SELECT substr(content, ?, ?) AS content FROM artifacts WHERE run_id = ? AND name = ? AND created_at = ?')
 const findExpired = statement<Pick<Row, 'run_id' | 'name' | 'size_bytes'>, [createdUpTo: number]>(
   `SELECT run_id, name, size_bytes FROM artifacts WHERE created_at <= ? ORDER BY created_at, run_id, name LIMIT 100`,
 )
@@ -85,16 +99,25 @@ export class RunArtifacts {
     return found
   }
 
-  /** The artifact with its content; `undefined` when the account has no such run or artifact. */
-  async read(
-    accountId: string,
-    runId: string,
-    name: string,
-  ): Promise<(Artifact & { content: Uint8Array }) | undefined> {
+  /**
+   * The artifact with the bytes that `select` chooses, by default all of them; `undefined` when the account has no such
+   * run or artifact.
+   */
+  async read(accountId: string, runId: string, name: string, select?: SelectRange): Promise<ReadArtifact | undefined> {
     const id = parseId(runId)
     if (id === undefined) return undefined
-    const [row] = await this.#store.read.all(findArtifact, [id, name, this.#expiredSince(), accountId])
-    return row && { ...this.#toArtifact(row), content: row.content }
+    for (;;) {
+      const [row] = await this.#store.read.all(findArtifact, [id, name, this.#expiredSince(), accountId])
+      if (!row) return undefined
+      const artifact = this.#toArtifact(row)
+      const range = select?.(artifact)
+      if (range === 'unsatisfiable') return { ...artifact, range, content: new Uint8Array() }
+      const { first, last } = range ?? { first: 0, last: row.size_bytes - 1 }
+      const [found] = await this.#store.read.all(readContent, [first + 1, last - first + 1, id, name, row.created_at])
+      // Otherwise it was replaced or removed between the two statements.
+      // SQLite reads an empty file as NULL.
+      if (found) return { ...artifact, range, content: found.content ?? new Uint8Array() }
+    }
   }
 
   get expired(): PurgeTarget {

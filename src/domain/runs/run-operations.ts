@@ -1,12 +1,13 @@
 /** The Execution API's operations on runs: requests to domain calls, results to responses. */
 import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server.ts'
 import type { components } from '../../../generated/execution.v1/types.ts'
+import { requestedRange } from '../../contract/conditional-requests.ts'
 import type { ServerSentEvent } from '../../contract/handler.ts'
 import { preferredWait } from '../../contract/prefer.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound } from '../problems.ts'
-import type { RunArtifacts } from './artifacts.ts'
+import type { Artifact, RunArtifacts } from './artifacts.ts'
 import type { Run, RunEvent } from './run.ts'
 import type { RunFeed } from './run-feed.ts'
 import { isFinal } from './run-state.ts'
@@ -15,7 +16,7 @@ import type { QueueResult, Runs } from './runs.ts'
 type RunResponse = components['schemas']['Run']
 type Operations = Pick<
   ExecutionV1Handlers<Principal>,
-  'queueRemoteRun' | 'listRuns' | 'getRun' | 'cancelRun' | 'streamRunEvents' | 'getRunArtifact'
+  'queueRemoteRun' | 'listRuns' | 'getRun' | 'deleteRun' | 'cancelRun' | 'streamRunEvents' | 'getRunArtifact'
 >
 
 /** Maximum seconds that a response waits for its run to finish (`Prefer: wait`). */
@@ -76,6 +77,12 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
       return run ? { status: 200, body: toResponse(run) } : notFound('run')
     },
 
+    async deleteRun({ principal, path }) {
+      const deleted = await runs.delete(principal.accountId, path.runId, { apiKeyId: principal.apiKeyId })
+      if (!deleted) return notFound('run')
+      return deleted === 'deleted' ? { status: 204 } : notFinished(deleted)
+    },
+
     async cancelRun({ principal, path }) {
       const run = await runs.cancel(principal.accountId, path.runId)
       return run ? { status: 200, body: toResponse(run) } : notFound('run')
@@ -90,14 +97,22 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
       return { status: 200, events: whileAuthenticated(events, stillAuthenticated) }
     },
 
-    async getRunArtifact({ principal, path }) {
-      const artifact = await artifacts.read(principal.accountId, path.runId, path.artifactName)
+    async getRunArtifact({ principal, path, header: { Range: range, 'If-Range': ifRange } }) {
+      const select = (artifact: Artifact) =>
+        requestedRange({ range, ifRange }, { etag: etagOf(artifact), sizeBytes: artifact.sizeBytes })
+      const artifact = await artifacts.read(principal.accountId, path.runId, path.artifactName, select)
       if (!artifact) return notFound('artifact')
+      const { content: bytes, mediaType, sizeBytes, range: sent } = artifact
+      if (sent === 'unsatisfiable') return rangeNotSatisfiable(sizeBytes)
       const headers = {
         'Content-Disposition': `attachment; filename="${artifact.name}"`,
         'X-Content-Type-Options': 'nosniff' as const,
+        'Accept-Ranges': 'bytes' as const,
+        ETag: etagOf(artifact),
       }
-      return { status: 200, headers, bytes: artifact.content, mediaType: artifact.mediaType }
+      if (!sent) return { status: 200, headers, bytes, mediaType }
+      const position = { 'Content-Range': `bytes ${sent.first}-${sent.last}/${sizeBytes}` }
+      return { status: 206, headers: { ...headers, ...position }, bytes, mediaType }
     },
   }
 }
@@ -116,6 +131,8 @@ function toProblem(result: Exclude<QueueResult, { kind: 'queued' }>) {
       ])
     case 'idempotencyConflict':
       return idempotencyConflict
+    case 'runDeleted':
+      return runDeleted
     case 'tooManyQueuedRuns':
       return tooManyQueuedRuns(result)
     case 'variablesInvalid':
@@ -133,6 +150,33 @@ const idempotencyConflict = {
     errors: [{ header: 'Idempotency-Key', detail: 'was used with another request' }],
   },
 } as const
+
+const runDeleted = {
+  status: 409,
+  problem: {
+    kind: 'idempotency-conflict',
+    detail:
+      'This Idempotency-Key was used in the last 24 hours for a run that has been deleted. Use another key to queue another run. Nothing was stored.',
+    errors: [{ header: 'Idempotency-Key', detail: 'was used for a run that has been deleted' }],
+  },
+} as const
+
+function notFinished({ status }: Run) {
+  const detail = `The run is ${status}. Cancel it and wait for its end, then delete it. Nothing was deleted.`
+  return { status: 409, problem: { kind: 'run-not-finished', detail } } as const
+}
+
+/** The time increases whenever the artifact is replaced. */
+function etagOf({ createdAt }: Artifact): string {
+  return `"${createdAt.toString(36)}"`
+}
+
+function rangeNotSatisfiable(sizeBytes: number) {
+  const detail = `The artifact has ${sizeBytes} bytes; the range begins behind its end.`
+  const errors = [{ header: 'Range', detail: 'begins behind the end of the artifact' }]
+  const headers = { 'Content-Range': `bytes */${sizeBytes}` }
+  return { status: 416 as const, headers, problem: { kind: 'range-not-satisfiable', detail, errors } }
+}
 
 /** Seconds. An estimate: runs start when workers are free. */
 const retryAfterSeconds = '5'

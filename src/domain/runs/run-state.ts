@@ -13,6 +13,9 @@ export const transitions = {
 
 export type RunStatus = keyof typeof transitions
 
+/** In the store only: a deleted run that is being erased. It is in no list, and is not found. */
+export const deletedStatus = 'deleted'
+
 export type FailureReason = 'workflowFailed' | 'workflowExited' | 'outputInvalid' | 'contextNotSaved'
 
 export type RunReason =

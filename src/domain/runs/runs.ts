@@ -1,13 +1,15 @@
-/** Queues and cancels runs for callers. Reading is inherited from `RunReader`. */
+/** Queues, cancels and deletes runs for callers. Reading is inherited from `RunReader`. */
 import { context, propagation, SpanKind } from '@opentelemetry/api'
 import { v7 as uuid } from 'uuid'
 import type { Encryption } from '../../storage/encryption.ts'
 import type { Transaction } from '../../storage/store.ts'
 import { inSpan } from '../../telemetry/tracing.ts'
+import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import type { VariableError } from '../workflows/workflows.ts'
 import { EnqueueBatcher, type NewRun, QueuedRunsLimit } from './enqueue-batcher.ts'
 import { messageAttributes, type PersistContext, parseCreatedAt, type Run, secretsAad, toRun } from './run.ts'
+import { deleteRun } from './run-erasure.ts'
 import { RunReader, type RunReaderDependencies } from './run-reader.ts'
 import { isFinal, type RunObserver, type RunStatus, toFinishedRun } from './run-state.ts'
 import { appendStatus, findRun, lockRun } from './runs.sql.ts'
@@ -41,6 +43,8 @@ export type QueueResult =
   | { kind: 'usesNoBrowser' }
   | { kind: 'variablesInvalid'; errors: VariableError[] }
   | { kind: 'idempotencyConflict' }
+  /** The idempotency key belongs to a run that was deleted. */
+  | { kind: 'runDeleted' }
   | { kind: 'tooManyQueuedRuns'; queuedMax: number }
 
 const idempotencyMilliseconds = 24 * 60 * 60 * 1000
@@ -109,7 +113,7 @@ export class Runs extends RunReader {
     const signatures = encryption.signatures('idempotency', canonical)
     if (!signatures.some((each) => each.equals(result.fingerprint))) return { kind: 'idempotencyConflict' }
     const first = await this.get(account_id, result.runId)
-    if (!first) throw new Error(`An idempotency key names run ${result.runId}, which does not exist.`)
+    if (!first) return { kind: 'runDeleted' }
     return { kind: 'queued', run: first, replayed: true }
   }
 
@@ -138,6 +142,12 @@ export class Runs extends RunReader {
       }
     }
     return this.get(accountId, id)
+  }
+
+  /** Erases a finished run; returns an unfinished one unchanged, and `undefined` if the account has no such run. */
+  async delete(accountId: string, id: string, by: Actor | ApiKeyUse): Promise<'deleted' | Run | undefined> {
+    const deleted = await deleteRun(this.#dependencies.store, accountId, id, by)
+    return deleted === 'unfinished' ? this.get(accountId, id) : deleted
   }
 
   /**

@@ -61,7 +61,6 @@ const storageState = 'The body as a whole is limited to 5 MiB; sites and Playwri
 export const exceptions: Record<string, string> = {
   'owasp:api4:2023-array-limit /components/schemas/OriginStorage/': storageState,
   'owasp:api4:2023-array-limit /components/schemas/StorageState/': storageState,
-  'owasp:api4:2023-array-limit /components/schemas/WorkflowList/': 'The operator decides how many are installed.',
   'owasp:api4:2023-string-limit /components/schemas/ArtifactName': 'Its pattern limits it.',
   'owasp:api4:2023-string-limit /components/schemas/Cookie/': storageState,
   'owasp:api4:2023-string-limit /components/schemas/NameValue/': storageState,
@@ -69,6 +68,8 @@ export const exceptions: Record<string, string> = {
   'owasp:api4:2023-string-limit /components/schemas/Timestamp':
     'Its format limits it, and all headers and the path together are limited to 16 KiB.',
   [`owasp:api4:2023-string-limit ${lastEventId}/`]: 'Its pattern limits it.',
+  'owasp:api4:2023-string-restricted /components/parameters/IfRange/': 'A value that is no entity tag matches none.',
+  'owasp:api4:2023-string-restricted /components/parameters/Range/': 'Malformed ranges are ignored (RFC 9110).',
   'owasp:api4:2023-string-restricted /components/parameters/Prefer/': 'Unknown preferences are ignored (RFC 7240).',
   'owasp:api4:2023-string-restricted /components/schemas/Cookie/': storageState,
   'owasp:api4:2023-string-restricted /components/schemas/NameValue/': storageState,

@@ -3,7 +3,7 @@
  * can do all of this.
  */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
-import type { ContextInUse, Version } from '../../../domain/browser-contexts/context-versions.ts'
+import type { ContextInUse } from '../../../domain/browser-contexts/context-versions.ts'
 import { nameError } from '../../../domain/display-names.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { type Html, renamePage } from '../html.ts'
@@ -52,7 +52,7 @@ export const uploadState: PageHandler = async (request, deps) => {
   const read = readStorageState(file)
   if ('error' in read) return contextPage(request, deps, { error: read.error, status: 400 })
   const writer = { userId: user.id }
-  const replaced = orNotFound(await deps.contextVersions.replace(account.id, id, read.state, writer, null, actor))
+  const replaced = orNotFound(await deps.contextVersions.replace(account.id, id, read.state, writer, { actor }))
   if (!isInUse(replaced)) return redirectTo(id, 'uploaded')
   return contextPage(request, deps, { error: inUseMessage(replaced.heldByRunId), status: 409 })
 }
@@ -141,7 +141,7 @@ async function findOlderVersion({ account, params }: PageRequest, { contextVersi
   return orNotFound(versions.find(({ number, isCurrent }) => String(number) === params.version && !isCurrent))
 }
 
-function isInUse(result: Version | ContextInUse): result is ContextInUse {
+function isInUse(result: object): result is ContextInUse {
   return 'heldByRunId' in result
 }
 

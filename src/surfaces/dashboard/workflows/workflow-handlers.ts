@@ -50,6 +50,12 @@ export const queueRun: PageHandler = async (request, deps) => {
         409,
         'This form already queued a run with other values. Submit it again to queue another run.',
       )
+    case 'runDeleted':
+      return refuse(
+        { ...form, key: newQueueForm(workflow, from, false).key },
+        409,
+        'This form already queued a run, which was deleted. Submit it again to queue another run.',
+      )
     case 'tooManyQueuedRuns':
       return refuse(
         form,

@@ -53,7 +53,11 @@ function compareOperation(place: Place, was: DocumentOperation, is: DocumentOper
   compareSecurity(place, before.security, after.security)
   compareParameters(place, was, is)
   compareBodies(place, before.requestBody, after.requestBody)
-  compareResponses(place, before.responses as unknown as Node, after.responses as unknown as Node)
+  const newHeaders = is.parameters.filter(
+    (it) => it.in === 'header' && !was.parameters.some(({ name }) => name === it.name),
+  )
+  const names = newHeaders.map(({ name }) => name)
+  compareResponses(place, before.responses as unknown as Node, after.responses as unknown as Node, names)
 }
 
 /** Schemes that were added or removed are reported with the operations that use them. */

@@ -3,7 +3,11 @@ import { compareKeywords } from './keywords.ts'
 import { type Direction, memberNames, type Node, type Place, reasons } from './place.ts'
 import { compareSchemas } from './schemas.ts'
 
-export function compareResponses(place: Place, before: Node, after: Node): void {
+/** The request header without which a service does not respond with the status (RFC 9110, sections 14.2 and 13.2.2). */
+const requestHeaders: Record<string, string> = { 206: 'Range', 304: 'If-None-Match' }
+
+/** @param newHeaders request headers that the operation did not have before. */
+export function compareResponses(place: Place, before: Node, after: Node, newHeaders: readonly string[]): void {
   for (const status of memberNames(before, after)) {
     const isError = /^[45]/.test(status)
     const at = place.below('{response}', 'responses', status).with({ status })
@@ -16,7 +20,7 @@ export function compareResponses(place: Place, before: Node, after: Node): void 
     } else if (!(status in before)) {
       const predicate = `can respond with ${status} (${toClause(String(is.description ?? ''))})`
       // Clients treat an unknown status by its class (RFC 9110, section 15).
-      if (isError) ofOperation.note('added', predicate)
+      if (isError || newHeaders.includes(requestHeaders[status] ?? '')) ofOperation.note('added', predicate)
       else ofOperation.note('breaking', predicate, reasons.unknown)
     } else {
       compareKeywords(at, 'response', was, is)
