@@ -1,7 +1,7 @@
 /** One attempt of a run, from its claim to its outcome. */
 import { ArtifactError, artifactWritesMax, type NewArtifact } from '../domain/runs/artifacts.ts'
 import type { Claim, Claimable } from '../domain/runs/attempts.ts'
-import { parseOutput, toRunError } from '../domain/runs/reported-values.ts'
+import { parseOutput, stepBytesOfRunMax, stepsMax, toRunError } from '../domain/runs/reported-values.ts'
 import type { Report } from '../domain/runs/run.ts'
 import { secretsAad, stepAad } from '../domain/runs/run.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
@@ -49,6 +49,10 @@ export class Attempt {
   readonly #timers: NodeJS.Timeout[] = []
   #channel: AttemptChannel | undefined
   #artifactWrites = 0
+  #isSavingArtifact = false
+  /** Steps that this attempt or an earlier one has finished. */
+  readonly #stepNames: Set<string>
+  #stepBytes = 0
   #interruption: Interruption | undefined
   #end: (outcome: Outcome | 'leaseLost') => void = () => {}
   /** Whether the executor may run another attempt. */
@@ -66,6 +70,7 @@ export class Attempt {
     this.#observer = observer
     this.#claim = claim
     this.#executor = executor
+    this.#stepNames = new Set(claim.steps.map(({ name }) => name))
     this.#secrets = this.#decryptSecrets()
     this.#redact = createRedactor(this.#secrets)
     this.#browser = new AttemptBrowser(dependencies.browser, claim, this.#secrets)
@@ -119,15 +124,18 @@ export class Attempt {
   #onEvent(event: ExecutorEvent): void {
     switch (event.type) {
       case 'log':
-        return this.#reporter.add(event.at, 'log', { level: event.level, message: event.message })
+        return this.#reporter.add('log', { level: event.level, message: event.message })
       case 'progress':
-        return this.#reporter.add(event.at, 'progress', { percent: event.percent, message: event.message })
+        return this.#reporter.add('progress', { percent: event.percent, message: event.message })
       case 'step':
-        this.#observeStep(event.name, event.state, event.at)
-        return this.#reporter.add(event.at, 'step', { name: event.name, state: event.state })
+        this.#observeStep(event.name, event.state)
+        return this.#reporter.add('step', { name: event.name, state: event.state })
       case 'stepFinished':
+        this.#countStep(event)
         return void this.#saveStep(event).catch(() => this.interrupt('leaseLost'))
       case 'artifact':
+        if (this.#isSavingArtifact) throw new Error('The executor sends one artifact at a time.')
+        this.#isSavingArtifact = true
         return void this.#saveArtifact(event).catch(() => this.interrupt('leaseLost'))
       case 'browserRequested': {
         const reply = this.#browser.provide()
@@ -140,16 +148,22 @@ export class Attempt {
     }
   }
 
-  #observeStep(name: string, state: ObservedStep['state'], at: number): void {
+  #observeStep(name: string, state: ObservedStep['state'], at = Date.now()): void {
     this.#observer.step({ name: this.#browser.redact(name), state, at })
+  }
+
+  /** The executor checks the same. A process that writes to its channel itself is ended. */
+  #countStep({ name, value }: EventOf<'stepFinished'>): void {
+    this.#stepBytes += Buffer.byteLength(value)
+    const isWithinLimits = this.#stepNames.size < stepsMax && this.#stepBytes <= stepBytesOfRunMax
+    if (this.#stepNames.has(name) || !isWithinLimits) throw new Error('The step is finished, or exceeds a limit.')
+    this.#stepNames.add(name)
   }
 
   /** The outcome of an attempt that was not interrupted. */
   #outcome(event: EndEvent): Outcome {
     if (event.type === 'threw') return this.#failed(event.reason, event.name, event.message)
-    if (event.type === 'exited') {
-      return this.#failed('workflowExited', 'ProcessExit', `The workflow's process ended (${event.how}).`)
-    }
+    if (event.type === 'exited') return this.#failed('workflowExited', event.name, event.message)
     this.reusable = event.reusable
     try {
       const checked = this.#dependencies.workflows.checkOutput(this.#claim.workflowId, parseOutput(event.output))
@@ -174,10 +188,11 @@ export class Attempt {
     return event?.type === 'returned' ? this.#outcome(event) : { kind: 'workerStopped' }
   }
 
-  async #saveStep({ name, value, at }: EventOf<'stepFinished'>): Promise<void> {
+  async #saveStep({ name, value }: EventOf<'stepFinished'>): Promise<void> {
+    const at = Date.now()
     const { queue, encryption } = this.#dependencies
     const before = await this.#reporter.take()
-    const finished = this.#reporter.report(at, 'step', { name, state: 'finished' })
+    const finished = this.#reporter.report('step', { name, state: 'finished' }, at)
     const encrypt = () => encryption.encrypt(value, stepAad(this.#claim.runId, name))
     const saved = await retryUntilAvailable(() => queue.finishStep(this.#claim, name, encrypt, [...before, finished]))
     this.#observeStep(name, 'finished', at)
@@ -185,31 +200,37 @@ export class Attempt {
     else this.interrupt('leaseLost')
   }
 
-  async #saveArtifact({ id, name, mediaType, content, at }: EventOf<'artifact'>): Promise<void> {
+  async #saveArtifact(event: EventOf<'artifact'>): Promise<void> {
+    const error = await this.#tryToSaveArtifact(event)
+    this.#isSavingArtifact = false
+    if (error !== 'leaseLost') this.#channel?.reply({ type: 'artifactSaved', id: event.id, ...error })
+    else this.interrupt('leaseLost')
+  }
+
+  async #tryToSaveArtifact(event: EventOf<'artifact'>): Promise<'leaseLost' | { error?: string }> {
+    const { name, mediaType, content } = event
     this.#artifactWrites += 1
     if (this.#artifactWrites > artifactWritesMax) {
-      const error = `An attempt may write artifacts ${artifactWritesMax} times, including replacements.`
-      return this.#channel?.reply({ type: 'artifactSaved', id, error })
+      return { error: `An attempt may write artifacts ${artifactWritesMax} times, including replacements.` }
     }
     const { queue } = this.#dependencies
     const bytes = Buffer.from(content, 'base64')
     const artifact = { name: this.#redact(name), mediaType: mediaType as NewArtifact['mediaType'], content: bytes }
-    const report = this.#reporter.report(at, 'artifact', { name: artifact.name, mediaType, sizeBytes: bytes.length })
+    const report = this.#reporter.report('artifact', { name: artifact.name, mediaType, sizeBytes: bytes.length })
     const before = await this.#reporter.take()
     try {
       const saved = await retryUntilAvailable(() => queue.keepArtifact(this.#claim, artifact, [...before, report]))
-      if (saved) this.#channel?.reply({ type: 'artifactSaved', id })
-      else this.interrupt('leaseLost')
+      return saved ? {} : 'leaseLost'
     } catch (error) {
       if (!(error instanceof ArtifactError)) throw error
-      if (!(await retryUntilAvailable(() => queue.report(this.#claim, before)))) return this.interrupt('leaseLost')
-      this.#channel?.reply({ type: 'artifactSaved', id, error: error.message })
+      const reported = await retryUntilAvailable(() => queue.report(this.#claim, before))
+      return reported ? { error: error.message } : 'leaseLost'
     }
   }
 
   async #complete(ended: Outcome, retry: Claimable['retry']): Promise<boolean> {
     const context = await retryUntilAvailable(() => this.#browser.save(ended))
-    const mask = (list: readonly Report[]) => list.map(({ at, type, data }) => this.#reporter.report(at, type, data))
+    const mask = (list: readonly Report[]) => list.map(({ at, type, data }) => this.#reporter.report(type, data, at))
     const reports = [...(await this.#reporter.take()), ...mask(context.reports)]
     const within = async (tx: Transaction, next: RunStatus) => mask(await context.within(tx, next))
     const { queue } = this.#dependencies

@@ -1,20 +1,24 @@
 /** Keeps executor processes started ahead, so that a claimed run begins within milliseconds. */
 import type { Workflow } from '../domain/workflows/workflow.ts'
 import { type ExecutorOptions, ExecutorProcess } from './executor-process.ts'
+import { ProcessReaper } from './process-reaper.ts'
 
 /** All idle processes but one are killed after this time. */
 const idleMilliseconds = 30_000
 
 export class ExecutorPool {
+  readonly #reaper: ProcessReaper
   readonly #start: () => ExecutorProcess
   readonly #size: number
-  readonly #idle: ExecutorProcess[] = []
+  /** In the order of their last use. */
+  #idle: ExecutorProcess[] = []
   #busy = 0
   #trim: NodeJS.Timeout | undefined
   #closed = false
 
   constructor(options: ExecutorOptions, size: number) {
-    this.#start = () => new ExecutorProcess(options)
+    this.#reaper = new ProcessReaper(0, options.identity)
+    this.#start = () => new ExecutorProcess(options, this.#reaper)
     this.#size = size
   }
 
@@ -25,11 +29,15 @@ export class ExecutorPool {
     return first.ready
   }
 
-  async acquire(): Promise<ExecutorProcess> {
+  /** A process that has executed runs of this account only, or none. */
+  async acquire(accountId: string): Promise<ExecutorProcess> {
     this.#busy += 1
-    const executor = this.#popAlive() ?? this.#start()
+    this.#idle = this.#idle.filter(({ alive }) => alive)
+    const executor = this.#take(accountId) ?? this.#take(undefined) ?? this.#start()
+    executor.accountId = accountId
     // Load the modules for the next claim now.
-    if (this.#idle.length === 0 && this.#busy < this.#size) this.#idle.push(this.#start())
+    if (this.#busy < this.#size) this.#startSpare()
+    this.#removeExcess()
     try {
       await executor.ready
       return executor
@@ -45,23 +53,39 @@ export class ExecutorPool {
     if (!reusable || this.#closed) executor.kill()
     else this.#idle.push(executor)
     if (this.#closed) return
-    if (this.#idle.length === 0) this.#idle.push(this.#start())
+    this.#startSpare()
+    this.#removeExcess()
     clearTimeout(this.#trim)
-    this.#trim = setTimeout(() => {
-      for (const each of this.#idle.splice(1)) each.kill()
-    }, idleMilliseconds).unref()
+    this.#trim = setTimeout(() => this.#keepOnly(1), idleMilliseconds).unref()
   }
 
   close(): void {
     this.#closed = true
     clearTimeout(this.#trim)
     for (const executor of this.#idle.splice(0)) executor.kill()
+    this.#reaper.close()
   }
 
-  #popAlive(): ExecutorProcess | undefined {
-    for (;;) {
-      const executor = this.#idle.pop()
-      if (!executor || executor.alive) return executor
-    }
+  #take(accountId: string | undefined): ExecutorProcess | undefined {
+    const index = this.#idle.findLastIndex((each) => each.accountId === accountId)
+    return index < 0 ? undefined : this.#idle.splice(index, 1)[0]
+  }
+
+  /** A process that has served no account can serve any. */
+  #startSpare(): void {
+    if (!this.#idle.some(({ accountId }) => accountId === undefined)) this.#idle.push(this.#start())
+  }
+
+  /** One process for each slot, and a spare. */
+  #removeExcess(): void {
+    this.#keepOnly(Math.max(1, this.#size + 1 - this.#busy))
+  }
+
+  /** Kills those that were used least recently, and never the spare. */
+  #keepOnly(count: number): void {
+    const used = this.#idle.filter(({ accountId }) => accountId !== undefined)
+    const excess = used.slice(0, Math.max(0, this.#idle.length - count))
+    for (const executor of excess) executor.kill()
+    this.#idle = this.#idle.filter((executor) => !excess.includes(executor))
   }
 }

@@ -1,11 +1,14 @@
 /** The executor process: loads the workflows and executes one attempt at a time, isolated from the worker. */
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
+import { Socket } from 'node:net'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { type LoadedWorkflow, loadWorkflows } from '../domain/workflows/load-workflows.ts'
 import { WorkflowError } from '../domain/workflows/workflow.ts'
-import type { AttemptMessage, FromExecutor, ToExecutor } from './messages.ts'
-import { watchParent } from './parent-death.ts'
+import { readLines } from './bounded-lines.ts'
+import { type AttemptMessage, channelDescriptor, type FromExecutor, type ToExecutor } from './messages.ts'
+import { hasStartedProcesses } from './process-memory.ts'
 import { RunningAttempt, type Start } from './run-context.ts'
 import { describeError, formatSafely, toJson, toText } from './workflow-values.ts'
 
@@ -13,12 +16,14 @@ let current: RunningAttempt | undefined
 /** The attempt that started the running code, which may go on after the attempt returned. */
 const attemptStorage = new AsyncLocalStorage<number>()
 
+const channel = new Socket({ fd: channelDescriptor })
+
 function send(message: FromExecutor): void {
-  process.send?.(message)
+  channel.write(`${JSON.stringify(message)}\n`)
 }
 
 function sendFrom(attempt: number, message: AttemptMessage): void {
-  send({ ...message, attempt, at: Date.now() })
+  send({ ...message, attempt })
 }
 
 async function execute(workflow: LoadedWorkflow, start: Start): Promise<void> {
@@ -32,9 +37,7 @@ async function execute(workflow: LoadedWorkflow, start: Start): Promise<void> {
     const state = await running.browser.end(true)
     // Lets a floating promise that rejects now end this process, and not the next attempt.
     await nextTick()
-    const reusable =
-      process.getActiveResourcesInfo().length <= resourcesBefore && process.memoryUsage.rss() < reusableBytesMax
-    sendFrom(attempt, { type: 'returned', output, reusable, state })
+    sendFrom(attempt, { type: 'returned', output, reusable: isReusable(resourcesBefore), state })
   } catch (error) {
     const state = await running.browser.end(false)
     const reason = error instanceof OutputInvalid ? 'outputInvalid' : 'workflowFailed'
@@ -64,6 +67,11 @@ function browserEnded(error: unknown): Error {
 /** A larger process is replaced instead of reused. */
 const reusableBytesMax = 256 * 1024 * 1024
 
+function isReusable(resourcesBefore: number): boolean {
+  if (process.getActiveResourcesInfo().length > resourcesBefore || hasStartedProcesses()) return false
+  return process.memoryUsage.rss() < reusableBytesMax
+}
+
 /** Sends console output to the run's log. */
 function captureConsole(): void {
   const levels = { log: 'info', info: 'info', debug: 'info', warn: 'warn', error: 'error', trace: 'info' } as const
@@ -77,7 +85,8 @@ function captureConsole(): void {
 }
 
 function listen(workflows: Map<string, LoadedWorkflow>): void {
-  process.on('message', (message: ToExecutor) => {
+  const onLine = (line: string) => {
+    const message: ToExecutor = JSON.parse(line)
     if (message.type === 'start') {
       const workflow = workflows.get(message.workflowId)
       if (workflow) return void execute(workflow, message)
@@ -86,15 +95,27 @@ function listen(workflows: Map<string, LoadedWorkflow>): void {
       return sendFrom(message.attempt, threw)
     }
     if (message.attempt === current?.attempt) current.onMessage(message)
-  })
+  }
+  readLines(channel, Number.POSITIVE_INFINITY, onLine, () => {})
+}
+
+/** When memory is short, the kernel ends this process and those that it starts before the service's own. */
+function offerToKernel(): void {
+  try {
+    writeFileSync('/proc/self/oom_score_adj', '1000')
+  } catch {
+    // Not Linux, or not allowed.
+  }
 }
 
 async function main(directory: string): Promise<void> {
-  process.once('disconnect', () => process.exit())
-  // Signals to the process group, such as Ctrl-C, are for the worker, which ends its attempts in order.
+  // The worker has ended. This kills the process group, which this process leads.
+  channel.once('close', () => process.kill(-process.pid, 'SIGKILL'))
+  channel.on('error', () => {})
+  // Signals that a supervisor sends to all processes are for the worker, which ends its attempts in order.
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => {})
-  watchParent()
+  offerToKernel()
   captureConsole()
   // Node opens these lazily. Opened by an attempt, they would count as resources that it leaked.
   void [process.stdout, process.stderr]

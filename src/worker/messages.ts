@@ -1,4 +1,5 @@
-/** Messages between a worker and its executor processes. */
+/** Messages between a worker and its executor processes: a line of JSON each, on a channel that both have open. */
+import { isLogLevel, jsonBytesMax, type LogLevel, nameLengthMax } from '../domain/runs/reported-values.ts'
 import type { BrowserEndpoint } from './browser/browser-host.ts'
 
 /** `attempt` counts the attempts of one process, so that late messages of an earlier attempt are ignored. */
@@ -25,11 +26,11 @@ export type FromExecutor =
   /** The loaded workflows as JSON. */
   | { type: 'ready'; workflows: string }
   | { type: 'loadFailed'; message: string }
-  | ({ attempt: number; at: number } & AttemptMessage)
+  | ({ attempt: number } & AttemptMessage)
 
 /** Sent by an executing attempt. Values are JSON text. */
 export type AttemptMessage =
-  | { type: 'log'; level: 'info' | 'warn' | 'error'; message: string }
+  | { type: 'log'; level: LogLevel; message: string }
   | { type: 'progress'; percent: number; message: string | null }
   | { type: 'step'; name: string; state: 'started' | 'failed' | 'reused' }
   | { type: 'stepFinished'; name: string; value: string }
@@ -38,7 +39,13 @@ export type AttemptMessage =
   | { type: 'browserRequested' }
   /** `reusable` is false when the process has grown or code of the attempt may still run in it. */
   | { type: 'returned'; output: string; reusable: boolean; state: CapturedState }
-  | { type: 'threw'; reason: 'workflowFailed' | 'outputInvalid'; name: string; message: string; state: CapturedState }
+  | {
+      type: 'threw'
+      reason: 'workflowFailed' | 'outputInvalid'
+      name: string
+      message: string
+      state: CapturedState
+    }
 
 /** When an attempt sends its browser's storage state: when it succeeds, when it ends, or never. */
 export type CaptureState = 'never' | 'onSuccess' | 'always'
@@ -48,3 +55,58 @@ export type CaptureState = 'never' | 'onSuccess' | 'always'
  * `undefined` when it was not requested.
  */
 export type CapturedState = { json: string } | { tooLarge: number } | { unreadable: string } | undefined
+
+/** The descriptor of the channel in the executor. It is a socket, open in both directions. */
+export const channelDescriptor = 3
+
+/** Enough for the largest message: an artifact in base64. */
+export const messageBytesMax = 24 * 1024 * 1024
+
+type Check = (value: unknown) => boolean
+type MembersOf<Message> = { [Member in Exclude<keyof Message, 'type'>]-?: Check }
+type Shapes = { [Type in FromExecutor['type']]: MembersOf<Extract<FromExecutor, { type: Type }>> }
+
+const isText: Check = (value) => typeof value === 'string'
+const isNumber: Check = (value) => typeof value === 'number'
+const isOneOf =
+  (...values: unknown[]): Check =>
+  (value) =>
+    values.includes(value)
+/** Whether it can be the name of a step. Neither store returns U+0000 or half of a surrogate pair unchanged. */
+export const isName: Check = (value) =>
+  typeof value === 'string' && value.length <= nameLengthMax && !value.includes('\0') && value.isWellFormed()
+const isJson: Check = (value) => typeof value === 'string' && Buffer.byteLength(value) <= jsonBytesMax
+const isState: Check = (value) => {
+  if (value === undefined) return true
+  const { json, tooLarge, unreadable } = Object(value)
+  return isText(json) || isNumber(tooLarge) || isText(unreadable)
+}
+
+const attempt = isNumber
+const shapes: Shapes = {
+  ready: { workflows: isText },
+  loadFailed: { message: isText },
+  log: { attempt, level: isLogLevel, message: isText },
+  progress: { attempt, percent: isNumber, message: (value) => value === null || isText(value) },
+  step: { attempt, name: isName, state: isOneOf('started', 'failed', 'reused') },
+  stepFinished: { attempt, name: isName, value: isJson },
+  artifact: { attempt, id: isNumber, name: isText, mediaType: isText, content: isText },
+  browserRequested: { attempt },
+  returned: { attempt, output: isJson, reusable: isOneOf(true, false), state: isState },
+  threw: { attempt, reason: isOneOf('workflowFailed', 'outputInvalid'), name: isText, message: isText, state: isState },
+}
+
+/**
+ * Parses a message of an executor. A workflow can write to the channel by its descriptor, so nothing in it is trusted.
+ *
+ * @throws {Error} if it is no message.
+ */
+export function parseMessage(line: string): FromExecutor {
+  const message = JSON.parse(line)
+  const type: unknown = message?.type
+  const shape = typeof type === 'string' && Object.hasOwn(shapes, type) ? shapes[type as keyof Shapes] : undefined
+  for (const [member, check] of Object.entries(shape ?? { type: () => false })) {
+    if (!check(message?.[member])) throw new Error(`The member ${member} is invalid.`)
+  }
+  return message
+}

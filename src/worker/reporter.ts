@@ -28,18 +28,18 @@ export class Reporter {
   }
 
   /** Adds a report to the next batch. */
-  add(at: number, type: Report['type'], data: Record<string, unknown>): void {
+  add(type: Report['type'], data: Record<string, unknown>): void {
     if (this.#count === reportsMax) return
     this.#count += 1
     this.#length += String(data.message ?? data.name).length
     if (this.#length > reportLengthMax) this.#count = reportsMax
     const isLast = this.#count === reportsMax
-    this.#batch.push(isLast ? this.report(at, 'log', tooMany) : this.report(at, type, data))
+    this.#batch.push(isLast ? this.report('log', tooMany) : this.report(type, data))
     this.#timer ??= setTimeout(() => this.#flush(), batchMilliseconds)
   }
 
   /** A report of this attempt, masked and truncated. */
-  report(at: number, type: Report['type'], data: Record<string, unknown>): Report {
+  report(type: Report['type'], data: Record<string, unknown>, at = Date.now()): Report {
     // Masked before it is truncated, which could leave a part of a secret.
     return { at, type, data: { attempt: this.#lease.attempt, ...toEventData(type, this.#redact(data)) } }
   }

@@ -2,7 +2,7 @@
 import { checkArtifact } from '../domain/runs/artifacts.ts'
 import { isLogLevel, nameLengthMax, stepBytesOfRunMax, stepsMax } from '../domain/runs/reported-values.ts'
 import type { ArtifactMediaType, BrowserRunContext, RunContext } from '../domain/workflows/define-workflow.ts'
-import type { AttemptMessage, ToExecutor } from './messages.ts'
+import { type AttemptMessage, isName, type ToExecutor } from './messages.ts'
 import { RunBrowser } from './run-browser.ts'
 import { toJson, toText } from './workflow-values.ts'
 
@@ -18,6 +18,7 @@ export class RunningAttempt {
   /** Steps and artifacts that the worker has not stored yet. */
   readonly #pending = new Map<string | number, PromiseWithResolvers<void>>()
   #artifacts = 0
+  #lastArtifact: Promise<void> = Promise.resolve()
   /** Bytes of the results of all steps as JSON, those of earlier attempts included. */
   #stepBytes: number
 
@@ -99,8 +100,7 @@ export class RunningAttempt {
   }
 
   #addStep(name: string): void {
-    // Neither store returns a name with U+0000 or half of a surrogate pair unchanged.
-    if (typeof name !== 'string' || name.length > nameLengthMax || name.includes('\0') || !name.isWellFormed()) {
+    if (!isName(name)) {
       throw new TypeError(
         `The name of a step must be a string of at most ${nameLengthMax} characters without U+0000 or half of a surrogate pair.`,
       )
@@ -118,8 +118,14 @@ export class RunningAttempt {
     checkArtifact(artifact)
     this.#artifacts += 1
     const id = this.#artifacts
-    const saved = this.#untilSaved(id)
-    this.#send({ type: 'artifact', id, ...artifact, content: bytes.toString('base64') })
+    const save = () => {
+      const saved = this.#untilSaved(id)
+      this.#send({ type: 'artifact', id, ...artifact, content: bytes.toString('base64') })
+      return saved
+    }
+    // One at a time bounds the memory of the worker.
+    const saved = this.#lastArtifact.then(save)
+    this.#lastArtifact = saved.catch(() => {})
     await saved
   }
 

@@ -192,7 +192,7 @@ export class Worker {
 
   async #acquireExecutor(claim: Claim): Promise<ExecutorProcess> {
     try {
-      return await this.#dependencies.executors.acquire()
+      return await this.#dependencies.executors.acquire(claim.accountId)
     } catch (error) {
       this.#stopping = true
       await this.#queue.complete(claim, { kind: 'workerStopped' }, noRetry)

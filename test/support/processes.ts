@@ -1,7 +1,7 @@
 /** Forked processes with an IPC channel, which are killed with their test. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
 import type { Test } from './domain.ts'
@@ -42,4 +42,20 @@ function isAlive(pid: number): boolean {
 /** Resolves when the process has ended. */
 export async function waitForProcessEnd(pid: number): Promise<void> {
   await vi.waitUntil(() => !isAlive(pid), waitLimits)
+}
+
+/** Returns the processes of the worker that has started the process, directly or not. */
+export function findMarkedProcesses(pid: number): number[] {
+  const [mark = ''] = /EXECUTION_SERVICE_PROCESS=[^.]+/.exec(environmentOf(pid)) ?? []
+  if (mark === '') throw new Error(`Process ${pid} has no mark.`)
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  return pids.map(Number).filter((each) => environmentOf(each).includes(mark))
+}
+
+function environmentOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1')
+  } catch {
+    return ''
+  }
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
-import { newDirectory, queueRun } from '../support/domain.ts'
+import { queueRun } from '../support/domain.ts'
 import { waitForProcessEnd } from '../support/processes.ts'
 import { waitLimits } from '../support/timeouts.ts'
 import {
@@ -39,17 +39,6 @@ describe.concurrent('a worker process', () => {
       ])
     },
   )
-
-  test('that is killed leaves no process behind even without setpriv', async (test) => {
-    const { domain, principal, file } = await openInstallation(test)
-    // Without setpriv on the PATH, the executor starts a watchdog thread.
-    const killed = await startWorkerProcess(test, domain, { PATH: await newDirectory(test) })
-    const variables = { started: file('started'), until: file('until'), how: 'blocking' }
-    await queueRun(domain, principal, { workflowId: 'wait', variables })
-    const pid = await waitForStart(variables.started)
-    killed.kill('SIGKILL')
-    await waitForProcessEnd(pid)
-  })
 
   test('that is frozen beyond its lease changes nothing about a run that another worker has completed', async (test) => {
     const { domain, principal, file } = await openInstallation(test)

@@ -103,7 +103,7 @@ describe.concurrent('a worker', () => {
       const { domain, principal, file } = await openInstallation(test)
       await startWorker(test, domain)
       const run = await queueRun(domain, principal, { workflowId: 'steps', variables: { file: file('count'), name } })
-      const error = { message: expect.stringContaining('The name of a step must not contain') }
+      const error = { message: expect.stringContaining('The name of a step must be a string') }
       expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', reason: 'workflowFailed', error })
     },
   )
@@ -200,15 +200,21 @@ describe.concurrent('a worker', () => {
       return ended
     }
 
-    test.for([
-      ['exit', 'exit code 0'],
-      ['throwLater', 'exit code 1'],
-      ['rejectUnhandled', 'exit code 1'],
-      ['exhaust', 'signal SIGABRT'],
-      ['disconnect', 'exit code 0'],
-    ] as const)('ends its process (%s)', async ([how, ending], test) => {
+    test.for<[string, string, string]>([
+      ['exit', 'ProcessExit', "The workflow's process ended (exit code 0)."],
+      ['throwLater', 'ProcessExit', "The workflow's process ended (exit code 1)."],
+      ['rejectUnhandled', 'ProcessExit', "The workflow's process ended (exit code 1)."],
+      ['exhaust', 'ProcessExit', "The workflow's process ended (signal SIGABRT)."],
+      ['closeChannel', 'ProcessExit', "The workflow's process ended (signal SIGKILL)."],
+      [
+        'writeToChannel',
+        'InvalidMessage',
+        "The workflow's process wrote an invalid message to its worker and was ended.",
+      ],
+      ['allocate', 'MemoryLimit', expect.stringMatching(/used \d+ MB of memory; WORKFLOW_MEMORY_MB allows 64/)],
+    ])('ends its process or must be ended (%s)', async ([how, name, message], test) => {
       const ended = await neighbour(test, { workflowId: 'misbehave', variables: { how } })
-      const error = { name: 'ProcessExit', message: `The workflow's process ended (${ending}).` }
+      const error = { name, message }
       expect(ended).toMatchObject({ status: 'failed', reason: 'workflowExited', output: null, error })
     })
 

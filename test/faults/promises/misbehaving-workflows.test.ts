@@ -5,7 +5,20 @@ import { fleetStores } from '../../support/fleet-stores.ts'
 import { newLedger, queueRun, startCallers, untilAcknowledged, waitForOutcome } from '../../support/ledger.ts'
 import { record } from '../figures.ts'
 
-const ways = ['exit', 'exhaust', 'throwLater', 'rejectUnhandled', 'throwNoError', 'returnNoJson', 'disconnect']
+const ways = [
+  'exit',
+  'exhaust',
+  'throwLater',
+  'rejectUnhandled',
+  'throwNoError',
+  'returnNoJson',
+  'closeChannel',
+  'writeToChannel',
+  'writeEndlessMessage',
+  'writeEndlessLine',
+  'allocate',
+  'allocateInChild',
+]
 /** On a machine that the workflows keep busy. */
 const responseSecondsMax = 5
 

@@ -1,5 +1,8 @@
 /** Harms its own process in different ways. */
-import { appendFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { appendFileSync, closeSync, writeSync } from 'node:fs'
+import { Socket } from 'node:net'
 import { defineWorkflow } from 'execution-service/workflow'
 
 const bytes: unknown[] = []
@@ -23,8 +26,36 @@ const ways = {
     throw { code: 7 }
   },
   returnNoJson: () => 10n,
-  disconnect: async () => {
-    process.disconnect()
+  closeChannel: async () => {
+    closeSync(3)
+    await new Promise(() => setInterval(() => {}, 1000))
+  },
+  writeToChannel: async () => {
+    writeSync(3, 'null\n')
+    await new Promise(() => setInterval(() => {}, 1000))
+  },
+  writeEndlessMessage: async () => {
+    const socket = new Socket({ fd: 3 })
+    for (let chunk = 0; chunk < 25; chunk += 1) {
+      await new Promise((resolve) => socket.write(Buffer.alloc(2 ** 20, ' '), resolve))
+    }
+  },
+  writeEndlessLine: async () => {
+    for (let chunk = 0; chunk < 4; chunk += 1) {
+      await new Promise((resolve) => process.stdout.write(Buffer.alloc(2 ** 20, ' '), resolve))
+    }
+    throw new Error('written')
+  },
+  /** Outside the heap. */
+  allocate: async () => {
+    for (;;) {
+      bytes.push(Buffer.alloc(2 ** 24, 1))
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+  },
+  allocateInChild: async () => {
+    const script = `const bytes = []; setInterval(() => bytes.push(Buffer.alloc(2 ** 24, 1)), 10)`
+    await once(spawn(process.execPath, ['-e', script]), 'exit')
     await new Promise(() => setInterval(() => {}, 1000))
   },
   /** Returns, but leaves a timer that would disturb the next run. */
