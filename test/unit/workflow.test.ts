@@ -1,5 +1,6 @@
 /** The rules and defaults of a workflow's definition. */
 import { expect, test } from 'vitest'
+import { requireFastSchemas } from '../../src/domain/workflows/schema-speed.ts'
 import { parseWorkflow, WorkflowError } from '../../src/domain/workflows/workflow.ts'
 
 const definition = {
@@ -95,3 +96,63 @@ test.each([undefined, null, 'text', [], () => definition])(
     )
   },
 )
+
+const schemaOf = (schema: object) => ({ type: 'object', properties: { name: schema } })
+const where = 'in the variables schema of workflow "example" may take very long on some input.'
+const patternAdvice = 'Anchor it with ^, and let no two adjacent or nested repetitions match the same character.'
+const uniqueAdvice = 'Set `maxItems` to at most 1000, or let `items` have a type other than object and array.'
+
+test.each<[what: string, schema: object, message: string]>([
+  [
+    'a pattern with exponential run time',
+    { pattern: '^(a+)+$' },
+    `The pattern \`^(a+)+$\` at /properties/name/pattern ${where} ${patternAdvice}`,
+  ],
+  [
+    'a pattern with quadratic run time',
+    { pattern: '\\s+$' },
+    `The pattern \`\\s+$\` at /properties/name/pattern ${where} ${patternAdvice}`,
+  ],
+  [
+    'a pattern of member names',
+    { patternProperties: { '^(\\w|-)+x$': {}, '^([a-z]|[0-9a])+!$': {} } },
+    `The pattern \`^([a-z]|[0-9a])+!$\` at /properties/name/patternProperties ${where} ${patternAdvice}`,
+  ],
+  [
+    'a pattern below $defs',
+    { $defs: { 'a/b': { propertyNames: { pattern: '(x*)*y' } } } },
+    `The pattern \`(x*)*y\` at /properties/name/$defs/a~1b/propertyNames/pattern ${where} ${patternAdvice}`,
+  ],
+  [
+    'a format with quadratic run time',
+    { format: 'url' },
+    `The format \`url\` at /properties/name/format ${where} Use \`uri\`.`,
+  ],
+  [
+    'unique items of any type',
+    { uniqueItems: true },
+    `\`uniqueItems\` at /properties/name/uniqueItems ${where} ${uniqueAdvice}`,
+  ],
+  [
+    'many unique objects',
+    { uniqueItems: true, items: { type: ['string', 'object'] }, maxItems: 1001 },
+    `\`uniqueItems\` at /properties/name/uniqueItems ${where} ${uniqueAdvice}`,
+  ],
+])('a schema with %s is refused, with its place and a fix', (_, schema, message) => {
+  const workflow = parseWorkflow('example.ts', { ...definition, variables: schemaOf(schema) })
+  expect(() => requireFastSchemas(workflow)).toThrow(new WorkflowError(message))
+  const inOutput = parseWorkflow('example.ts', { ...definition, output: schemaOf(schema) })
+  expect(() => requireFastSchemas(inOutput)).toThrow(message.replace('the variables schema', 'the output schema'))
+})
+
+test.each([
+  { pattern: '^https?://' },
+  { pattern: '^[0-9a-f]{64}$' },
+  { pattern: '^[A-Z]{2}[0-9]{2}[A-Z0-9]{1,30}$' },
+  { pattern: '^[a-z0-9]+(?:-[a-z0-9]+)*$', maxLength: 64 },
+  { type: 'array', uniqueItems: true, items: { type: 'string' } },
+  { type: 'array', uniqueItems: true, items: { type: 'object' }, maxItems: 1000 },
+  { type: 'string', format: 'uri' },
+])('a schema with %j is accepted', (schema) => {
+  requireFastSchemas(parseWorkflow('example.ts', { ...definition, variables: schemaOf(schema) }))
+})

@@ -77,6 +77,14 @@ describe.concurrent('a folder of workflows', () => {
     await vi.waitUntil(() => countProcesses(folder) === 0, waitLimits)
   })
 
+  test('is rejected by the API when a pattern can take very long', async (test) => {
+    const schema = "{ type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } }"
+    const folder = await writeModules(test, { 'a.mjs': moduleText('a', `variables: ${schema}, run: () => null`) })
+    const sentence =
+      /^The pattern `\^\(a\+\)\+\$` at \/properties\/name\/pattern in the variables schema of workflow "a" /
+    await expect(describeWorkflows(folder)).rejects.toThrow(sentence)
+  })
+
   test('is rejected when a module awaits a promise that never settles', async (test) => {
     const folder = await writeModules(test, { 'a.mjs': 'await new Promise(() => {})' })
     const sentence = `A module of WORKFLOWS_DIR (${folder}) ended its process while loading (exit code 13).`

@@ -40,7 +40,11 @@ export async function describeWorkflows(
 
 async function describe(directory: string): Promise<Description> {
   try {
-    return { workflows: JSON.stringify([...(await loadWorkflows(directory)).values()]) }
+    const workflows = [...(await loadWorkflows(directory)).values()]
+    // Loaded here only: the detector of unsafe patterns takes up to 65 MB.
+    const { requireFastSchemas } = await import('./schema-speed.ts')
+    for (const workflow of workflows) requireFastSchemas(workflow)
+    return { workflows: JSON.stringify(workflows) }
   } catch (error) {
     if (error instanceof WorkflowError) return { error: error.message }
     throw error

@@ -1,13 +1,10 @@
 /** Finds regular expressions with exponential or quadratic run time, which callers could use for denial of service. */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isSafePattern } from 'redos-detector'
 import { parseAst } from 'rolldown/parseAst'
-import { describePlace, walk } from '../../openapi/document.ts'
+import { describePlace } from '../../openapi/document.ts'
+import { isSafePattern, patternsIn, safePatternAdvice } from '../../openapi/patterns.ts'
 import type { CheckedContract, Finding, Report } from './checked-contract.ts'
-
-/** Twice what the longest safe pattern here takes. With ten times as many steps, an unsafe pattern can take 5 s. */
-const maxSteps = 2000
 
 /** Code that handles input from callers. Other code reads what the service itself has written. */
 const requestHandlingCode = [
@@ -30,16 +27,12 @@ interface Pattern {
 }
 
 export function listDocumentPatterns({ name, current }: Pick<CheckedContract, 'name' | 'current'>): Pattern[] {
-  return [...walk(current)].flatMap(({ value, path }) => {
-    const location = describePlace(name, current, path)
-    // Ajv compiles patterns with the flag u.
-    return patternsOfKeyword(path.at(-1), value).map((pattern) => ({ pattern, flags: 'u', location }))
-  })
-}
-
-function patternsOfKeyword(keyword: unknown, value: unknown): string[] {
-  if (keyword === 'pattern' && typeof value === 'string') return [value]
-  return keyword === 'patternProperties' ? Object.keys(Object(value)) : []
+  // Ajv compiles patterns with the flag u.
+  return [...patternsIn(current)].map(({ pattern, path }) => ({
+    pattern,
+    flags: 'u',
+    location: describePlace(name, current, path),
+  }))
 }
 
 export function listCodePatterns(root: string): Pattern[] {
@@ -65,7 +58,9 @@ function findLiterals(node: object): Literal[] {
 
 export function checkPatterns(patterns: readonly Pattern[]): Report {
   const distinct = new Map(patterns.map((it) => [`${it.flags} ${it.pattern}`, it]))
-  const unsafe = [...distinct.values()].filter((it) => !(it.pattern in exceptions) && !isSafe(it))
+  const unsafe = [...distinct.values()].filter(
+    (it) => !(it.pattern in exceptions) && !isSafePattern(it.pattern, it.flags),
+  )
   return {
     summary: `${distinct.size} patterns`,
     findings: unsafe.map(({ pattern, location }) => ({
@@ -73,7 +68,7 @@ export function checkPatterns(patterns: readonly Pattern[]): Report {
       message: `The pattern \`${pattern}\` may take very long on some input.`,
       location,
       reason: 'It can match the same characters in several ways, and tries all of them on a value that does not match.',
-      fix: 'Anchor it with ^, and let no two adjacent or nested repetitions match the same character.',
+      fix: safePatternAdvice,
     })),
   }
 }
@@ -87,14 +82,4 @@ export function findUnusedExceptions(patterns: readonly Pattern[]): Finding[] {
     reason: 'It would hide an unsafe use that is added later.',
     fix: 'Remove it.',
   }))
-}
-
-function isSafe({ pattern, flags }: Pattern): boolean {
-  return isSafePattern(pattern, {
-    maxSteps,
-    unicode: /[uv]/.test(flags),
-    caseInsensitive: flags.includes('i'),
-    multiLine: flags.includes('m'),
-    dotAll: flags.includes('s'),
-  }).safe
 }

@@ -84,7 +84,7 @@ function hideSecretsInInvalidJson(text: string, names: Set<string>): string {
   return [...spellings].reduce((shown, spelling) => {
     const name = spelling.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
     const literal = '"(?:[^"\\\\\\n]|\\\\.)*"?|[[{][^]*|[^\\s,}\\]]+'
-    const pattern = new RegExp(`(${name}(?:["']\\s*[:=]?|\\s*[:=])\\s*)(?:${literal})`, 'g')
+    const pattern = new RegExp(`(${name}(?:["']\\s*(?:[:=]\\s*)?|\\s*[:=]\\s*))(?:${literal})`, 'g')
     return shown.replaceAll(pattern, (_, before: string) => `${before}${JSON.stringify(hiddenSecret)}`)
   }, text)
 }
