@@ -37,7 +37,7 @@ const contentsHash = hashSources(new URL('../src/storage/migrations/', import.me
 const key = Buffer.alloc(32, 7).toString('base64')
 
 /** PostgreSQL's defaults for durability, with more memory for the load. */
-const durable = {
+export const durable = {
   fsync: 'on',
   synchronous_commit: 'on',
   full_page_writes: 'on',

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { type BenchOptions, options, parseOptions } from './bench-options.ts'
 import { browser } from './browser.ts'
 import { print } from './figures.ts'
+import { comparePeers } from './peers.ts'
 import { queueing } from './queueing.ts'
 import { reloading } from './reloading.ts'
 import { scaling } from './scaling.ts'
@@ -12,8 +13,8 @@ import { statements } from './statements.ts'
 type Benchmark = (options: BenchOptions) => Promise<void>
 
 const defaultBenchmarks: Record<string, Benchmark> = { starting, queueing, browser, reloading }
-/** These take half an hour and gigabytes of disk, so they run only when named. */
-const longBenchmarks: Record<string, Benchmark> = { scaling, statements }
+/** These take up to half an hour, and gigabytes of disk or packages of their own, so they run only when named. */
+const longBenchmarks: Record<string, Benchmark> = { peers: comparePeers, scaling, statements }
 const benchmarks = { ...defaultBenchmarks, ...longBenchmarks }
 
 const selected = parseSelection()

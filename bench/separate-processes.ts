@@ -25,7 +25,6 @@ export interface Installation {
 
 export async function startInstallation(env: NodeJS.ProcessEnv, { apis, workers }: Shape): Promise<Installation> {
   const settings = {
-    ...env,
     WORKFLOWS_DIR: new URL('./workflows', import.meta.url).pathname,
     RATE_LIMIT_PER_MINUTE: '0',
     QUEUED_RUNS_MAX: '0',
@@ -34,6 +33,7 @@ export async function startInstallation(env: NodeJS.ProcessEnv, { apis, workers 
     DRAIN_SECONDS: '0',
     SHUTDOWN_SECONDS: '2',
     LOG_LEVEL: 'warn',
+    ...env,
   }
   const roles = [...Array(apis).fill('execution'), ...Array(workers).fill('worker')]
   const started = await Promise.all(roles.map((role) => startProcess(role, settings)))
