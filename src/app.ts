@@ -14,7 +14,7 @@ import { RateLimit } from './domain/api-keys/rate-limit.ts'
 import { AuditLog } from './domain/audit-log/audit-log.ts'
 import { BrowserContexts } from './domain/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from './domain/browser-contexts/context-versions.ts'
-import { openEncryption, openStore } from './domain/installation.ts'
+import { openEncryption, openStore, retryAtStart } from './domain/installation.ts'
 import { RunArtifacts } from './domain/runs/artifacts.ts'
 import { RunFeed } from './domain/runs/run-feed.ts'
 import type { RunObserver } from './domain/runs/run-state.ts'
@@ -72,14 +72,14 @@ export async function startService(
   const metrics = new Metrics('service', untraced)
   const encryption = await openEncryption(config, store)
   const domain = createDomain({ config, store, workflows, encryption, observer: metrics.runs, log })
-  const firstAccount = await domain.accounts.createFirst()
-  const welcomeToken = roles.has('dashboard') ? await domain.links.createFirstWelcomeLink() : undefined
+  const { accounts, links } = domain
+  const firstAccount = await retryAtStart(() => accounts.createFirst())
+  const welcomeToken = roles.has('dashboard') ? await retryAtStart(() => links.createFirstWelcomeLink()) : undefined
   const worker = roles.has('worker') ? new WorkerProcess(command, log) : undefined
   const readiness = new Readiness(store, log)
   const ready = () => readiness.check()
   addInstallationMetrics(metrics, { config, store, workflows: () => workflows, ready })
   metrics.initializeWorkflows(workflows)
-  const surfaceMetrics = metrics.registerRequestMetrics(() => domain.feed.followers)
   const onUnavailable = (err: unknown) => log.warn({ err }, 'shared rate limit failed; counting in this process alone')
   const perMinute = config.RATE_LIMIT_PER_MINUTE
   const rateLimit = perMinute > 0 ? new RateLimit(perMinute, store.counters, onUnavailable) : undefined
@@ -89,7 +89,7 @@ export async function startService(
     store,
     encryption,
     domain,
-    metrics: surfaceMetrics,
+    metrics: metrics.registerRequestMetrics(() => domain.feed.followers),
     isTraced: tracing !== undefined,
     rateLimit,
     management,
@@ -242,7 +242,7 @@ export async function openAdministration(config: Config): Promise<Administration
     await apiKeys.close()
     await store.close()
   }
-  await accounts.createFirst().catch(async (error: unknown) => {
+  await retryAtStart(() => accounts.createFirst()).catch(async (error: unknown) => {
     await close()
     throw error
   })

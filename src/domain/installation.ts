@@ -1,5 +1,6 @@
 /** Opens the store and the encryption keys, which all processes of an installation share. */
 import { existsSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Config, ConfigError } from '../config.ts'
 import { encryptionCheckColumn, hasEncryptedValues, verifyEncryptionKeys } from '../storage/encrypted-columns.ts'
 import { Encryption } from '../storage/encryption.ts'
@@ -18,11 +19,29 @@ export async function openStore(config: Config): Promise<Store> {
   const { DATABASE_URL, DATABASE_CONNECTIONS } = config
   if (DATABASE_URL === undefined) return inDataDirectory(config, () => openSqliteStore(config.DATA_DIR))
   // Loaded on demand, which saves memory and start time with the embedded store.
-  const { DatabaseError, openPostgresStore } = await import('../storage/postgres/postgres-store.ts')
+  const { DatabaseBusy, DatabaseError, openPostgresStore } = await import('../storage/postgres/postgres-store.ts')
   try {
-    return await openPostgresStore(DATABASE_URL, { connectionsMax: DATABASE_CONNECTIONS })
+    return await retryAtStart(() => openPostgresStore(DATABASE_URL, { connectionsMax: DATABASE_CONNECTIONS }))
   } catch (error) {
-    throw error instanceof DatabaseError ? new ConfigError(error.message) : error
+    throw error instanceof DatabaseError || error instanceof DatabaseBusy ? new ConfigError(error.message) : error
+  }
+}
+
+const startRetryMilliseconds = { interval: 100, max: 30_000 }
+
+/**
+ * Retries while the store is unavailable. When many processes start together, the database may have no free connection,
+ * and locks take long.
+ */
+export async function retryAtStart<Result>(act: () => Promise<Result>): Promise<Result> {
+  const deadline = performance.now() + startRetryMilliseconds.max
+  for (;;) {
+    try {
+      return await act()
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || performance.now() > deadline) throw error
+      await delay(startRetryMilliseconds.interval)
+    }
   }
 }
 
@@ -32,6 +51,10 @@ export async function openStore(config: Config): Promise<Store> {
  * @throws {ConfigError} if the store was encrypted with another key, or the key file cannot be used.
  */
 export async function openEncryption(config: Config, store: Store): Promise<Encryption> {
+  return retryAtStart(() => createEncryption(config, store))
+}
+
+async function createEncryption(config: Config, store: Store): Promise<Encryption> {
   const path = keyFilePath(config.DATA_DIR)
   if (!config.ENCRYPTION_KEY) {
     // The store is checked before the file, because another process that starts now creates the file first.

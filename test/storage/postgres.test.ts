@@ -1,6 +1,8 @@
 /** PostgreSQL only: errors on opening the store, recovery from outages, durability, and prepared statements. */
 import pg from 'pg'
 import { expect, test } from 'vitest'
+import { readConfig } from '../../src/config.ts'
+import { openStore as openInstallation } from '../../src/domain/installation.ts'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
 import { claimAll } from '../support/claims.ts'
@@ -82,6 +84,19 @@ test('an error on opening names the missing privileges', async (test) => {
   expect(await openingError(withChanges(location, { username }))).toMatch(
     /lacks privileges in the database .* Grant it CREATE on the database/,
   )
+})
+
+test('a start waits while the database has no free connection', async (test) => {
+  const location = await newStoreLocation(test, postgres)
+  const username = await newRole(test, location)
+  await administer(location, `ALTER ROLE ${username} CONNECTION LIMIT 0`)
+  const config = readConfig({ DATABASE_URL: withChanges(location, { username }) })
+  await expect(openPostgresStore(config.DATABASE_URL as string)).rejects.toThrow(
+    /^PostgreSQL at .* has no free connection \(.*\): raise its max_connections, or lower DATABASE_CONNECTIONS\.$/,
+  )
+  const opened = openInstallation(config)
+  await administer(location, `ALTER ROLE ${username} SUPERUSER CONNECTION LIMIT -1`)
+  await (await opened).close()
 })
 
 test('the store is unavailable while connections are refused, and recovers by itself', async (test) => {

@@ -1,11 +1,15 @@
 /** Checks, creates and migrates the database, one process at a time, and explains why a database cannot be used. */
 import type { Client } from 'pg'
 import { migrate, StoreTooNew } from '../migrations/migrations.ts'
+import { StoreUnavailable } from '../store.ts'
 import { connect, createKysely, postgresColumnTypes, schema } from './postgres-connections.ts'
 import { errorCode } from './postgres-errors.ts'
 
 /** The database cannot be used; the message says why, and what to do. */
 export class DatabaseError extends Error {}
+
+/** The database accepts no connection at this moment; the message says why, and what to do if that lasts. */
+export class DatabaseBusy extends StoreUnavailable {}
 
 export const minimumVersion = 15
 /** Id of the advisory lock that serializes migrations. */
@@ -81,6 +85,13 @@ const transactionPooler = (where: string) =>
 const insufficientPrivilege = (where: string, message: string) =>
   `The user of DATABASE_URL lacks privileges in the database at ${where}: ${message}. Grant it CREATE on the database, or make it the owner of the schema ${schema}.`
 
+/** Messages by SQLSTATE, for conditions that pass: too_many_connections, cannot_connect_now. */
+const busyMessages: Readonly<Record<string, (where: string, message: string) => string>> = {
+  '53300': (where, message) =>
+    `PostgreSQL at ${where} has no free connection (${message}): raise its max_connections, or lower DATABASE_CONNECTIONS.`,
+  '57P03': (where, message) => `PostgreSQL at ${where} accepts no connections (${message}): wait until it does.`,
+}
+
 /** Messages by SQLSTATE. */
 const messages: Readonly<Record<string, (where: string, message: string) => string>> = {
   '28P01': (where) => `PostgreSQL at ${where} rejected the password in DATABASE_URL: correct it.`,
@@ -97,11 +108,13 @@ const messages: Readonly<Record<string, (where: string, message: string) => stri
 
 /** Explains why the database cannot be used, without the password, which messages of the driver may repeat. */
 export function toDatabaseError(error: unknown, url: string): unknown {
-  if (error instanceof DatabaseError || !(error instanceof Error)) return error
+  if (error instanceof DatabaseError || error instanceof DatabaseBusy || !(error instanceof Error)) return error
   const where = describeDatabase(url)
   const code = errorCode(error)
   // An AggregateError has one error for each address of the host.
   const reason = error instanceof AggregateError ? error.errors.map(({ message }) => message).join('; ') : error.message
+  const busyMessage = busyMessages[code ?? '']
+  if (busyMessage) return new DatabaseBusy(busyMessage(where, reason), { cause: error })
   const explain = (message: string) => new DatabaseError(message, { cause: error })
   const message = messages[code ?? '']
   if (message) return explain(message(where, reason))

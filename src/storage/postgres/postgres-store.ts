@@ -7,7 +7,7 @@ import { isRetryable, isStalePlan, toStoreError } from './postgres-errors.ts'
 import { PostgresNotifications } from './postgres-notifications.ts'
 import { prepareDatabase, toDatabaseError } from './postgres-schema.ts'
 
-export { DatabaseError } from './postgres-schema.ts'
+export { DatabaseBusy, DatabaseError } from './postgres-schema.ts'
 
 const defaults = {
   /** Size of this process's pool. One more connection listens for notifications. */
@@ -23,6 +23,7 @@ const attemptsMax = 10
  * Opens the store in the database of `url`, and creates or migrates it where needed.
  *
  * @throws {DatabaseError} naming DATABASE_URL, when the database cannot be used.
+ * @throws {DatabaseBusy} when it accepts no connection at this moment.
  */
 export async function openPostgresStore(url: string, options: Partial<typeof defaults> = {}): Promise<Store> {
   const { connectionsMax, fallbackNotifyMilliseconds } = { ...defaults, ...options }
