@@ -1,4 +1,7 @@
-/** Directories that survive a power cut: the file system keeps an entry only once the directory with it is synced. */
+/**
+ * Directories and files of DATA_DIR: private to the user of the service, and durable. The file system keeps an entry only
+ * once the directory with it is synced.
+ */
 import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
@@ -8,6 +11,14 @@ export function createDirectory(path: string): void {
   if (first === undefined) return
   const end = dirname(resolve(first))
   for (let created = resolve(path); created !== end; created = dirname(created)) syncDirectory(created)
+}
+
+/**
+ * Creates the file, private to this user, unless it exists. SQLite itself would create a database that others can read; it
+ * gives the write-ahead log and the shared memory the mode of the database.
+ */
+export function createPrivateFile(path: string): void {
+  closeSync(openSync(path, 'a', 0o600))
 }
 
 /** Syncs the directory of `path`, which makes a created or renamed file durable. */

@@ -1,5 +1,5 @@
 /** The findings of `doctor` for everything but the store, with real faults. */
-import { readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, readdirSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -62,6 +62,22 @@ describe('the data directory', () => {
       expect(finding).toMatchObject({ status: 'fail', detail: expect.stringContaining(directory) })
       expect(finding.advice).toBe('Set DATA_DIR to a directory that the user of the service can write to.')
     }
+  })
+
+  test('warns when other users have access to a file in it, or would have', async (test) => {
+    const directory = await newDirectory(test)
+    const store = join(directory, 'service.db')
+    writeFileSync(store, '', { mode: 0o644 })
+    chmodSync(directory, 0o700)
+    expect(await checkDataDirectory(directory)).toMatchObject({ status: 'ok' })
+    chmodSync(directory, 0o755)
+    expect(await checkDataDirectory(directory)).toEqual({
+      status: 'warn',
+      detail: `other users of this machine have access to ${store} (its mode is 0644)`,
+      advice: `Run \`chmod -R go= ${directory}\`.`,
+    })
+    chmodSync(store, 0o600)
+    expect(await checkDataDirectory(directory)).toMatchObject({ status: 'ok' })
   })
 
   test('warns about little free space', async () => {

@@ -61,6 +61,18 @@ test.for([
   },
 )
 
+test('a browser that runs as root is a warning, once', async (test) => {
+  vi.spyOn(process, 'getuid').mockReturnValue(0)
+  test.onTestFinished(() => void vi.restoreAllMocks())
+  const { host, log } = await openBrowserHost(test)
+  const { url } = await host.acquire()
+  const [browser = 0] = await findBrowserProcesses(url)
+  process.kill(browser, 'SIGKILL')
+  await host.acquire()
+  const warnings = log.filter(({ level }) => level === 40).map(({ msg }) => msg)
+  expect(warnings).toEqual(['browser runs without its sandbox, which does not work as root'])
+})
+
 test('a stopping worker does not wait for a browser that is starting', async (test) => {
   const file = join(await newDirectory(test), 'started')
   const { host } = await openBrowserHost(test, {

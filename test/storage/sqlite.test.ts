@@ -1,9 +1,10 @@
 /** SQLite only: settings, group commit, locks, a full disk and a damaged file. */
-import { mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
+import { createKeyFile } from '../../src/storage/key-file.ts'
 import { openSqliteStore, type SqliteOptions } from '../../src/storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable, type Transaction } from '../../src/storage/store.ts'
 import { newDirectory, openStore, type Test } from '../support/domain.ts'
@@ -58,6 +59,30 @@ test('the data directory is accessible to its owner only, and durable with its p
   await openStore(test, directory)
   expect(statSync(directory).mode & 0o777).toBe(0o700)
   expect(calls).toEqual([join(parent, 'made', 'by'), join(parent, 'made'), parent].map((path) => `sync ${path}`))
+})
+
+test('every file of the store is accessible to its owner only, also in a directory that others can read', async (test) => {
+  const directory = await newDirectory(test)
+  chmodSync(directory, 0o755)
+  const umask = process.umask(0)
+  test.onTestFinished(() => void process.umask(umask))
+  createKeyFile(join(directory, 'encryption.key'))
+  const store = await openStore(test, directory)
+  await store.write(insert('a'))
+  await store.counters.add('sign-in', 1, 1000)
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true })
+  const modes = entries.map(({ parentPath, name }) => [name, statSync(join(parentPath, name)).mode & 0o777] as const)
+  expect(Object.fromEntries(modes)).toMatchObject({
+    'encryption.key': 0o600,
+    'service.db': 0o600,
+    'service.db-wal': 0o600,
+    'service.db-shm': 0o600,
+    'counters.db': 0o600,
+    'counters.db-wal': 0o600,
+    notifications: 0o700,
+    runs: 0o600,
+  })
+  expect(modes.filter(([, mode]) => (mode & 0o077) !== 0)).toEqual([])
 })
 
 /** Counts commit frames, which have a database size (sqlite.org/fileformat2.html, section 4.1). */

@@ -1,6 +1,6 @@
 /** Checks the data directory, its disk, and the embedded store in it. */
 import { constants } from 'node:fs'
-import { access, mkdtemp, rm, stat, statfs, writeFile } from 'node:fs/promises'
+import { access, mkdtemp, readdir, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import {
   type Inspection,
@@ -21,10 +21,27 @@ export async function checkDataDirectory(directory: string): Promise<Finding> {
       return ok(`${directory} does not exist yet; the first start creates it, with the store and its encryption key`)
     }
     await withProbe(existing, (probe) => writeFile(join(probe, 'file'), 'probe', { flush: true }))
-    return ok(directory)
+    return checkPrivate(directory, found.mode)
   } catch (error) {
     return fail(`${directory} is not writable (${shortMessage(error)})`, advice)
   }
+}
+
+const othersBits = 0o077
+
+/** A private directory protects its files, whatever their modes are. */
+async function checkPrivate(directory: string, mode: number): Promise<Finding> {
+  const advice = `Run \`chmod -R go= ${directory}\`.`
+  for (const name of (mode & othersBits) === 0 ? [] : await readdir(directory)) {
+    const path = join(directory, name)
+    // SQLite may remove its files meanwhile.
+    const found = await stat(path).catch(ignoreMissing)
+    if (found && (found.mode & othersBits) !== 0) {
+      const octal = (found.mode & 0o777).toString(8).padStart(4, '0')
+      return warn(`other users of this machine have access to ${path} (its mode is ${octal})`, advice)
+    }
+  }
+  return ok(directory)
 }
 
 /** ENOTDIR: a parent is a file. */

@@ -16,8 +16,8 @@ export class FileNotifications {
 
   /** @param fallbackMilliseconds interval of a notification on every topic, for file systems that report no changes. */
   constructor(directory: string, fallbackMilliseconds: number) {
-    mkdirSync(directory, { recursive: true })
-    this.#files = new Map(topics.map((topic) => [topic, openSync(join(directory, topic), 'w')]))
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    this.#files = new Map(topics.map((topic) => [topic, openSync(join(directory, topic), 'w', 0o600)]))
     try {
       this.#watcher = watch(directory, { persistent: false }, (_, file) => this.#listeners.emit(file as Topic))
       this.#watcher.on('error', () => {})

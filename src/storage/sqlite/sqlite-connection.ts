@@ -2,6 +2,7 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Kysely, SqliteDialect } from 'kysely'
+import { createPrivateFile } from '../directories.ts'
 import type { ColumnTypes } from '../migrations/migrations.ts'
 import { StoreUnavailable, type Transaction, type Value } from '../store.ts'
 import type { Tables } from '../tables.ts'
@@ -41,6 +42,7 @@ export const sqliteColumnTypes: ColumnTypes = {
  * retry with timers.
  */
 export function connect(path: string, { readOnly }: { readOnly: boolean }): Connection {
+  if (!readOnly) createPrivateFile(path)
   const database = new DatabaseSync(path, { readOnly, timeout: readOnly ? readTimeoutMilliseconds : 0 })
   try {
     if (!readOnly) database.exec(settings)

@@ -1,6 +1,7 @@
 /** Counters of the embedded store, in a separate SQLite file, which backups omit. */
 import { join } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { createPrivateFile } from '../directories.ts'
 import { type Count, type Counters, expiryIntervalMilliseconds, StoreUnavailable } from '../store.ts'
 import { retryWhileLocked } from './sqlite-connection.ts'
 
@@ -69,6 +70,7 @@ export class SqliteCounters implements Counters {
   /** Opens the file on first use, since most processes never count. */
   #open(): Connection {
     if (this.#closed) throw new StoreUnavailable('The store is closed.')
+    createPrivateFile(this.#path)
     const database = new DatabaseSync(this.#path, { timeout: 0 })
     try {
       database.exec(`${settings}; ${createSql}`)

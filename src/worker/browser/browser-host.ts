@@ -51,6 +51,7 @@ export class BrowserHost {
   #failures = 0
   /** Chromium's sandbox does not work as root. */
   #sandbox = process.getuid?.() !== 0
+  #warnedOfSandbox = false
 
   constructor(options: BrowserOptions, log: Logger) {
     this.#options = options
@@ -142,15 +143,20 @@ export class BrowserHost {
     const sandbox = this.#sandbox
     try {
       const started = await this.#startProcess({ type: 'launch', executable, environment, sandbox })
-      if (!sandbox) this.#log.debug('browser runs without its sandbox')
+      if (!sandbox) this.#warnOfSandbox({}, 'browser runs without its sandbox, which does not work as root')
       return { ...started, from, executable, version, sandboxed: sandbox }
     } catch (error) {
       if (!sandbox || !(error instanceof StartError) || !error.isSandboxError) throw error
       this.#sandbox = false
-      const running = await this.#launch(found)
-      this.#log.warn({ err: error }, 'this system does not allow the browser its sandbox; running without it')
-      return running
+      this.#warnOfSandbox({ err: error }, 'this system does not allow the browser its sandbox; running without it')
+      return this.#launch(found)
     }
+  }
+
+  /** Once, and not at every start of the browser. */
+  #warnOfSandbox(details: object, message: string): void {
+    if (!this.#warnedOfSandbox) this.#log.warn(details, message)
+    this.#warnedOfSandbox = true
   }
 
   async #connect(cdpUrl: string): Promise<Running> {
