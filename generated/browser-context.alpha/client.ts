@@ -3,14 +3,16 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '91c0299e0b1c89bd'
+export const documentHash = 'eb24f090bbe10358'
 
 /** Every operation of Browser Context API 0.2.0 as a function. */
 export interface BrowserContextAlphaOperations {
   /**
    * List browser contexts, newest first.
    *
-   * Lists the account's browser contexts, newest first, in pages. With `name`, there is one at most.
+   * Lists the account's browser contexts, newest first, in pages. With `name`, there is one at most. A page ends before
+   * the browser context with which its `cookieDomains` would exceed 1 MiB, so it may have fewer than `limit` although
+   * `nextCursor` is set.
    *
    * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */

@@ -7,7 +7,9 @@ export interface BrowserContextAlphaHandlers<Principal> {
   /**
    * List browser contexts, newest first.
    *
-   * Lists the account's browser contexts, newest first, in pages. With `name`, there is one at most.
+   * Lists the account's browser contexts, newest first, in pages. With `name`, there is one at most. A page ends before
+   * the browser context with which its `cookieDomains` would exceed 1 MiB, so it may have fewer than `limit` although
+   * `nextCursor` is set.
    *
    * `GET /alpha/browser-contexts` · scopes: browser-contexts:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */

@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '95d2c294f19cfbdf'
+export const documentHash = '041a05c947a7e7ec'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -19,7 +19,8 @@ export interface ExecutionV1Operations {
   /**
    * List runs, newest first.
    *
-   * Lists the account's runs, newest first, in pages. A run must match all filters.
+   * Lists the account's runs, newest first, in pages. A run must match all filters. A page ends before the run with
+   * which its runs would exceed 1 MiB, so it may have fewer runs than `limit` although `nextCursor` is set.
    *
    * `GET /v1/execution/runs` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */

@@ -16,7 +16,8 @@ export interface ExecutionV1Handlers<Principal> {
   /**
    * List runs, newest first.
    *
-   * Lists the account's runs, newest first, in pages. A run must match all filters.
+   * Lists the account's runs, newest first, in pages. A run must match all filters. A page ends before the run with
+   * which its runs would exceed 1 MiB, so it may have fewer runs than `limit` although `nextCursor` is set.
    *
    * `GET /v1/execution/runs` · scopes: runs:read · responses: 200, 400, 401, 403, 406, 429, 500, 503
    */

@@ -37,7 +37,8 @@ export interface paths {
         };
         /**
          * List runs, newest first
-         * @description Lists the account's runs, newest first, in pages. A run must match all filters.
+         * @description Lists the account's runs, newest first, in pages. A run must match all filters. A page ends before the run with
+         *     which its runs would exceed 1 MiB, so it may have fewer runs than `limit` although `nextCursor` is set.
          */
         get: operations["listRuns"];
         put?: never;
@@ -737,7 +738,10 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The API key has exceeded its rate limit. Nothing was stored. */
+        /**
+         * @description The API key has exceeded its rate limit, or the account has too many requests in flight, or too many bytes of large
+         *     bodies and responses. Nothing was stored.
+         */
         TooManyRequests: {
             headers: {
                 /**
@@ -753,33 +757,24 @@ export interface components {
                  */
                 "X-Document-Hash": string;
                 /**
-                 * @description Seconds after which the API key may send requests again (RFC 9110, section 10.2.3).
+                 * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
                  * @example 42
                  */
                 "Retry-After": string;
                 /**
-                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
-                 *     in the IETF draft of RateLimit header fields.
+                 * @description Sent when the API key has exceeded its rate limit: the number of requests that it may still make (`r`), and the
+                 *     seconds until its quota is restored (`t`), as in the IETF draft of RateLimit header fields.
                  * @example "api-key";r=0;t=42
                  */
-                RateLimit: components["schemas"]["RateLimit"];
+                RateLimit?: components["schemas"]["RateLimit"];
                 /**
                  * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft.
                  * @example "api-key";q=6000;w=60
                  */
-                "RateLimit-Policy": components["schemas"]["RateLimitPolicy"];
+                "RateLimit-Policy"?: components["schemas"]["RateLimitPolicy"];
                 [name: string]: unknown;
             };
             content: {
-                /**
-                 * @example {
-                 *       "type": "/docs/errors#rate-limited",
-                 *       "title": "Too many requests",
-                 *       "status": 429,
-                 *       "detail": "The limit is 6000 requests in 60 seconds. Try again in 42 seconds.",
-                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
-                 *     }
-                 */
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
@@ -867,7 +862,7 @@ export interface components {
          */
         IfRange: string;
         /**
-         * @description Maximum number of items on a page.
+         * @description Maximum number of items on a page. A page of large items may have fewer.
          * @example 20
          */
         Limit: number;
@@ -940,8 +935,8 @@ export interface components {
          */
         RetryAfter: string;
         /**
-         * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
-         *     in the IETF draft of RateLimit header fields.
+         * @description Sent when the API key has exceeded its rate limit: the number of requests that it may still make (`r`), and the
+         *     seconds until its quota is restored (`t`), as in the IETF draft of RateLimit header fields.
          * @example "api-key";r=0;t=42
          */
         RateLimit: components["schemas"]["RateLimit"];
@@ -1127,8 +1122,8 @@ export interface operations {
             413: components["responses"]["ContentTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
             /**
-             * @description The API key has exceeded its rate limit, or the account has reached its limit of queued runs. Nothing was
-             *     stored.
+             * @description The API key has exceeded its rate limit, or the account has reached its limit of queued runs, of requests in
+             *     flight, or of bytes of large bodies and responses. Nothing was stored.
              */
             429: {
                 headers: {
@@ -1182,7 +1177,7 @@ export interface operations {
                 /** @description Only runs created before this time. */
                 createdBefore?: components["schemas"]["Timestamp"];
                 /**
-                 * @description Maximum number of items on a page.
+                 * @description Maximum number of items on a page. A page of large items may have fewer.
                  * @example 20
                  */
                 limit?: components["parameters"]["Limit"];

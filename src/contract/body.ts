@@ -5,6 +5,7 @@ import { MIMEType } from 'node:util'
 import { toPointer } from '../openapi/json-pointer.ts'
 import type { Operation } from '../openapi/served-operations.ts'
 import { invalidBody, Problem } from './problem.ts'
+import type { TenantRequest } from './tenant-limits.ts'
 
 export interface Body {
   /** One of the operation's media types. */
@@ -14,11 +15,18 @@ export interface Body {
   bytes: number
 }
 
+/** Bodies and responses from this size on are large; see tenant-limits.ts. */
+export const largeBytesMin = 32 * 1024
+
 /** The client closed the connection before it had sent the whole body. */
 export class ClientGone extends Error {}
 
 /** Reads the body; `undefined` when there is none and the document allows that. @throws {Problem | ClientGone} */
-export async function readBody({ body }: Operation, request: IncomingMessage): Promise<Body | undefined> {
+export async function readBody(
+  { body }: Operation,
+  request: IncomingMessage,
+  tenant?: TenantRequest,
+): Promise<Body | undefined> {
   const { headers } = request
   const declaredBytes = Number(headers['content-length'] ?? 0)
   const isSent = declaredBytes > 0 || headers['transfer-encoding'] !== undefined
@@ -30,7 +38,8 @@ export async function readBody({ body }: Operation, request: IncomingMessage): P
     const mediaType = documentedType(body.mediaTypes, headers['content-type'])
     if (!mediaType || (headers['content-encoding'] ?? 'identity') !== 'identity') throw unsupported(body.mediaTypes)
     if (declaredBytes > body.bytesMax) throw tooLarge(body.bytesMax)
-    const bytes = await readBytes(request, body.bytesMax)
+    const bytes = await readBytes(request, body.bytesMax, declaredBytes || body.bytesMax, tenant)
+    if (tenant?.holdsBytes) await tenant.takeTurn()
     const value = parseJson(bytes)
     if (value !== undefined) return { mediaType, value, bytes: bytes.length }
   }
@@ -50,17 +59,38 @@ function documentedType(mediaTypes: string[], header: string | undefined): strin
   }
 }
 
-/** Unlike `express.raw`, stops reading at the limit instead of reading an oversized body to its end. */
-function readBytes(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
+/**
+ * Unlike `express.raw`, stops reading at the limit instead of reading an oversized body to its end.
+ *
+ * @param expected bytes to hold for the tenant when the body turns out to be large.
+ */
+function readBytes(
+  request: IncomingMessage,
+  bytesMax: number,
+  expected: number,
+  tenant: TenantRequest | undefined,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let bytes = 0
+    let isLarge = false
     const append = (chunk: Buffer) => {
       chunks.push(chunk)
       bytes += chunk.length
-      if (bytes <= bytesMax) return
-      request.off('data', append)
-      reject(tooLarge(bytesMax))
+      if (bytes > bytesMax) refuse(tooLarge(bytesMax))
+      else if (bytes >= largeBytesMin && !isLarge) {
+        isLarge = true
+        const held = tenant?.hold(expected)
+        if (!held) return
+        // Until then the client waits: what it sends stays outside the process.
+        request.pause()
+        held.then(() => request.resume(), refuse)
+      }
+    }
+    const refuse = (error: unknown) => {
+      // The rest is discarded.
+      request.off('data', append).resume()
+      reject(error)
     }
     request.on('data', append)
     request.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, bytes)))

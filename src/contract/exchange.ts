@@ -11,6 +11,7 @@ import { type ParameterReader, type Parameters, readHeaders } from './parameters
 import type { ProblemDetail, ProblemTypes } from './problem.ts'
 import type { RequestValidation } from './request-validation.ts'
 import type { ResponseValidation } from './response-validation.ts'
+import type { TenantRequest } from './tenant-limits.ts'
 
 /** Everything that serves one operation; built at start. */
 export interface ServedOperation {
@@ -66,6 +67,7 @@ export class Exchange<P = unknown> {
   pathValues: string[] = []
   credential = ''
   principal: P | undefined = undefined
+  tenant: TenantRequest | undefined = undefined
   body: Body | undefined = undefined
   parameters: Parameters = { path: {}, query: {}, errors: [] }
   readonly #startedAt = performance.now()
@@ -121,6 +123,16 @@ export class HandlerRequest {
   /** All headers, for handlers that do not serve one known operation. */
   get headers(): IncomingHttpHeaders {
     return this.#exchange.request.headers
+  }
+
+  /** See `TenantRequest.reserve`. */
+  get reserve(): (bytes: number) => Promise<void> | undefined {
+    return (bytes) => this.#exchange.tenant?.reserve(bytes)
+  }
+
+  /** Lets other large requests continue while this one waits for something. */
+  endTurn(): void {
+    this.#exchange.tenant?.endTurn()
   }
 
   /** Created on first use: an AbortController and its listener cost 6 µs, and most handlers need none. */

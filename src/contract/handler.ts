@@ -3,6 +3,7 @@
  * the responses that it may return. A status, body or header that the document lacks does not compile.
  */
 import type { ProblemDetail } from './problem.ts'
+import type { Reserve } from './tenant-limits.ts'
 
 /** An entry of openapi-typescript's `operations`. */
 interface OperationTypes {
@@ -25,6 +26,13 @@ export interface OperationRequest<Operation extends OperationTypes, Filled exten
   requestId: string
   /** Aborted when the connection closes. */
   signal: AbortSignal
+  /**
+   * Bounds the large responses that the caller's account has in memory. Call it before reading a response of this many
+   * bytes, and await what it returns: nothing when the bytes may be read at once. @throws {Problem}
+   */
+  reserve: Reserve
+  /** Lets other large requests continue while this one waits for something. */
+  endTurn(): void
   /** Whether the credential of this request would be accepted now; for responses that take long. */
   stillAuthenticated(): Promise<boolean>
 }
@@ -79,7 +87,7 @@ type WithText<Response> = Response extends { content: { 'application/json': infe
       : Record<never, never>
 
 /** The framework sends 401, 403, 406, 413, 415 and 5xx by itself. */
-type HandlerStatus = 200 | 201 | 202 | 204 | 206 | 304 | 400 | 404 | 409 | 412 | 416 | 429
+type HandlerStatus = 200 | 201 | 202 | 204 | 206 | 304 | 400 | 404 | 409 | 412 | 416 | 429 | 507
 
 /** The responses that the document gives the operation, except those of the framework. */
 export type OperationResponse<Operation extends OperationTypes> = {

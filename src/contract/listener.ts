@@ -34,6 +34,8 @@ const limits = {
   headersTimeout: 10_000,
   requestTimeout: 20_000,
   keepAliveTimeout: 10_000,
+  /** How long a client may read nothing of a response that waits for it. */
+  timeout: 30_000,
   /** How often Node checks for requests that have timed out. */
   connectionsCheckingInterval: 1_000,
   maxHeaderSize: 16 * 1024,
@@ -68,7 +70,14 @@ export async function listen(app: Express, { host, port, name, ...options }: Lis
     request.url = toOriginForm(url)
     app(request, response)
   }
-  const server = createServer({ ...limits, ...expressMessages(app), ...options.limits }, serve)
+  const { timeout, ...serverOptions } = { ...limits, ...expressMessages(app), ...options.limits }
+  const server = createServer(serverOptions, serve)
+  // Node calls it after this time without any activity; the client's reading counts as activity.
+  server.setTimeout(timeout, (socket: Socket) => {
+    const response = connections.get(socket)
+    const isWaitingForService = response && !response.writableFinished && socket.writableLength === 0
+    if (!isWaitingForService) socket.destroy()
+  })
   // Expectations other than 100-continue may be ignored (RFC 9110, section 10.1.1); Node would send 417 by itself.
   server.on('checkExpectation', serve)
   server.on('connection', (socket) => {

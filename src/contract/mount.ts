@@ -47,7 +47,7 @@ export async function mountDocument<P, H extends object>(options: MountOptions<P
     const operations = readOperations(document)
     const handlers = options.handlers as Record<string, UntypedHandler>
     requireHandlers(operations, handlers)
-    if (options.limitRate) requireRateLimit(operations)
+    if (options.limitRate || options.tenants) requireRateLimit(operations)
     const { proxyHops = 0, fallback } = options
     // express-openapi-validator matches paths by these settings.
     const app = express().enable('strict routing').enable('case sensitive routing')

@@ -18,6 +18,7 @@ export const httpProblemTypes = {
   'content-too-large': { status: 413, title: 'Content too large' },
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
   'rate-limited': { status: 429, title: 'Too many requests' },
+  'too-many-concurrent-requests': { status: 429, title: 'Too many concurrent requests' },
   'header-fields-too-large': { status: 431, title: 'Header fields too large' },
   'internal-error': { status: 500, title: 'Internal error' },
   unavailable: { status: 503, title: 'Unavailable' },

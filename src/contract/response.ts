@@ -1,6 +1,7 @@
 /** Sends responses and server-sent events after comparing them with the document, and ends their exchanges. */
 import { clientClosed, type Exchange, type HandlerResponse } from './exchange.ts'
 import type { ServerSentEvent } from './handler.ts'
+import { stringify } from './json-text.ts'
 import { type HttpProblemKind, httpProblemTypes, type ProblemDetail, problemBody } from './problem.ts'
 
 /** Seconds to wait before retrying a request that failed because the store was unavailable. */
@@ -84,7 +85,7 @@ function sendContent(exchange: Exchange, response: HandlerResponse, { mediaType,
   if (mediaType === undefined) {
     raw.writeHead(response.status, headers).end()
   } else {
-    const content = response.bytes ?? (mediaType === 'text/plain' ? (body as string) : JSON.stringify(body))
+    const content = response.bytes ?? (mediaType === 'text/plain' ? (body as string) : stringify(body))
     const bytes = Buffer.byteLength(content)
     headers.push('Content-Length', String(bytes))
     raw.writeHead(response.status, headers)

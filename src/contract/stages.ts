@@ -16,6 +16,7 @@ import {
 import type { PathMatch } from './path-lookup.ts'
 import { Problem, problemType } from './problem.ts'
 import { internalError, type RateLimitExceeded, rateLimited, send, unavailable } from './response.ts'
+import type { TenantLimits } from './tenant-limits.ts'
 
 /**
  * Returns the principal of a credential; `undefined` when it is invalid. Scopes of `null` permit everything.
@@ -96,6 +97,8 @@ export interface StageOptions<P> {
   authenticate: Authenticate<P>
   /** Called for each request with a valid credential. Without it there is no rate limit. */
   limitRate?: LimitRate<P>
+  /** Bounds what the principals of one tenant use at the same time. Without it there are no such limits. */
+  tenants?: { limits: TenantLimits; nameOf(principal: P): string }
   /** Number of proxies in front; the client's address is read from what they add to `X-Forwarded-For`. */
   proxyHops?: number
 }
@@ -109,7 +112,7 @@ export function serveOperation<P>(options: StageOptions<P>): RequestHandler {
     const refusal = await authenticate(exchange, served, options)
     if (refusal) return send(exchange, refusal)
     negotiate(request, operation)
-    exchange.body = await readBody(operation, request)
+    exchange.body = await readBody(operation, request, exchange.tenant)
     exchange.parameters = served.readParameters(exchange.pathValues, splitUrl(request).search)
     await served.validateRequest(request, response, exchange.parameters, exchange.body)
     const stillAuthenticated = async () => {
@@ -117,6 +120,7 @@ export function serveOperation<P>(options: StageOptions<P>): RequestHandler {
       return caller !== undefined && permits(caller.scopes, operation)
     }
     send(exchange, await served.run(new HandlerRequest(exchange, operation, stillAuthenticated)))
+    exchange.tenant?.endTurn()
   }
 }
 
@@ -138,6 +142,8 @@ async function authenticate<P>(
   exchange.principal = caller.principal
   const exceeded = await options.limitRate?.(caller.principal)
   if (exceeded) return rateLimited(exceeded)
+  const { tenants } = options
+  exchange.tenant = tenants?.limits.begin(tenants.nameOf(caller.principal), exchange.response)
   return permits(caller.scopes, operation) ? undefined : { status: 403, text: refusals[403] }
 }
 
@@ -167,6 +173,7 @@ function negotiate(request: Request, { successTypes }: Operation) {
 export function fail(isUnavailable: (error: unknown) => boolean): ErrorRequestHandler {
   return function fail(error: unknown, _request, response, _next) {
     const exchange = exchangeOf(response)
+    exchange.tenant?.endTurn()
     if (error instanceof ClientGone) return exchange.end(clientClosed)
     if (response.headersSent) return exchange.logError('request failed after its response', { err: error })
     if (error instanceof Problem) {

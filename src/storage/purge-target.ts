@@ -16,6 +16,9 @@ export const dayMilliseconds = 24 * 60 * 60 * 1000
 /** With `secure_delete`, deleting 1 MB blocks other writers for 12 to 20 ms. A single row may be larger. */
 const purgeBytesMax = 5 * 1024 * 1024
 
+/** Bytes of the items of a page, which has at least one item. */
+export const pageBytesMax = 1024 * 1024
+
 /** Returns the leading rows that fit into `bytesMax` together, and at least one. */
 export function takeBatch<Row extends { size_bytes: number }>(
   rows: readonly Row[],

@@ -1,4 +1,5 @@
 /** Builds and runs the query for a list of runs. */
+import { sql } from 'kysely'
 import type { Transaction } from './store.ts'
 import type { RunsTable } from './tables.ts'
 
@@ -12,18 +13,24 @@ export interface RunFilter {
   before?: string | undefined
 }
 
+/** A run's id, and the bytes of its columns that may be large. Neither store reads the columns to measure them. */
+export type RunSize = { id: string; size_bytes: number }
+
+const sizeBytes = sql<number>`octet_length(variables) + octet_length(coalesce(output, ''))
+  + octet_length(coalesce(error, ''))`.as('size_bytes')
+
 /**
  * Runs of the account, newest first. Several statuses are a UNION of one query each: no index orders several statuses
  * by id, and SQLite would read past every run of the others.
  */
-export async function listRuns(
+export async function listRunSizes(
   { query }: Transaction,
   accountId: string,
   { workflowId, statuses, from, before }: RunFilter,
   limit: number,
-): Promise<RunsTable[]> {
+): Promise<RunSize[]> {
   const newest = (state?: { status: string; isFinal: boolean }) => {
-    let rows = query.selectFrom('runs').selectAll().where('account_id', '=', accountId)
+    let rows = query.selectFrom('runs').select(['id', sizeBytes]).where('account_id', '=', accountId)
     if (workflowId !== undefined) rows = rows.where('workflow_id', '=', workflowId)
     // A deleted run exists until it is erased.
     rows = state ? rows.where('status', '=', state.status) : rows.where('status', '<>', 'deleted')
@@ -40,4 +47,12 @@ export async function listRuns(
   const [first, ...others] = statuses.map((state) => query.selectFrom(newest(state).as('runs')).selectAll())
   const all = others.reduce((union, each) => union?.unionAll(each), first)
   return all?.orderBy('id', 'desc').limit(limit).execute() ?? []
+}
+
+/** The runs in the order of their ids, newest first. */
+export async function findRuns({ query }: Transaction, runs: readonly RunSize[]): Promise<RunsTable[]> {
+  const ids = runs.map(({ id }) => id)
+  return ids.length === 0
+    ? []
+    : query.selectFrom('runs').selectAll().where('id', 'in', ids).orderBy('id', 'desc').execute()
 }

@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../config.ts'
 import { type Listener, listen, urlOf } from '../contract/listener.ts'
 import { mountDocument } from '../contract/mount.ts'
+import { TenantLimits } from '../contract/tenant-limits.ts'
 import { apiKeyRealm, type Principal } from '../domain/api-keys/api-key.ts'
 import type { RateLimit } from '../domain/api-keys/rate-limit.ts'
 import type { BrowserContextDependencies } from '../domain/browser-contexts/browser-context-operations.ts'
@@ -33,6 +34,11 @@ export interface SurfaceDependencies {
   log: Logger
 }
 
+/** What all surfaces of the process share. */
+interface Shared extends SurfaceDependencies {
+  tenantLimits: TenantLimits
+}
+
 export interface SurfaceListeners {
   surfaces: ReadonlyMap<Surface, Listener>
   management: Listener
@@ -48,7 +54,7 @@ export async function listenOnSurfaces(
   const { config } = dependencies
   // Filled in once the ports are known; nothing reads them before the first request.
   const addresses: Addresses = { dashboardUrl: '', executionUrl: '', browserContextUrl: '' }
-  const apps = await createApps(roles, dependencies, addresses)
+  const apps = await createApps(roles, { ...dependencies, tenantLimits: new TenantLimits() }, addresses)
   const opened = new Map<Surface, Listener>()
   const options = (name: PortSetting) => ({ host: config.HOST, port: config[name], name })
   try {
@@ -80,7 +86,7 @@ function findAddresses(config: Config, listeners: ReadonlyMap<Surface, Listener>
 /** In the order in which the log of a start lists them. */
 async function createApps(
   roles: ReadonlySet<Role>,
-  dependencies: SurfaceDependencies,
+  dependencies: Shared,
   addresses: Addresses,
 ): Promise<ReadonlyMap<Surface, Express>> {
   const { domain } = dependencies
@@ -99,8 +105,8 @@ async function createApps(
   return new Map(await Promise.all(served.map(async (name) => [name, await create[name]()] as const)))
 }
 
-function apiOptions(dependencies: SurfaceDependencies, docs: RequestHandler) {
-  const { config, domain, metrics, isTraced, rateLimit, log } = dependencies
+function apiOptions(dependencies: Shared, docs: RequestHandler) {
+  const { config, domain, metrics, isTraced, rateLimit, tenantLimits, log } = dependencies
   return (name: Surface) => ({
     name,
     realm: apiKeyRealm,
@@ -108,6 +114,7 @@ function apiOptions(dependencies: SurfaceDependencies, docs: RequestHandler) {
     fallback: (path: string) => (isDocsPath(path) ? docs : undefined),
     authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
     ...(rateLimit && { limitRate: metrics.admit(name, (principal: Principal) => rateLimit.admit(principal)) }),
+    tenants: { limits: tenantLimits, nameOf: ({ accountId }: Principal) => accountId },
     proxyHops: config.PROXY_HOPS,
     isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
     describe: ({ accountId, apiKeyId }: Principal) => ({ accountId, apiKeyId }),
@@ -117,7 +124,7 @@ function apiOptions(dependencies: SurfaceDependencies, docs: RequestHandler) {
   })
 }
 
-function createDashboard(dependencies: SurfaceDependencies, docs: RequestHandler, addresses: Addresses): Express {
+function createDashboard(dependencies: Shared, docs: RequestHandler, addresses: Addresses): Express {
   const { config, store, domain, encryption, isTraced, log } = dependencies
   return dashboardApp({
     ...domain,

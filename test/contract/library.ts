@@ -6,7 +6,7 @@ const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${nam
 
 /** An operation with the responses of the framework and the given ones. */
 export function operation(operationId: string, responses: object, more: object = {}) {
-  const problems = [400, 404, 406, 409, 413, 415, 500, 503].map((status) => [status, ref('responses', 'Problem')])
+  const problems = [400, 404, 406, 409, 413, 415, 429, 500, 503].map((status) => [status, ref('responses', 'Problem')])
   return {
     operationId,
     security: [{ key: ['books:read'] }],

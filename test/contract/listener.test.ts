@@ -73,6 +73,39 @@ describe('a client is cut off', () => {
     expect(problem).toMatchObject({ status: 408, type: '/docs/errors#request-timeout' })
   })
 
+  const big = { id: '1', event: 'turned', data: { page: 1, text: 'x'.repeat(1_000_000) } }
+
+  test('that reads nothing of a response', async () => {
+    const cut = Promise.withResolvers<void>()
+    const readBook = async () => ({
+      status: 200,
+      events: (async function* () {
+        try {
+          for (;;) yield big
+        } finally {
+          cut.resolve()
+        }
+      })(),
+    })
+    const { port } = await serve({ handlers: { readBook }, limits: { timeout: 100 } })
+    const socket = connect(port, '127.0.0.1').on('error', () => {})
+    socket.pause().write(`GET /books/a/pages HTTP/1.1\r\n${host}\r\n${good}\r\n\r\n`)
+    await cut.promise
+  })
+
+  test('but not one that waits longer for the service than a reader may stall', async () => {
+    const readBook = async () => ({
+      status: 200,
+      events: (async function* () {
+        await new Promise((resolve) => setTimeout(resolve, 300))
+        yield big
+      })(),
+    })
+    const { call } = await serve({ handlers: { readBook }, limits: { timeout: 50 } })
+    const { text } = await call('GET', '/books/a/pages')
+    expect(text.length).toBeGreaterThan(big.data.text.length)
+  })
+
   test('that stays idle after a response, without another response', async () => {
     const { send } = await serve({ limits: { ...soon, keepAliveTimeoutBuffer: 100 } as never })
     expect((await send(`${getBook}\r\n`)).match(/HTTP\/1.1/g)).toHaveLength(1)

@@ -8,6 +8,7 @@ import type { UntypedHandler } from '../../src/contract/exchange.ts'
 import { type Listener, type ListenOptions, listen } from '../../src/contract/listener.ts'
 import { mountDocument } from '../../src/contract/mount.ts'
 import type { Authenticate } from '../../src/contract/stages.ts'
+import type { TenantLimits } from '../../src/contract/tenant-limits.ts'
 import { library } from './library.ts'
 
 export const goodKey = '3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11'
@@ -44,6 +45,7 @@ interface Options {
   authenticate?: Authenticate<{ name: string }>
   observe?(operationId: string, method: string, status: number, seconds: number): void
   limits?: ListenOptions['limits']
+  tenantLimits?: TenantLimits
 }
 
 export interface Served {
@@ -81,6 +83,7 @@ export async function mount(options: Options = {}) {
     describe: ({ name }) => ({ reader: name }),
     log,
     ...(options.observe && { observe: options.observe }),
+    ...(options.tenantLimits && { tenants: { limits: options.tenantLimits, nameOf: ({ name }) => name } }),
   })
   return { app, logged }
 }

@@ -19,6 +19,23 @@ describe.each(stores)('browser contexts ($name)', (kind) => {
     expect(await domain.browserContexts.get(accountId, context?.id.toUpperCase() ?? '')).toEqual(context)
   })
 
+  test('a page of contexts ends before their cookie domains exceed 1 MiB', async (test) => {
+    const { domain, accountId, versions, put, contextId } = await openWithVersions(test, { kind })
+    await put(createState('x'))
+    const ids = [contextId]
+    for (const name of ['a', 'b', 'c']) {
+      const { id = '' } = (await domain.browserContexts.create(accountId, name)) ?? {}
+      await versions.replace(accountId, id, createState('x'), { userId: crypto.randomUUID() })
+      ids.unshift(id)
+    }
+    const large = JSON.stringify(['x'.repeat(400 * 1024)])
+    await domain.store.write(({ all }) => all('UPDATE browser_context_versions SET cookie_domains = ?', [large]))
+    const first = await domain.browserContexts.list(accountId, { limit: 100 })
+    expect(first?.contexts.map(({ id }) => id)).toEqual(ids.slice(0, 2))
+    const last = await domain.browserContexts.list(accountId, { limit: 2, cursor: first?.nextCursor ?? '' })
+    expect(last).toMatchObject({ contexts: [{ id: ids[2] }, { id: ids[3] }], nextCursor: null })
+  })
+
   test('a context without a name is named after its ID', async (test) => {
     const { browserContexts, ...domain } = await openDomain(test, { kind })
     const { accountId } = await newAccount({ browserContexts, ...domain })

@@ -2,6 +2,7 @@
 import type { BrowserContextAlphaHandlers } from '../../../generated/browser-context.alpha/server.ts'
 import type { components } from '../../../generated/browser-context.alpha/types.ts'
 import { matchesStrongly, matchesWeakly } from '../../contract/conditional-requests.ts'
+import { JsonText } from '../../contract/json-text.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound } from '../problems.ts'
@@ -27,8 +28,8 @@ export function browserContextOperations({
   contextVersions: versions,
 }: BrowserContextDependencies): BrowserContextAlphaHandlers<Principal> {
   return {
-    async listBrowserContexts({ principal, query }) {
-      const page = await contexts.list(principal.accountId, query)
+    async listBrowserContexts({ principal, query, reserve }) {
+      const page = await contexts.list(principal.accountId, query, reserve)
       if (!page) return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
       return { status: 200, body: { data: page.contexts.map(toResponse), nextCursor: page.nextCursor } }
     },
@@ -57,13 +58,16 @@ export function browserContextOperations({
       return deleted ? { status: 204 } : notFound('browser context')
     },
 
-    async getStorageState({ principal: { accountId }, path: { browserContextId }, header }) {
+    async getStorageState({ principal: { accountId }, path: { browserContextId }, header, reserve }) {
       const known = header['If-None-Match']
-      const id = known && (await versions.currentId(accountId, browserContextId))
-      if (id && matchesWeakly(known, etagOf(id))) return { status: 304, headers: { ETag: etagOf(id) } }
+      const found = await versions.findCurrent(accountId, browserContextId)
+      if (found && known && matchesWeakly(known, etagOf(found.id)))
+        return { status: 304, headers: { ETag: etagOf(found.id) } }
+      await reserve(found?.sizeBytes ?? 0)
       const current = await versions.readCurrent(accountId, browserContextId)
       if (!current) return notFound('browser context')
-      return { status: 200, headers: { ETag: etagOf(current.id) }, body: JSON.parse(current.state) }
+      // It was validated when it was stored.
+      return { status: 200, headers: { ETag: etagOf(current.id) }, body: new JsonText(current.state) as never }
     },
 
     async putStorageState({ principal: { accountId, apiKeyId }, path, header, body }) {

@@ -1,7 +1,9 @@
 /** Creates, reads, lists, renames and deletes browser contexts. `context-versions.ts` stores their states. */
+import { sql } from 'kysely'
 import { v7 as uuid } from 'uuid'
+import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Cursors } from '../../storage/cursors.ts'
-import { eraseRest } from '../../storage/purge-target.ts'
+import { eraseRest, pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
 import type { Store } from '../../storage/store.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
 import { type ContextRow, findContext, isContextNameTaken, selectContexts } from './browser-contexts.sql.ts'
@@ -23,6 +25,8 @@ export interface BrowserContext {
   updatedAt: number
   lastUsedAt: number | null
 }
+
+const domainBytes = sql<number>`coalesce(octet_length(cookie_domains), 0)`.as('size_bytes')
 
 interface ListRequest {
   limit: number
@@ -62,21 +66,29 @@ export class BrowserContexts {
     return row && toBrowserContext(row)
   }
 
-  /** A page of contexts, newest first, or the one with the name; `undefined` for a cursor of another list. */
-  async list(accountId: string, { limit, cursor, name }: ListRequest) {
+  /**
+   * A page of contexts, newest first, or the one with the name; `undefined` for a cursor of another list. It has fewer
+   * than `limit` when their cookie domains would be larger than `pageBytesMax` together.
+   */
+  async list(accountId: string, { limit, cursor, name }: ListRequest, reserve?: Reserve) {
     const list = JSON.stringify(['browser-contexts', accountId, name])
     const after = cursor === undefined ? undefined : this.#cursors.read(list, cursor)
     if (cursor !== undefined && after === undefined) return undefined
-    let rows = selectContexts(this.#store.read, accountId)
-    if (after !== undefined) rows = rows.where('browser_contexts.id', '<', after)
-    if (name !== undefined) rows = rows.where('name', '=', name)
-    const found = await rows
-      .orderBy('browser_contexts.id', 'desc')
+    let sizes = selectContexts(this.#store.read, accountId).clearSelect().select(['browser_contexts.id', domainBytes])
+    if (after !== undefined) sizes = sizes.where('browser_contexts.id', '<', after)
+    if (name !== undefined) sizes = sizes.where('name', '=', name)
+    const newestFirst = ['browser_contexts.id', 'desc'] as const
+    const found = await sizes
+      .orderBy(...newestFirst)
       .limit(limit + 1)
       .execute()
-    const page = found.slice(0, limit)
-    const last = found.length > limit ? page.at(-1) : undefined
-    return { contexts: page.map(toBrowserContext), nextCursor: last ? this.#cursors.write(list, last.id) : null }
+    const page = takeBatch(found.slice(0, limit), pageBytesMax)
+    const last = found.length > page.length ? page.at(-1) : undefined
+    await reserve?.(page.reduce((sum, { size_bytes }) => sum + size_bytes, 0))
+    const ids = page.map(({ id }) => id)
+    const rows = selectContexts(this.#store.read, accountId).where('browser_contexts.id', 'in', ids)
+    const contexts = ids.length === 0 ? [] : await rows.orderBy(...newestFirst).execute()
+    return { contexts: contexts.map(toBrowserContext), nextCursor: last ? this.#cursors.write(list, last.id) : null }
   }
 
   async rename(

@@ -87,10 +87,10 @@ export class ContextVersions {
     return { id: row.version_id, state: this.#encryption.decrypt(row.state ?? new Uint8Array(), aad) }
   }
 
-  /** The current version's id, without reading its state; `undefined` if the account has no such context. */
-  async currentId(accountId: string, contextId: string): Promise<string | undefined> {
+  /** The current version's id and size; `undefined` if the account has no such context. */
+  async findCurrent(accountId: string, contextId: string): Promise<{ id: string; sizeBytes: number } | undefined> {
     const context = await findContext(this.#store.read, accountId, contextId)
-    return context && currentVersionId(context)
+    return context && { id: currentVersionId(context), sizeBytes: context.size_bytes ?? 0 }
   }
 
   /** The stored versions, newest first; `undefined` if the account has no such context. */

@@ -1,5 +1,6 @@
 /** Artifacts: files that runs produce, such as a PDF or a screenshot, stored until their retention ends. */
 import type { ByteRange } from '../../contract/conditional-requests.ts'
+import type { Reserve } from '../../contract/tenant-limits.ts'
 import { dayMilliseconds, type PurgeTarget, takeBatch } from '../../storage/purge-target.ts'
 import { inList, parseId } from '../../storage/statement-values.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
@@ -103,7 +104,12 @@ export class RunArtifacts {
    * The artifact with the bytes that `select` chooses, by default all of them; `undefined` when the account has no such
    * run or artifact.
    */
-  async read(accountId: string, runId: string, name: string, select?: SelectRange): Promise<ReadArtifact | undefined> {
+  async read(
+    accountId: string,
+    runId: string,
+    name: string,
+    { select, reserve }: { select?: SelectRange; reserve?: Reserve } = {},
+  ): Promise<ReadArtifact | undefined> {
     const id = parseId(runId)
     if (id === undefined) return undefined
     for (;;) {
@@ -113,6 +119,7 @@ export class RunArtifacts {
       const range = select?.(artifact)
       if (range === 'unsatisfiable') return { ...artifact, range, content: new Uint8Array() }
       const { first, last } = range ?? { first: 0, last: row.size_bytes - 1 }
+      await reserve?.(last - first + 1)
       const [found] = await this.#store.read.all(readContent, [first + 1, last - first + 1, id, name, row.created_at])
       // Otherwise it was replaced or removed between the two statements.
       // SQLite reads an empty file as NULL.

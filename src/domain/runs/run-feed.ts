@@ -1,4 +1,5 @@
 /** Streams the events of a run, and changes to any run of an account, whichever process writes them. */
+import type { Reserve } from '../../contract/tenant-limits.ts'
 import { inList } from '../../storage/statement-values.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import { Follower } from './follower.ts'
@@ -13,9 +14,10 @@ const findLatestEvent = statement<{ latest: number }, []>('SELECT COALESCE(MAX(i
 const findNewEvents = statement<EventId, [afterId: number, limit: number]>(
   'SELECT id, run_id FROM run_events WHERE id > ? ORDER BY id LIMIT ?',
 )
-const findRunId = statement<{ id: string }, [id: string]>('SELECT id FROM runs WHERE id = ?')
+const findStatus = statement<{ status: RunStatus }, [id: string]>('SELECT status FROM runs WHERE id = ?')
 
-const eventsPerRead = 500
+/** An event has up to 32 KiB, and a stream whose reader is slow holds what it has read. */
+const eventsPerRead = 32
 const changesPerRead = 1000
 
 /** No transaction of the service takes this long, so an event id still missing then was rolled back. */
@@ -57,14 +59,15 @@ export class RunFeed {
   }
 
   /** Waits up to `seconds` for the run to finish; returns its latest state. */
-  async waitUntilFinished(runs: Runs, run: Run, seconds: number, signal: AbortSignal): Promise<Run> {
+  async waitUntilFinished(runs: Runs, run: Run, seconds: number, signal: AbortSignal, reserve?: Reserve): Promise<Run> {
     const deadline = performance.now() + seconds * 1000
     const follower = await this.#follow('run', run.id)
     try {
       for (;;) {
-        const current = (await runs.get(run.accountId, run.id)) ?? run
+        const [current] = await this.#store.read.all(findStatus, [run.id])
         const milliseconds = deadline - performance.now()
-        if (isFinal(current.status) || milliseconds <= 0 || this.#isOver(signal)) return current
+        const isOver = !current || isFinal(current.status) || milliseconds <= 0 || this.#isOver(signal)
+        if (isOver) return (await runs.get(run.accountId, run.id, reserve)) ?? run
         await follower.wait(milliseconds, signal)
       }
     } finally {
@@ -99,7 +102,7 @@ export class RunFeed {
         if (events.length > 0) continue
         const changed = await follower.wait(quietSeconds * 1000, signal)
         if (changed || signal.aborted) continue
-        if ((await this.#store.read.all(findRunId, [runId])).length === 0) return
+        if ((await this.#store.read.all(findStatus, [runId])).length === 0) return
         yield null
       }
     } finally {

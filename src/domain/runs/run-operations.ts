@@ -3,6 +3,7 @@ import type { ExecutionV1Handlers } from '../../../generated/execution.v1/server
 import type { components } from '../../../generated/execution.v1/types.ts'
 import { requestedRange } from '../../contract/conditional-requests.ts'
 import type { ServerSentEvent } from '../../contract/handler.ts'
+import { JsonText } from '../../contract/json-text.ts'
 import { preferredWait } from '../../contract/prefer.ts'
 import { invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
@@ -51,7 +52,9 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
       if (queued.kind !== 'queued') return toProblem(queued)
       const wait = preferredWait(header.Prefer, waitSecondsMax)
       // The run is stored: if waiting fails, 202 is still correct.
-      const waited = wait !== undefined && feed.waitUntilFinished(runs, queued.run, wait, request.signal)
+      if (wait !== undefined) request.endTurn()
+      const waited =
+        wait !== undefined && feed.waitUntilFinished(runs, queued.run, wait, request.signal, request.reserve)
       const run = waited ? await waited.catch(() => queued.run) : queued.run
       const headers = {
         Location: `/v1/execution/runs/${run.id}`,
@@ -64,16 +67,16 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
         : { status: 202, headers, body: toResponse(run) }
     },
 
-    async listRuns({ principal, query }) {
+    async listRuns({ principal, query, reserve }) {
       const parseTime = (text: string | undefined) => (text === undefined ? undefined : Date.parse(text))
       const times = { createdAfter: parseTime(query.createdAfter), createdBefore: parseTime(query.createdBefore) }
-      const page = await runs.list(principal.accountId, { ...query, ...times })
+      const page = await runs.list(principal.accountId, { ...query, ...times }, reserve)
       if (!page) return invalidRequest([{ parameter: 'cursor', detail: 'is not a cursor of this list' }])
       return { status: 200, body: { data: page.runs.map(toResponse), nextCursor: page.nextCursor } }
     },
 
-    async getRun({ principal, path }) {
-      const run = await runs.get(principal.accountId, path.runId)
+    async getRun({ principal, path, reserve }) {
+      const run = await runs.get(principal.accountId, path.runId, reserve)
       return run ? { status: 200, body: toResponse(run) } : notFound('run')
     },
 
@@ -97,10 +100,10 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
       return { status: 200, events: whileAuthenticated(events, stillAuthenticated) }
     },
 
-    async getRunArtifact({ principal, path, header: { Range: range, 'If-Range': ifRange } }) {
+    async getRunArtifact({ principal, path, header: { Range: range, 'If-Range': ifRange }, reserve }) {
       const select = (artifact: Artifact) =>
         requestedRange({ range, ifRange }, { etag: etagOf(artifact), sizeBytes: artifact.sizeBytes })
-      const artifact = await artifacts.read(principal.accountId, path.runId, path.artifactName, select)
+      const artifact = await artifacts.read(principal.accountId, path.runId, path.artifactName, { select, reserve })
       if (!artifact) return notFound('artifact')
       const { content: bytes, mediaType, sizeBytes, range: sent } = artifact
       if (sent === 'unsatisfiable') return rangeNotSatisfiable(sizeBytes)
@@ -208,12 +211,17 @@ function toEventData({ type, sequence, at, data }: RunEvent) {
   return { type, sequence, at: new Date(at).toISOString(), ...data }
 }
 
+/** The JSON text, which the response contains as it is. */
+const asSent = (json: string): never => new JsonText(json) as never
+
 function toResponse(run: Run): RunResponse {
   const toTime = (at: number | null) => (at === null ? null : new Date(at).toISOString())
-  const { accountId: _, apiKeyId: __, userId: ___, variables, artifacts, ...members } = run
+  // Not `variables` and `output`, which are not enumerable.
+  const { accountId: _, apiKeyId: __, userId: ___, json, artifacts, ...members } = run
   return {
     ...members,
-    variableData: variables,
+    variableData: asSent(json.variables),
+    output: asSent(json.output),
     artifacts: artifacts.map(({ createdAt, expiresAt, ...artifact }) => ({
       ...artifact,
       createdAt: new Date(createdAt).toISOString(),

@@ -1,12 +1,14 @@
 /** Reads runs: one, one with its history, or a page of a list. */
+import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Cursors } from '../../storage/cursors.ts'
-import { listRuns } from '../../storage/run-list.ts'
+import { pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
+import { findRuns, listRunSizes } from '../../storage/run-list.ts'
 import type { Store } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import type { Workflows } from '../workflows/workflows.ts'
 import type { RunArtifacts } from './artifacts.ts'
 import { RunningCounts } from './concurrency-limits.ts'
-import { firstIdAt, type Run, toRun } from './run.ts'
+import { firstIdAt, type Run, sizeOf, toRun } from './run.ts'
 import { type History, readHistory } from './run-history.ts'
 import { isFinal, type RunStatus } from './run-state.ts'
 import { findRun } from './runs.sql.ts'
@@ -37,8 +39,16 @@ export class RunReader {
     this.#dependencies = dependencies
   }
 
-  async get(accountId: string, id: string): Promise<Run | undefined> {
-    const row = await findRun(this.#dependencies.store.read, accountId, id)
+  async get(accountId: string, id: string, reserve?: Reserve): Promise<Run | undefined> {
+    const { read } = this.#dependencies.store
+    let row = await findRun(read, accountId, id)
+    const reserved = row && reserve?.(sizeOf(row))
+    if (reserved) {
+      // Not kept in memory while it waits.
+      row = undefined
+      await reserved
+      row = await findRun(read, accountId, id)
+    }
     const [run] = row ? await this.#toRuns([row]) : []
     return run
   }
@@ -62,8 +72,15 @@ export class RunReader {
     return { run, history: hasFinishedSince ? await readHistory(read, row.id, logsMax) : before }
   }
 
-  /** A page of runs, newest first; `undefined` when the cursor belongs to another list. */
-  async list(accountId: string, request: ListRequest): Promise<{ runs: Run[]; nextCursor: string | null } | undefined> {
+  /**
+   * A page of runs, newest first; `undefined` when the cursor belongs to another list. It has fewer runs than `limit` when
+   * they would be larger than `pageBytesMax` together.
+   */
+  async list(
+    accountId: string,
+    request: ListRequest,
+    reserve?: Reserve,
+  ): Promise<{ runs: Run[]; nextCursor: string | null } | undefined> {
     const { store, cursors } = this.#dependencies
     const { limit, cursor, workflowId, status, createdAfter, createdBefore } = request
     // Sorted, so that a cursor fits the same statuses in another order.
@@ -79,10 +96,12 @@ export class RunReader {
         .filter((id) => id !== undefined)
         .sort()[0],
     }
-    const rows = await listRuns(store.read, accountId, filter, limit + 1)
-    const page = rows.slice(0, limit)
-    const last = rows.length > limit ? page.at(-1) : undefined
-    return { runs: await this.#toRuns(page), nextCursor: last ? cursors.write(list, last.id) : null }
+    const found = await listRunSizes(store.read, accountId, filter, limit + 1)
+    const page = takeBatch(found.slice(0, limit), pageBytesMax)
+    const last = found.length > page.length ? page.at(-1) : undefined
+    await reserve?.(page.reduce((sum, { size_bytes }) => sum + size_bytes, 0))
+    const rows = await findRuns(store.read, page)
+    return { runs: await this.#toRuns(rows), nextCursor: last ? cursors.write(list, last.id) : null }
   }
 
   async #toRuns(rows: RunsTable[]): Promise<Run[]> {

@@ -20,9 +20,12 @@ export interface Run {
   cancelRequested: boolean
   priority: number
   attempts: number
-  /** With every secret masked. */
-  variables: Record<string, unknown>
-  output: unknown
+  /** With every secret masked. Parsed at each access. */
+  readonly variables: Record<string, unknown>
+  /** Parsed at each access. */
+  readonly output: unknown
+  /** `variables` and `output` as they are stored. */
+  json: { variables: string; output: string }
   error: RunError | null
   progress: RunProgress | null
   browserContextId: string | null
@@ -61,7 +64,8 @@ type IsAtLimit = (run: RunsTable) => boolean
 
 /** @param isAtLimit whether the run's workflow or account has reached its concurrency limit. */
 export function toRun(row: RunsTable, isAtLimit: IsAtLimit, artifacts: Artifact[]): Run {
-  return {
+  const json = { variables: row.variables, output: row.output ?? 'null' }
+  const run = {
     id: row.id,
     accountId: row.account_id,
     apiKeyId: row.api_key_id,
@@ -74,8 +78,7 @@ export function toRun(row: RunsTable, isAtLimit: IsAtLimit, artifacts: Artifact[
     cancelRequested: row.cancel_requested === 1,
     priority: row.priority,
     attempts: row.attempts,
-    variables: JSON.parse(row.variables),
-    output: row.output === null ? null : JSON.parse(row.output),
+    json,
     error: parseJson(row.error, toRunError),
     progress: parseJson(row.progress, toRunProgress),
     browserContextId: row.browser_context_id,
@@ -87,6 +90,15 @@ export function toRun(row: RunsTable, isAtLimit: IsAtLimit, artifacts: Artifact[
     startedAt: row.started_at,
     finishedAt: row.finished_at,
   }
+  return Object.defineProperties(run, {
+    variables: { get: () => JSON.parse(json.variables) },
+    output: { get: () => JSON.parse(json.output) },
+  }) as Run
+}
+
+/** The bytes of the columns that may be large. */
+export function sizeOf({ variables, output, error }: RunsTable): number {
+  return variables.length + (output?.length ?? 0) + (error?.length ?? 0)
 }
 
 function waitingFor(row: RunsTable, isAtLimit: IsAtLimit): WaitingFor | null {

@@ -1,6 +1,7 @@
 /** Queues, cancels and deletes runs for callers. Reading is inherited from `RunReader`. */
 import { context, propagation, SpanKind } from '@opentelemetry/api'
 import { v7 as uuid } from 'uuid'
+import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import type { Transaction } from '../../storage/store.ts'
 import { inSpan } from '../../telemetry/tracing.ts'
@@ -118,7 +119,7 @@ export class Runs extends RunReader {
   }
 
   /** Cancels a queued run, requests a running one to stop, and leaves a finished one unchanged. */
-  async cancel(accountId: string, id: string): Promise<Run | undefined> {
+  async cancel(accountId: string, id: string, reserve?: Reserve): Promise<Run | undefined> {
     const { store, observer } = this.#dependencies
     const cancel = async (tx: Transaction) => {
       const at = this.#now()
@@ -141,7 +142,7 @@ export class Runs extends RunReader {
         observer?.finished(toFinishedRun(row, { status: 'cancelled', reason: 'cancelRequested' }, at))
       }
     }
-    return this.get(accountId, id)
+    return this.get(accountId, id, reserve)
   }
 
   /** Erases a finished run; returns an unfinished one unchanged, and `undefined` if the account has no such run. */
