@@ -17,7 +17,7 @@ export class ExecutorPool {
   #closed = false
 
   constructor(options: ExecutorOptions, size: number) {
-    this.#reaper = new ProcessReaper(0, options.identity)
+    this.#reaper = new ProcessReaper({ graceSeconds: 0, identity: options.identity })
     this.#start = () => new ExecutorProcess(options, this.#reaper)
     this.#size = size
   }

@@ -7,7 +7,7 @@ import { loadExitError, loadTimeoutError, type Workflow, WorkflowError } from '.
 import { readLines } from './bounded-lines.ts'
 import { type AttemptMessage, channelDescriptor, messageBytesMax, parseMessage, type ToExecutor } from './messages.ts'
 import { memoryBytes, runtimeMegabytes } from './process-memory.ts'
-import type { Identity, ProcessReaper } from './process-reaper.ts'
+import type { Identity, Mark, ProcessReaper } from './process-reaper.ts'
 
 /** A message from the attempt, or the reason why its process has ended. */
 export type ExecutorEvent = AttemptMessage | { type: 'exited'; name: string; message: string }
@@ -43,7 +43,7 @@ export class ExecutorProcess {
   accountId: string | undefined
   readonly #child: ChildProcess
   readonly #channel: Duplex
-  readonly #mark: ReturnType<ProcessReaper['mark']>
+  readonly #mark: Mark
   readonly #memoryMegabytesMax: number
   #attempt = 0
   #onEvent: ((event: ExecutorEvent) => void) | undefined

@@ -7,13 +7,18 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 /** The user and group that a process runs as; `undefined` for those of the worker. */
 export type Identity = { uid: number; gid: number } | undefined
 
 const variable = 'EXECUTION_SERVICE_PROCESS'
 
-/** Arguments: the mark of all processes, and the seconds that they have to end by themselves when the pipe closes. */
+/**
+ * Arguments: the mark of all processes, the seconds that they have to end by themselves when the pipe closes, and how the
+ * paths of their files begin.
+ */
 const script = `
 PATH=/usr/bin:/bin
 sweep() {
@@ -33,32 +38,29 @@ while read -r mark; do
 done
 sleep $grace
 sweep "$1"
+[ -z "$3" ] || rm -rf "$3"*
 `
 
 export class ProcessReaper {
-  readonly #prefix = `${variable}=${randomUUID()}`
-  readonly #graceSeconds: number
-  readonly #identity: Identity
+  readonly #id = randomUUID()
+  readonly #options: ReaperOptions
   #shell: ChildProcess | undefined
   #count = 0
   #closed = false
 
-  /**
-   * @param graceSeconds how long processes may take to end by themselves after the worker's death.
-   * @param identity that of the processes: without more capabilities, even root cannot read another user's environments.
-   */
-  constructor(graceSeconds: number, identity?: Identity) {
-    this.#graceSeconds = graceSeconds
-    this.#identity = identity
+  constructor(options: ReaperOptions) {
+    this.#options = options
   }
 
   /** A mark for one process and its descendants, to be set in its environment. */
   mark(): Mark {
-    this.#shell ??= this.#start()
+    this.#startShell()
     this.#count += 1
-    const mark = `${this.#prefix}.${this.#count}.`
-    const write = () => void (this.#closed || this.#shell?.stdin?.write(`${mark}\n`))
-    return { environment: { [variable]: mark.slice(variable.length + 1) }, kill: write }
+    const value = `${this.#id}.${this.#count}.`
+    const kill = () => {
+      if (!this.#closed) this.#startShell().stdin?.write(`${variable}=${value}\n`)
+    }
+    return { reaperId: this.#id, environment: { [variable]: value }, kill }
   }
 
   /** Kills all processes that are left. */
@@ -67,9 +69,13 @@ export class ProcessReaper {
     this.#shell?.stdin?.end('close\n')
   }
 
-  #start(): ChildProcess {
-    const shell = spawn('/bin/sh', ['-c', script, 'sh', this.#prefix, String(this.#graceSeconds)], {
-      ...this.#identity,
+  #startShell(): ChildProcess {
+    if (this.#shell) return this.#shell
+    const { graceSeconds, identity, filesPrefix } = this.#options
+    const files = filesPrefix ? join(tmpdir(), filesPrefix + this.#id) : ''
+    const marks = `${variable}=${this.#id}.`
+    const shell = spawn('/bin/sh', ['-c', script, 'sh', marks, String(graceSeconds), files], {
+      ...identity,
       detached: true,
       cwd: '/',
       env: {},
@@ -83,11 +89,22 @@ export class ProcessReaper {
     }
     shell.once('error', replace)
     shell.once('exit', replace)
+    this.#shell = shell
     return shell
   }
 }
 
-interface Mark {
+interface ReaperOptions {
+  /** How long processes may take to end by themselves after the worker's death. */
+  graceSeconds: number
+  /** That of the processes: without further capabilities, even root cannot read other users' environments. */
+  identity?: Identity
+  /** The temporary files whose names begin with this and the reaper's id are removed with the processes. */
+  filesPrefix?: string
+}
+
+export interface Mark {
+  reaperId: string
   environment: NodeJS.ProcessEnv
   /** Kills all processes that have inherited the mark. */
   kill(): void

@@ -1,8 +1,10 @@
 /** The one browser of a worker: started when a run first needs it, restarted after a crash, ended when idle. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { ProcessReaper } from '../process-reaper.ts'
 import { BrowserProcess, type Start, StartError, type Started } from './browser-process.ts'
 import { BrowserMissing, type FoundBrowser, findBrowser } from './find-browser.ts'
+import { directoryPrefix } from './temporary-directory.ts'
 
 export { BrowserMissing }
 
@@ -43,6 +45,8 @@ export class BrowserHost {
   readonly #options: BrowserOptions
   readonly #log: Logger
   readonly #closing = new AbortController()
+  /** After the worker's death, the host process ends the browser and removes its files, which takes up to 2 s. */
+  readonly #reaper = new ProcessReaper({ graceSeconds: 5, filesPrefix: directoryPrefix })
   #users = 0
   #starting: Promise<Running> | undefined
   #running: Running | undefined
@@ -92,6 +96,7 @@ export class BrowserHost {
     clearTimeout(this.#idleTimer)
     await this.#starting?.catch(() => {})
     await this.#end()
+    this.#reaper.close()
   }
 
   async #end(): Promise<void> {
@@ -166,7 +171,8 @@ export class BrowserHost {
 
   async #startProcess(start: Start): Promise<Started & Pick<Running, 'process' | 'startedAt'>> {
     const startedAt = performance.now()
-    const process = new BrowserProcess((error) => this.#log.warn({ error }, 'uncaught error in the browser host'))
+    const onUncaught = (error: string) => this.#log.warn({ error }, 'uncaught error in the browser host')
+    const process = new BrowserProcess(this.#reaper.mark(), onUncaught)
     return { ...(await process.start(start, this.#closing.signal)), process, startedAt }
   }
 

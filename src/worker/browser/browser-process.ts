@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { on } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../../config.ts'
+import type { Mark } from '../process-reaper.ts'
 import type { FromHost, ToHost } from './host-messages.ts'
 import { createTemporaryDirectory } from './temporary-directory.ts'
 
@@ -33,12 +34,15 @@ export class BrowserProcess {
   readonly #checks = new Map<number, () => void>()
   #lastCheckId = 0
 
-  /** @param onUncaught called with the name of an error that the host process survived. */
-  constructor(onUncaught: (name: string) => void) {
-    const directory = createTemporaryDirectory()
+  /**
+   * @param mark ends what is left of the host process and the browser.
+   * @param onUncaught called with the name of an error that the host process survived.
+   */
+  constructor(mark: Mark, onUncaught: (name: string) => void) {
+    const directory = createTemporaryDirectory(mark.reaperId)
     this.#child = fork(fileURLToPath(new URL('./host-process.ts', import.meta.url)), [directory.path], {
       // The browser creates its profile and other files there.
-      env: { ...environmentWithoutSecrets(process.env), TMPDIR: directory.path },
+      env: { ...environmentWithoutSecrets(process.env), ...mark.environment, TMPDIR: directory.path },
       execArgv: ['--max-semi-space-size=1'],
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     })
@@ -46,6 +50,7 @@ export class BrowserProcess {
       this.#child.once('exit', resolve)
       this.#child.once('error', resolve)
     })
+    void ended.then(() => mark.kill())
     // Files that cannot be removed must not end the worker.
     this.ended = ended.then(() => directory.remove()).catch(() => {})
     this.#child.on('message', (message: FromHost) => {

@@ -11,13 +11,17 @@ interface TemporaryDirectory {
   remove(): Promise<void>
 }
 
-const prefix = 'execution-service-browser-'
+export const directoryPrefix = 'execution-service-browser-'
 const lockName = 'lock'
 
-/** Also removes directories that are left over because a worker and its browser were killed together. */
-export function createTemporaryDirectory(): TemporaryDirectory {
+/**
+ * Also removes directories that are left over, for example from a machine's crash.
+ *
+ * @param owner begins the directory's name.
+ */
+export function createTemporaryDirectory(owner: string): TemporaryDirectory {
   removeStale()
-  const path = mkdtempSync(join(tmpdir(), prefix))
+  const path = mkdtempSync(join(tmpdir(), `${directoryPrefix}${owner}-`))
   const lock = lockFile(join(path, lockName), 0)
   return {
     path,
@@ -30,11 +34,11 @@ export function createTemporaryDirectory(): TemporaryDirectory {
 
 /** For the host process: removes its directory, and nothing that was not created here. */
 export function removeOwnDirectory(path: string | undefined): void {
-  if (path && basename(path).startsWith(prefix)) rmSync(path, { recursive: true, force: true, maxRetries: 5 })
+  if (path && basename(path).startsWith(directoryPrefix)) rmSync(path, { recursive: true, force: true, maxRetries: 5 })
 }
 
 function removeStale(): void {
-  for (const name of readdirSync(tmpdir()).filter((each) => each.startsWith(prefix))) {
+  for (const name of readdirSync(tmpdir()).filter((each) => each.startsWith(directoryPrefix))) {
     const path = join(tmpdir(), name)
     try {
       // Any user may create a symbolic link of this name: the lock must not be written to its target.
