@@ -35,6 +35,20 @@ describe('accepted JSON', () => {
     expect(parse(JSON.stringify(value))).toEqual(value)
   })
 
+  test.each([
+    ['the largest integer of I-JSON', 9007199254740991n],
+    ['a larger integer that a double holds', 9007199254740992n],
+    ['a negative one', -1152921504606846976n],
+  ])('%s', (_what, integer) => {
+    expect(BigInt((parse(`{"id":${integer}}`) as { id: number }).id)).toBe(integer)
+  })
+
+  test('numbers with a fraction or an exponent are rounded, and digits in strings are text', () => {
+    const text = '[0.12345678901234567890,6.02214076e23,1.2345678901234567890e-3,9007199254740993.5]'
+    expect(parse(text)).toEqual(JSON.parse(text))
+    expect(parse('{"9007199254740993":"9007199254740993"}')).toEqual({ '9007199254740993': '9007199254740993' })
+  })
+
   test('constructor is an ordinary name unless it contains a prototype', () => {
     expect(parse('{"constructor":{"a":1}}')).toEqual({ constructor: { a: 1 } })
     expect(parse('{"constructor":"prototype"}')).toEqual({ constructor: 'prototype' })
@@ -46,10 +60,21 @@ describe('accepted JSON', () => {
 })
 
 describe('refused JSON', () => {
+  const inexact = 'is an integer that a double cannot hold: send it as a string'
   test.each([
     ['a byte that is not UTF-8', Buffer.from([0x22, 0xff, 0x22]), '', 'must be UTF-8'],
     ['white space alone', ' ', '', 'is not JSON'],
     ['a number beyond a double', '{"a":[1,-1e400]}', '/a/1', 'must be within the range of a double'],
+    ['an integer that a double cannot hold', '{"orderId":9007199254740993}', '/orderId', inexact],
+    ['a negative one, after one that is exact', '{"b":9007199254740992,"2":[0,-9007199254740993]}', '/2/1', inexact],
+    [
+      'one among strings and objects',
+      '{"a":["x,[{\\"",{"~/ü\\u00e9":{"k":",",\n"n" : 9007199254740993}}]}',
+      '/a/1/~0~1üé/n',
+      inexact,
+    ],
+    ['one that is the whole body', ' 123456789012345678901234567890 ', '', inexact],
+    ['one of many digits', `[${'7'.repeat(300)}]`, '/0', inexact],
     ['NUL in a string', '{"a":{"b":"x\\u0000"}}', '/a/b', 'must not contain U+0000'],
     ['NUL in a name', '{"a\\u0000":1}', '/a\0', 'is a name that must not contain U+0000'],
     ['a lone surrogate in a string', '["\\ud800"]', '/0', 'must not contain a lone surrogate'],

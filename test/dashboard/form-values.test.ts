@@ -148,6 +148,9 @@ describe('a form', () => {
       pick: 'Choose one of the listed values.',
       json: expect.stringMatching(/^This is not JSON/),
     })
+    expect(read(schema, { whole: ' 9007199254740993' }).errors).toEqual({
+      whole: 'This number is too large to keep all its digits.',
+    })
     expect(JSON.stringify(errors)).not.toContain('hunter2')
     for (const json of ['{"a": 1, "a": 2}', '{"__proto__": {}}', '"\\u0000"', '1e999', '['.repeat(100)]) {
       expect(Object.keys(read(schema, { json }).errors)).toEqual(['json'])

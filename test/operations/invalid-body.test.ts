@@ -13,6 +13,7 @@ import {
   variables,
   withMember,
 } from './malformed-requests.ts'
+import { sendRaw } from './raw-http.ts'
 import { credential } from './requests.ts'
 
 let service: TestService
@@ -107,6 +108,20 @@ describe('a body', () => {
     const name = '\u0001\u007f\u2028\u{1F4A1}\uFFFF\\"'
     const response = await expectQueued({ body: JSON.stringify({ variableData: { name } }) })
     expect(JSON.parse(response.text).variableData.name).toBe(name)
+  })
+
+  test('keeps every integer, so that one Idempotency-Key never stands for two', async () => {
+    const account = await service.createAccount()
+    const headers = [...json, 'Idempotency-Key', 'order']
+    const queue = (top: string) => {
+      const body = variables(`"path":"README.md","top":${top}`)
+      const request = buildQueueRequest(account, { path: 'count-words', headers, body })
+      return sendRaw(service.executionUrl, request)
+    }
+    const queued = await queue('9007199254740992')
+    expect(queued.text).toContain('"top":9007199254740992')
+    expect((await queue('9007199254740993')).status).toBe(400)
+    expect((await queue('9007199254740994')).status).toBe(409)
   })
 
   test('with many errors is refused with the first 20', async () => {

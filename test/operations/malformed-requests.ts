@@ -72,6 +72,12 @@ export const refusedJson: [what: string, body: string, pointer: unknown, detail:
     '/variableData/warmth',
     'must be within the range of a double',
   ],
+  [
+    'an integer that a double cannot hold',
+    variables('"orderId":9007199254740993'),
+    '/variableData/orderId',
+    'is an integer that a double cannot hold: send it as a string',
+  ],
   ['a member __proto__', withMember('"__proto__":{}'), '/__proto__', 'is not allowed'],
   ['a variable __proto__', variables('"__proto__":{"x":1}'), '/variableData/__proto__', 'is not allowed'],
   ['an escaped __proto__', variables('"\\u005f_proto__":1'), '/variableData/__proto__', 'is not allowed'],

@@ -1,4 +1,5 @@
 /** Converts between the texts in a form's fields and the variables of a run. */
+import { isInexactInteger } from '../../../contract/body.ts'
 import type { VariableError } from '../../../domain/workflows/workflows.ts'
 import { parsePointer } from '../../../openapi/json-pointer.ts'
 import { hiddenSecret, hideSecrets, parseVariables, type SecretPlaces } from './json-input.ts'
@@ -121,6 +122,7 @@ function parseText({ kind }: VariableField, text: string): ParsedText {
     case 'number': {
       const value = text.trim() === '' ? Number.NaN : Number(text)
       if (!Number.isFinite(value)) return { error: 'Enter a number.' }
+      if (isInexactInteger(text.trim())) return { error: 'This number is too large to keep all its digits.' }
       return kind.isWhole && !Number.isInteger(value) ? { error: 'Enter a whole number.' } : { value }
     }
     case 'choice': {
