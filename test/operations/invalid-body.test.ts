@@ -113,13 +113,13 @@ describe('a body', () => {
   test('keeps every integer, so that one Idempotency-Key never stands for two', async () => {
     const account = await service.createAccount()
     const headers = [...json, 'Idempotency-Key', 'order']
-    const queue = (top: string) => {
-      const body = variables(`"path":"README.md","top":${top}`)
-      const request = buildQueueRequest(account, { path: 'count-words', headers, body })
+    const queue = (orderId: string) => {
+      const body = variables(`"token":"very secret","fails":true,"nested":{"orderId":${orderId}}`)
+      const request = buildQueueRequest(account, { path: 'betray', headers, body })
       return sendRaw(service.executionUrl, request)
     }
     const queued = await queue('9007199254740992')
-    expect(queued.text).toContain('"top":9007199254740992')
+    expect(queued.text).toContain('"orderId":9007199254740992')
     expect((await queue('9007199254740993')).status).toBe(400)
     expect((await queue('9007199254740994')).status).toBe(409)
   })
