@@ -184,6 +184,8 @@ export interface components {
         NameValue: {
             name: string;
             value: string;
+        } & {
+            [key: string]: unknown;
         };
         /** @description A page of browser contexts, newest first. */
         BrowserContextPage: {

@@ -854,7 +854,7 @@ export interface components {
          *     is 206 with these bytes. Several ranges, other units and malformed values are ignored.
          * @example bytes=0-1023
          */
-        Range: string;
+        ByteRange: string;
         /**
          * @description The `ETag` of the artifact whose other bytes you have. If the artifact has been replaced since, `Range` is
          *     ignored and the response is the whole file (RFC 9110, section 13.1.5). A date never matches.
@@ -1463,7 +1463,7 @@ export interface operations {
                  *     is 206 with these bytes. Several ranges, other units and malformed values are ignored.
                  * @example bytes=0-1023
                  */
-                Range?: components["parameters"]["Range"];
+                Range?: components["parameters"]["ByteRange"];
                 /**
                  * @description The `ETag` of the artifact whose other bytes you have. If the artifact has been replaced since, `Range` is
                  *     ignored and the response is the whole file (RFC 9110, section 13.1.5). A date never matches.

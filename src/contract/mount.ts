@@ -2,6 +2,7 @@
 import express, { type Express, type RequestHandler } from 'express'
 import { type Document, resolve, type Schema } from '../openapi/document.ts'
 import { type Operation, readOperations } from '../openapi/served-operations.ts'
+import { closeComponents, closeSchema } from './closed-schemas.ts'
 import { credentialReader } from './credential.ts'
 import type { ExchangeContext, HandlerResponse, ServedOperation, UntypedHandler } from './exchange.ts'
 import { documentHashLocal } from './listener.ts'
@@ -84,6 +85,7 @@ function serve(
   realm: string,
 ): Map<Operation, ServedOperation> {
   const compile = schemaCompiler(document)
+  const compileClosed = schemaCompiler({ components: closeComponents(document.components) })
   const validationFor = requestValidations(document)
   const served = operations.map((operation): [Operation, ServedOperation] => {
     // The validator of requests compiles these only at the first request.
@@ -94,7 +96,7 @@ function serve(
       refusals: { 401: readText(document, operation, 401), 403: readText(document, operation, 403) },
       readParameters: parameterReader(operation),
       validateRequest: validationFor(operation),
-      responses: responseValidation(compile, operation),
+      responses: responseValidation((schema) => compileClosed(closeSchema(schema)), operation),
       run: handlers[operation.id] as UntypedHandler,
     }
     requireFrameworkResponses(it)

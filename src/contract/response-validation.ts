@@ -20,7 +20,10 @@ export interface ResponseValidation {
   checkEvent: Check
 }
 
-/** @throws {Error} when a schema of the operation's responses cannot be compiled. */
+/**
+ * @param compile compiles the schemas without members that the document does not list.
+ * @throws {Error} when a schema of the operation's responses cannot be compiled.
+ */
 export function responseValidation(compile: (schema: Schema) => Check, { responses }: Operation): ResponseValidation {
   const documented = new Map<number, { requiredHeaders: string[]; checks: Map<string, Check> }>()
   let checkEvent: Check = () => 'the operation has no event stream'

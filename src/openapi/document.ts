@@ -137,8 +137,21 @@ export function describePlace(name: string, document: Document, path: Path): str
   return `openapi/${name}.yaml, ${id ? `${id}: ` : ''}${toPointer(path)}`
 }
 
+type PartialDocument = Pick<Document, 'paths'> & Partial<Document>
+
 /** JSON Pointers of everything that constrains requests: parameters, bodies, and all components that they refer to. */
-export function requestPointers(document: Pick<Document, 'paths'> & Partial<Document>): Set<string> {
+export function requestPointers(document: PartialDocument): Set<string> {
+  const inRequests = ([, , inItem, inOperation]: Path) =>
+    inItem === 'parameters' || inOperation === 'parameters' || inOperation === 'requestBody'
+  return pointersWithin(document, inRequests)
+}
+
+/** JSON Pointers of everything that describes responses, with all components that they refer to. */
+export function responsePointers(document: PartialDocument): Set<string> {
+  return pointersWithin(document, ([, , , inOperation]) => inOperation === 'responses')
+}
+
+function pointersWithin(document: PartialDocument, isWithin: (path: Path) => boolean): Set<string> {
   const found = new Set<string>()
   const mark = (value: unknown, path: Path) => {
     for (const place of walk(value, path)) {
@@ -149,11 +162,7 @@ export function requestPointers(document: Pick<Document, 'paths'> & Partial<Docu
       if (typeof $ref === 'string') mark(valueAt(document, $ref.slice(1)), $ref.slice(2).split('/'))
     }
   }
-  for (const { value, path } of walk(document.paths, ['paths'])) {
-    const [, , inItem, inOperation] = path
-    const isRequest = inItem === 'parameters' || inOperation === 'parameters' || inOperation === 'requestBody'
-    if (isRequest) mark(value, path)
-  }
+  for (const { value, path } of walk(document.paths, ['paths'])) if (isWithin(path)) mark(value, path)
   return found
 }
 

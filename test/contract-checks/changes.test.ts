@@ -6,14 +6,14 @@ import { type Sentence, toSentences } from '../../src/tools/contract-checks/comp
 import { equivalentDocuments, keywordChanges } from './keyword-changes.ts'
 import { type ExpectedChange, modify, type Part, readCurrent } from './modified-documents.ts'
 import { bodyChanges, operationChanges, parameterChanges } from './request-changes.ts'
-import { memberChanges, statusChanges } from './response-changes.ts'
+import { memberChanges, openings, statusChanges } from './response-changes.ts'
 
 const tables: Record<string, ExpectedChange[]> = {
   operations: operationChanges,
   parameters: parameterChanges,
   bodies: bodyChanges,
   responses: statusChanges,
-  'members of responses': memberChanges,
+  'members of responses': [...memberChanges, ...openings],
   keywords: keywordChanges,
 }
 

@@ -12,6 +12,22 @@ import {
   schemaOf,
 } from './modified-documents.ts'
 
+/** Makes an object of responses more open; compatible, since clients ignore unknown members. */
+export const openings: ExpectedChange[] = [
+  changed(
+    'an object may have undeclared members',
+    /`Run` can have undeclared members/,
+    (it) => delete schemaOf(it, 'Run').additionalProperties,
+    (it) => (schemaOf(it, 'Run').additionalProperties = false),
+  ),
+  changed(
+    'an object that lists its members may have more',
+    /`Problem` no longer has the `maxProperties` 9/,
+    (it) => delete schemaOf(it, 'Problem').maxProperties,
+    (it) => (schemaOf(it, 'Problem').maxProperties = 9),
+  ),
+]
+
 export const statusChanges: ExpectedChange[] = [
   breaking('a success status is removed', /`queueRemoteRun` no longer responds with 200/, (it) => {
     delete it.paths[queue].put.responses['200']

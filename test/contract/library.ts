@@ -128,7 +128,11 @@ const components = {
     },
     AtPage: openingAt('page', { page: { type: 'integer' } }),
     AtMark: openingAt('mark', { mark: { type: 'string' } }),
-    Turned: { type: 'object', required: ['page'], properties: { page: { type: 'integer' } } },
+    Turned: {
+      type: 'object',
+      required: ['page'],
+      properties: { page: { type: 'integer' }, text: { type: 'string' } },
+    },
   },
 }
 

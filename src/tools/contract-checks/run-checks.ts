@@ -1,8 +1,9 @@
-/** Runs all contract checks in one process: compatibility, changelog, names, security and patterns. */
+/** Runs all contract checks in one process: compatibility, open responses, changelog, names, security and patterns. */
 import { checkChangelog, readChangelog } from './changelog.ts'
 import { type Report, readCheckedContracts } from './checked-contract.ts'
 import { checkCompatibility } from './compatibility.ts'
 import { checkNames } from './names.ts'
+import { checkOpenResponses } from './open-responses.ts'
 import { checkPatterns, findUnusedExceptions, listCodePatterns, listDocumentPatterns } from './patterns.ts'
 import { checkSecurity } from './security.ts'
 
@@ -12,6 +13,7 @@ export async function runContractChecks(root: string): Promise<Report[]> {
   const patterns = [...contracts.flatMap(listDocumentPatterns), ...listCodePatterns(root)]
   return [
     checkCompatibility(contracts),
+    { summary: '', findings: checkOpenResponses(contracts) },
     { summary: '', findings: checkChangelog(contracts, readChangelog(root)) },
     checkNames(contracts),
     await checkSecurity(contracts),
