@@ -1,13 +1,5 @@
 /** The SQL statements that count runs, for metrics, concurrency limits and the dashboard. All read indexes alone. */
-import { statement } from './store.ts'
-
-/** Counts for the dashboard read at most this many rows at a time: 0.5 to 1 ms, for which SQLite blocks the process. */
-export const countedRowsMax = 10_000
-
-type InRange = [accountId: string, status: string, aboveId: string, upToId: string]
-const inRange = 'account_id = ? AND status = ? AND id > ? AND id <= ?'
-/** Matches the condition of the partial index runs_delayed_by_account. */
-const delayedInRange = "account_id = ? AND status = 'queued' AND delayed = 1 AND id > ? AND id <= ?"
+import { type Statement, statement } from './store.ts'
 
 const ready = "status = 'queued' AND delayed = 0 AND waits_for_context = 0"
 
@@ -46,29 +38,26 @@ export const runCountStatements = {
 
   // Of one account
 
-  /** The run at position `countedRowsMax` of the range, if any. Takes half the time of a COUNT. */
-  lastCounted: statement<{ id: string }, InRange>(
-    `SELECT id FROM runs WHERE ${inRange} ORDER BY id LIMIT 1 OFFSET ${countedRowsMax - 1}`,
-  ),
-
-  countInRange: statement<{ count: number }, InRange>(`SELECT COUNT(*) AS count FROM runs WHERE ${inRange}`),
-
-  countDelayedInRange: statement<{ count: number }, [accountId: string, aboveId: string, upToId: string]>(
-    `SELECT COUNT(*) AS count FROM runs WHERE ${delayedInRange}`,
+  countOfAccount: statement<{ queued: number; delayed: number; running: number }, [string, string, string]>(
+    `SELECT ${count('queued')} AS queued, ${count('queued', 'AND delayed = 1')} AS delayed,
+      ${count('running')} AS running`,
   ),
 
   /** The oldest run that is not delayed. For `delayed = 0`, SQLite would read the rows of every status. */
-  firstReadyInRange: statement<
-    { id: string; workflow_id: string; created_at: number },
-    [...InRange, accountId: string, aboveId: string, upToId: string]
-  >(`SELECT id, workflow_id, created_at FROM runs WHERE id = (SELECT MIN(id) FROM runs
-    WHERE ${inRange} AND id NOT IN (SELECT id FROM runs WHERE ${delayedInRange}))`),
+  oldestReady: statement<{ id: string; workflow_id: string; created_at: number }, [accountId: string, string]>(
+    `SELECT id, workflow_id, created_at FROM runs WHERE id = (SELECT MIN(id) FROM runs
+      WHERE account_id = ? AND status = 'queued'
+      AND id NOT IN (SELECT id FROM runs WHERE account_id = ? AND status = 'queued' AND delayed = 1))`,
+  ),
+}
 
-  /** Counts queued and running runs at one moment, up to `countedRowsMax`. */
-  countUnfinishedInRange: statement<
-    { unfinished: number; queued: number },
-    [accountId: string, aboveId: string, upToId: string]
-  >(`SELECT COUNT(*) AS unfinished, COUNT(CASE WHEN status = 'queued' THEN 1 END) AS queued
-    FROM (SELECT status FROM runs WHERE account_id = ? AND status IN ('queued', 'running') AND id > ? AND id <= ?
-      LIMIT ${countedRowsMax}) AS unfinished_runs`),
+/** Counts an account's runs in a range of ids, by status. Its values are repeated for each status. */
+export function countByStatus(statuses: readonly string[]): Statement<Record<string, number>> {
+  const counts = statuses.map((status) => `${count(status, 'AND id > ? AND id <= ?')} AS "${status}"`)
+  return statement(`SELECT ${counts}`)
+}
+
+/** A value: the number of an account's runs of a status. */
+function count(status: string, condition = ''): string {
+  return `(SELECT COUNT(*) FROM runs WHERE account_id = ? AND status = '${status}' ${condition})`
 }

@@ -25,11 +25,10 @@ async function openAt(test: Test, kind: StoreKind) {
 }
 
 /** Inserts runs queued at these times; returns their ids in order. */
-async function insertRunsAt({ store }: Domain, accountId: string, moments: readonly number[], delaySeconds = 0) {
-  const rows = moments.map((createdAt) => {
-    const delay = delaySeconds > 0 ? { delayed: 1 as const, available_at: createdAt + delaySeconds * 1000 } : {}
-    return newRunRow(accountId, { id: uuid({ msecs: createdAt }), created_at: createdAt, ...delay })
-  })
+async function insertRunsAt({ store }: Domain, accountId: string, moments: readonly number[]) {
+  const rows = moments.map((createdAt) =>
+    newRunRow(accountId, { id: uuid({ msecs: createdAt }), created_at: createdAt }),
+  )
   await store.write((tx) => insertRuns(tx, rows))
   return rows.map(({ id }) => id).sort()
 }
@@ -116,20 +115,5 @@ describe.each(stores)('run statistics ($name)', (kind) => {
       expect(await statistics.count(accountId)).toMatchObject({ ready: ready + 1 })
       await Promise.all(before)
     }
-  })
-
-  test('are correct for more runs than one read counts', async (test) => {
-    const { domain, statistics, accountId } = await openAt(test, kind)
-    const repeatTime = (minutes: number) => Array.from({ length: 12_000 }, () => halfPast - 2 * hour + minutes * 60_000)
-    await insertRunsAt(domain, accountId, repeatTime(0), 3600)
-    const [oldest] = await insertRunsAt(domain, accountId, repeatTime(1))
-    const statisticsNow = await statistics.count(accountId)
-    expect(statisticsNow).toMatchObject({ ready: 12_000, delayed: 12_000, running: 0, oldestReady: { id: oldest } })
-    expect(statisticsNow.hours[21]?.counts).toEqual({ ...noRuns, queued: 24_000 })
-    const finish = "UPDATE runs SET status = 'succeeded' WHERE account_id = ? AND delayed = 0"
-    await domain.store.write((tx) => tx.all(finish, [accountId]))
-    const later = await statistics.count(accountId)
-    expect(later).toMatchObject({ ready: 0, delayed: 12_000, oldestReady: null })
-    expect(later.hours[21]?.counts).toEqual({ ...noRuns, queued: 12_000, succeeded: 12_000 })
   })
 })
