@@ -1,6 +1,6 @@
 /** The contents of backups, and the errors of `backup` and `restore`. */
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, realpathSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, type TestContext, test, vi } from 'vitest'
@@ -9,6 +9,7 @@ import { restore } from '../../src/commands/restore.ts'
 import { readConfig } from '../../src/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { openEncryption, openStore } from '../../src/domain/installation.ts'
+import { recordFileCalls } from '../support/file-calls.ts'
 import { runCommand } from '../support/installation.ts'
 import { emptyDirectory } from '../support/restore-installation.ts'
 import { until } from '../support/service.ts'
@@ -71,6 +72,30 @@ test('a backup is a single file, readable by its owner only, that restores a dat
   expect(readFileSync(file).includes(key)).toBe(true)
   expect(readFileSync(join(DATA_DIR, 'service.db')).includes(key)).toBe(false)
   expect(await accountsIn({ DATA_DIR })).toEqual(['Backed up'])
+})
+
+test('a backup and a restored store are durable when the command ends', async (context) => {
+  const { settings, file, directory, backUp } = await openInstallation(context)
+  const data = realpathSync(settings.DATA_DIR)
+  const calls = recordFileCalls(context)
+  const written = () =>
+    calls
+      .splice(0)
+      .map((call) => call.replace(/\.[0-9a-f]+\.partial/, '.partial').replace(/replaced-\S+?Z/, 'replaced'))
+  await backUp()
+  expect(written()).toEqual([`sync ${file}.partial`, `rename ${file}`, `sync ${directory}`])
+  await restore(file, { replace: true }, settings)
+  const [restoring, replaced] = [expect.stringMatching(/^sync .*\/restoring-\w+\//), join(data, 'replaced')]
+  expect(written()).toEqual([
+    restoring, // The key file.
+    restoring,
+    `link ${join(replaced, 'service.db')}`,
+    `link ${join(replaced, 'encryption.key')}`,
+    `sync ${replaced}`,
+    `rename ${join(data, 'encryption.key')}`,
+    `rename ${join(data, 'service.db')}`,
+    `sync ${data}`,
+  ])
 })
 
 test('a backup of a busy store contains every earlier commit, and does not block writers', async (context) => {

@@ -5,8 +5,9 @@ import { readConfig } from '../../src/config.ts'
 import { openStore as openInstallation } from '../../src/domain/installation.ts'
 import { openPostgresStore } from '../../src/storage/postgres/postgres-store.ts'
 import { StoreUnavailable } from '../../src/storage/store.ts'
-import { claimAll } from '../support/claims.ts'
+import { claimAll, claimOne, noRetry, statusHistory } from '../support/claims.ts'
 import {
+  type Domain,
   newAccount,
   newStoreLocation,
   openDomain,
@@ -16,6 +17,7 @@ import {
   workflow,
 } from '../support/domain.ts'
 import { postgres, whileConnectionsRefused } from '../support/postgres.ts'
+import { until } from '../support/service.ts'
 import { startTransactionPooler } from '../support/transaction-pooler.ts'
 
 async function openingError(url: string): Promise<string> {
@@ -111,6 +113,55 @@ test('the store is unavailable while connections are refused, and recovers by it
   await domain.store.check()
   await queueRun(domain, principal)
   expect((await domain.runs.list(principal.accountId, { limit: 10 }))?.runs).toHaveLength(2)
+})
+
+/** Resolves when a connection to the database waits for a lock. */
+async function untilOneWaits({ store }: Domain): Promise<void> {
+  const sql = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  await until('a connection waits for a lock', async () => (await store.read.all(sql, [])).length > 0)
+}
+
+test('a run whose outcome is being stored when its lease expires completes once', async (test) => {
+  const domain = await openDomain(test, { kind: postgres })
+  const later = () => Date.now() + 60_000
+  const other = await openDomain(test, { kind: postgres, location: domain.location, now: later })
+  const { principal } = await newAccount(domain)
+  const run = await queueRun(domain, principal)
+  const claim = await claimOne(domain)
+  let maintained: Promise<unknown> | undefined
+  const outcome = { kind: 'succeeded', output: null } as const
+  const completed = await domain.queue.complete(claim, outcome, noRetry, [], async () => {
+    maintained = other.maintenance.once()
+    await untilOneWaits(domain)
+    return []
+  })
+  await maintained
+  expect(completed).toBe(true)
+  expect(await statusHistory(domain, run.id)).toEqual([
+    ['queued', 0, null],
+    ['running', 1, null],
+    ['succeeded', 1, null],
+  ])
+})
+
+test('writes that deadlock are repeated', async (test) => {
+  const domain = await openDomain(test, { kind: postgres })
+  const accounts = [await newAccount(domain), await newAccount(domain)].map(({ accountId }) => accountId)
+  let locked = 0
+  const lockBoth = (ids: string[]) =>
+    domain.store.write(
+      async (tx) => {
+        await tx.all("SET LOCAL deadlock_timeout TO '10ms'", [])
+        for (const id of ids) {
+          await tx.all(tx.statements.lockAccount, [id])
+          locked += 1
+          await until('each transaction has a lock', () => locked >= 2)
+        }
+        return 'written'
+      },
+      { concurrent: true },
+    )
+  expect(await Promise.all([lockBoth(accounts), lockBoth(accounts.toReversed())])).toEqual(['written', 'written'])
 })
 
 test("the store commits synchronously even if the server's default is asynchronous", async (test) => {

@@ -1,10 +1,12 @@
 /** What callers rely on when they queue, read and cancel runs. */
-import { describe, expect, test } from 'vitest'
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test, vi } from 'vitest'
 import { eventsAfter } from '../../src/domain/runs/runs.sql.ts'
 import type { QueueRequest } from '../../src/domain/runs/runs.ts'
 import { noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun, request, workflow } from '../support/domain.ts'
 import { stores } from '../support/store-kinds.ts'
+import { waitLimits } from '../support/timeouts.ts'
 
 const dayMilliseconds = 24 * 60 * 60 * 1000
 
@@ -22,6 +24,16 @@ describe.each(stores)('runs ($name)', (kind) => {
       const [event] = await eventsAfter(domain.store.read, run.id, 0, 10)
       const data = { status: 'queued', attempt: 0, reason: null }
       expect(event).toEqual({ sequence: 1, at: run.createdAt, type: 'status', data })
+    })
+
+    test('notifies the workers of other processes', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const other = await openDomain(test, { kind, location: domain.location })
+      const { principal } = await newAccount(domain)
+      const listener = vi.fn()
+      other.store.listen('queue', listener)
+      await queueRun(domain, principal)
+      await vi.waitFor(() => expect(listener).toHaveBeenCalled(), waitLimits)
     })
 
     test('rejects unknown workflows and invalid variables, and stores nothing', async (test) => {
@@ -102,6 +114,15 @@ describe.each(stores)('runs ($name)', (kind) => {
         'idempotencyConflict',
       )
       expect((await domain.runs.list(accountId, { limit: 10 }))?.runs.map(({ id }) => id)).toEqual([run.id])
+    })
+
+    test('names the same run after the encryption key was rotated', async (test) => {
+      const [older, newer] = [randomBytes(32), randomBytes(32)]
+      const domain = await openDomain(test, { kind, encryptionKeys: [older] })
+      const rotated = await openDomain(test, { kind, location: domain.location, encryptionKeys: [newer, older] })
+      const { principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal, { idempotencyKey })
+      expect(await queueRun(rotated, principal, { idempotencyKey })).toEqual(run)
     })
 
     test('of one account does not affect another', async (test) => {

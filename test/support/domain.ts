@@ -80,6 +80,8 @@ export interface DomainOptions {
   retention?: Retention
   /** Limit of queued runs per account; default none. */
   queuedRunsMax?: number
+  /** Encryption keys, the current one first; default one that belongs to the location. */
+  encryptionKeys?: readonly Buffer[]
 }
 
 /** Cached, since compiling its schemas takes longer than opening a store. */
@@ -99,7 +101,7 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
   const location = options.location ?? (await newStoreLocation(test, kind))
   const store = await openStore(test, location, kind)
   const workflows = createWorkflows(options.workflows)
-  const encryption = new Encryption(new FixedKeys([hash('sha256', location, 'buffer')]))
+  const encryption = new Encryption(new FixedKeys(options.encryptionKeys ?? [hash('sha256', location, 'buffer')]))
   const cursors = new Cursors(encryption)
   const artifacts = new RunArtifacts(store, retention.artifacts, now)
   const apiKeys = new ApiKeys(store, knownScopes(), now)

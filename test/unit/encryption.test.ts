@@ -1,6 +1,7 @@
 /** Encryption, signatures and cursors, with current and older keys. */
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { encryptedColumns } from '../../src/domain/installation.ts'
 import { Cursors } from '../../src/storage/cursors.ts'
 import { Encryption } from '../../src/storage/encryption.ts'
 import { deriveKey, FixedKeys, keyBytes } from '../../src/storage/encryption-keys.ts'
@@ -110,4 +111,12 @@ test('a cursor is valid only for its list, also with an older key', () => {
     expect(new Cursors(withKeys(newer)).read('list', cursor)).toBeUndefined()
   }
   for (const cursor of ['', '.', 'a', 'a.', '.a', 'a.b']) expect(cursors.read('list', cursor), cursor).toBeUndefined()
+})
+
+test('the associated data of every encrypted column differs between rows', () => {
+  for (const { table, aadColumns, aad } of encryptedColumns) {
+    const row = aadColumns.map((column) => `a ${column}`)
+    const others = row.map((value, index) => aad(...row.with(index, `another ${value}`)))
+    expect(new Set([aad(...row), ...others]).size, table).toBe(1 + row.length)
+  }
 })
