@@ -190,3 +190,39 @@ test.each([
   // Usually 3 to 30 ms.
   expect(process.cpuUsage(before).user).toBeLessThan(1_000_000)
 })
+
+test('a secret is masked in Base64 and base64url, wherever it is in the encoded text', () => {
+  const secret = 'hünter>>22??'
+  const redact = createRedactor({ '/password': secret })
+  for (const encoding of ['base64', 'base64url'] as const) {
+    for (const before of ['', 'a', 'ab', 'user:']) {
+      for (const after of ['', 'z', 'zz', ' and more']) {
+        const encoded = Buffer.from(before + secret + after).toString(encoding)
+        expect(redact(`Basic ${encoded}!`), `${encoding} of ${before}${secret}${after}`).toBe(`Basic ${mask}!`)
+        expect(redact(encoded)).toBe(mask)
+        // As in a path or a name.
+        expect(redact(`x${encoded}`)).toBe(mask)
+      }
+    }
+  }
+  const text = 'aHVudGVyMjI= and other text/with+long-words are kept'
+  expect(redact(text)).toBe(text)
+  expect(createRedactor({ '/a': 'four' })('Zm91cg== "Zm91cg"')).toBe(`${mask} "${mask}"`)
+})
+
+test('a secret of several lines is masked in wrapped Base64, and line by line', () => {
+  const bytes = Buffer.from(Array.from({ length: 200 }, (_, index) => (index * 73) % 256))
+  const lines = bytes.toString('base64').match(/.{1,64}/g) ?? []
+  const pem = ['-----BEGIN PRIVATE KEY-----', ...lines, '-----END PRIVATE KEY-----', ''].join('\n')
+  const redact = createRedactor({ '/key': pem })
+  expect(redact(pem)).toBe(mask)
+  for (const line of lines) expect(redact(`  ${line}`)).toBe(`  ${mask}`)
+  expect(redact(pem.replaceAll('\n', '\r\n'))).not.toMatch(/[A-Za-z0-9+/]{9}/)
+  expect(redact(JSON.stringify({ line: lines[0] }))).toBe(`{"line":"${mask}"}`)
+  const wrapped = Buffer.from(pem).toString('base64').replace(/.{76}/g, '$&\n')
+  expect(redact(`it is:\n${wrapped}`)).toBe(`it is:\n${mask}`)
+})
+
+test('short lines of a secret are not masked', () => {
+  expect(createRedactor({ '/json': '{\n  "a": 1\n}' })('{ "a": 1 }')).toBe('{ "a": 1 }')
+})

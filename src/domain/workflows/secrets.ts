@@ -64,10 +64,12 @@ const maskedLengthMin = 4
 const patternStringsMax = 1000
 
 /**
- * Returns a function that masks every occurrence of the secrets in the strings and member names of a JSON value.
+ * Returns a function that masks every occurrence of the secrets in the strings and member names of a JSON value, as plain
+ * text, in JSON, in URLs and in Base64. The lines of a secret are masked also where each is written alone.
  * Secrets that overlap are masked as one, so that no part of them remains.
  *
  * CPU time for 1 MiB of text: 3 to 30 ms with 1,000 secrets; 0.2 to 1 s with 35,000, the most cookies of a context.
+ * For 1 MiB of Base64: 0.3 s more.
  */
 export function createRedactor(secrets: Secrets): <Value>(value: Value) => Value {
   const values = Object.values(secrets).flatMap(stringsIn)
@@ -81,8 +83,11 @@ export function createRedactor(secrets: Secrets): <Value>(value: Value) => Value
     // The lookahead also finds matches that overlap.
     patterns.push(new RegExp(`(?=(${alternatives.join('|')}))`, 'g'))
   }
+  const find = (text: string) => patterns.flatMap((pattern) => mergeSpans(findSpans(text, pattern)))
+  const lengthMin = strings.at(-1)?.length ?? 0
   const redactText = (text: string): string => {
-    const spans = patterns.flatMap((pattern) => mergeSpans(findSpans(text, pattern)))
+    const encoded = encodedSpans(text, lengthMin, (decoded) => find(decoded).length > 0)
+    const spans = [...find(text), ...encoded]
     if (spans.length === 0) return text
     let result = ''
     let shownFrom = 0
@@ -114,6 +119,24 @@ function* findSpans(text: string, pattern: RegExp): Generator<Span> {
   }
 }
 
+/** Text that may be Base64 or base64url (RFC 4648), in one line or several. */
+const encodedText = /[\w+/-]+(?:\r?\n[\w+/-]+)*={0,2}/g
+
+/** The places of Base64 whose content has a secret anywhere. Such a text is masked as a whole. */
+function* encodedSpans(text: string, lengthMin: number, hasSecret: (decoded: string) => boolean): Generator<Span> {
+  // Most words and numbers decode to bytes that are no text: the search for secrets takes longer than this one.
+  const readable = new RegExp(`[^\\0-\\x08\\x0e-\\x1f\\ufffd]{${lengthMin},}`, 'g')
+  for (const { 0: run, index } of text.matchAll(encodedText)) {
+    if (run.length * 3 < lengthMin * 4) continue
+    // Characters before it may belong to the same run. Four of them encode three bytes.
+    const isSecret = [0, 1, 2, 3].some((from) => {
+      const decoded = Buffer.from(run.slice(from), 'base64').toString()
+      return decoded.match(readable)?.some(hasSecret)
+    })
+    if (isSecret) yield [index, index + run.length]
+  }
+}
+
 /** Merges spans that overlap. They must be sorted by their start. */
 function mergeSpans(spans: Iterable<Span>): Span[] {
   const merged: Span[] = []
@@ -132,8 +155,17 @@ function escapePattern(text: string): string {
 /** Text that JSON and URLs do not escape, such as most cookie values. */
 const unescaped = /^[\w.~!*'()-]*$/
 
-/** The text as it appears in plain text, JSON and URLs. */
+/** Shorter lines of a secret may be common text, such as a bracket. */
+const lineLengthMin = 8
+
+/** The text, and each of its lines, as it appears in plain text, JSON and URLs. */
 function spellings(text: string): string[] {
+  const lines = text.split(/[\r\n]+/).map((line) => line.trim())
+  if (lines.length === 1) return spell(text)
+  return [text, ...lines.filter(({ length }) => length >= lineLengthMin)].flatMap(spell)
+}
+
+function spell(text: string): string[] {
   if (unescaped.test(text)) return [text]
   return [text, JSON.stringify(text).slice(1, -1), encodeURIComponent(text.toWellFormed())]
 }
