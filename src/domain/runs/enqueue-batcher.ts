@@ -2,10 +2,10 @@
  * Enqueues runs: requests that arrive together share one transaction of a few statements. That transaction also checks
  * idempotency keys and the limit of queued runs.
  */
-import { context, ROOT_CONTEXT } from '@opentelemetry/api'
 import type { InsertedRun } from '../../storage/run-statements.ts'
-import { type Store, StoreUnavailable, type Transaction } from '../../storage/store.ts'
+import type { Store, Transaction } from '../../storage/store.ts'
 import { findContext } from '../browser-contexts/browser-contexts.sql.ts'
+import { Batcher } from './batcher.ts'
 
 /** A run to insert. Every other column has its default. */
 export type NewRun = Omit<InsertedRun, 'secrets'> & {
@@ -32,69 +32,23 @@ type EnqueueResult =
   /** The idempotency key belongs to this earlier run. */
   | { kind: 'keyInUse'; runId: string; fingerprint: Uint8Array }
 
-interface Waiting {
-  request: EnqueueRequest
-  resolve(result: EnqueueResult): void
-  reject(error: unknown): void
-}
-
-/** Bounds how long the first request of a batch waits for the last. */
-const batchMax = 256
-
 export class EnqueueBatcher {
-  readonly #store: Store
+  readonly #batcher: Batcher<EnqueueRequest, EnqueueResult>
   readonly #limit: QueuedRunsLimit
   readonly #now: () => number
-  #waiting: Waiting[] = []
-  #draining: Promise<void> | undefined
 
   constructor(store: Store, limit: QueuedRunsLimit, now: () => number) {
-    this.#store = store
+    this.#batcher = new Batcher(store, (tx, requests) => this.#enqueueAll(tx, requests))
     this.#limit = limit
     this.#now = now
   }
 
   /** Once this resolves, the run survives a power cut. */
   enqueue(request: EnqueueRequest): Promise<EnqueueResult> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ request, resolve, reject })
-      // A batch serves several requests, so it belongs to no request's trace.
-      this.#draining ??= context.with(ROOT_CONTEXT, () => this.#drain())
-    })
+    return this.#batcher.add(request)
   }
 
-  /** While one batch is written, the next one gathers. */
-  async #drain(): Promise<void> {
-    // Lets requests that have arrived on other connections be parsed and authenticated.
-    await new Promise((resolve) => setImmediate(resolve))
-    while (this.#waiting.length > 0) await this.#write(this.#waiting.splice(0, batchMax), false)
-    this.#draining = undefined
-  }
-
-  /** @param isClosed whether later requests may not join the batch. */
-  async #write(batch: Waiting[], isClosed: boolean): Promise<void> {
-    try {
-      const options = { concurrent: true, batchSize: batch.length }
-      const results = await this.#store.write((tx) => {
-        // The write has waited for its transaction: requests that arrived meanwhile join it.
-        if (!isClosed) batch.push(...this.#waiting.splice(0, batchMax - batch.length))
-        options.batchSize = batch.length
-        return this.#enqueueAll(tx, batch)
-      }, options)
-      for (const { request, resolve } of batch) resolve(results.get(request) as EnqueueResult)
-    } catch (error) {
-      // When the connection is lost during the commit, the runs may be stored. Do not write them a second time.
-      if (batch.length === 1 || error instanceof StoreUnavailable) {
-        for (const { reject } of batch) reject(error)
-        return
-      }
-      // A single request may have failed the transaction: write each one separately.
-      for (const each of batch) await this.#write([each], true)
-    }
-  }
-
-  async #enqueueAll(tx: Transaction, batch: readonly Waiting[]): Promise<Map<EnqueueRequest, EnqueueResult>> {
-    const requests = batch.map(({ request }) => request)
+  async #enqueueAll(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<EnqueueResult[]> {
     const capacities = await this.#capacities(tx, requests)
     const results = new Map<EnqueueRequest, EnqueueResult>()
     // All transactions write keys in the same order, which prevents deadlocks.
@@ -104,7 +58,7 @@ export class EnqueueBatcher {
     const runs = [...results.values()].flatMap((result) => (result.kind === 'enqueued' ? result.run : []))
     runs.sort((a, b) => compare(a.id, b.id))
     await insertRuns(tx, runs)
-    return results
+    return requests.map((request) => results.get(request) as EnqueueResult)
   }
 
   /** How many runs each account may still enqueue. */

@@ -65,7 +65,7 @@ export class RunQueue {
     this.#accountConcurrency = accountConcurrency
     this.#now = now
     this.#observer = observer
-    this.#successes = new Batcher((successes) => this.#finish(successes))
+    this.#successes = new Batcher(store, (tx, successes) => this.#finish(tx, successes), { oneStatement: true })
   }
 
   /** Claims up to `slots` runs within the concurrency limits of workflows and accounts, by fair scheduling. */
@@ -221,7 +221,7 @@ export class RunQueue {
    * Finishes runs whose attempts succeeded and that nothing else depends on: most runs. Returns `undefined` for others,
    * and for lost leases.
    */
-  async #finish(successes: readonly Success[]): Promise<(FinishedRun | undefined)[]> {
+  async #finish(tx: Transaction, successes: readonly Success[]): Promise<(FinishedRun | undefined)[]> {
     const at = this.#now()
     // In order, as all transactions lock runs, which prevents deadlocks.
     const sorted = successes.toSorted((a, b) => (a.lease.runId < b.lease.runId ? -1 : 1))
@@ -232,8 +232,7 @@ export class RunQueue {
     const events = sorted.flatMap(({ lease, reports }): NewEvent[] =>
       [...reports, statusReport(lease.attempt, 'succeeded', null, at)].map((each) => toNewEvent(lease.runId, each)),
     )
-    const finish = (tx: Transaction) => tx.statements.finishRuns(tx, attempts, events)
-    const rows = await this.#store.write(finish, { concurrent: true, oneStatement: true, batchSize: attempts.length })
+    const rows = await tx.statements.finishRuns(tx, attempts, events)
     const byId = new Map(rows.map((row) => [row.id, toFinishedRun(row, { status: 'succeeded', reason: null }, at)]))
     return successes.map(({ lease }) => byId.get(lease.runId))
   }
