@@ -233,6 +233,22 @@ describeOperation(
         })
         expect((await send(subject.service, 'listRuns', key)).body.data).toHaveLength(1)
       })
+
+      test('refuses the Idempotency-Key of a deleted run, so that it does not run a second time', async () => {
+        const { key } = await subject.service.createAccount()
+        const repeated = { path, body, query: later, headers: { 'Idempotency-Key': 'once' } }
+        const { body: run } = await send(subject.service, 'queueRemoteRun', key, repeated).expect(202)
+        await send(subject.service, 'cancelRun', key, { path: { runId: run.id } }).expect(200)
+        await send(subject.service, 'deleteRun', key, { path: { runId: run.id } }).expect(204)
+        expectProblem(subject.operation, await subject.call(key, repeated), {
+          kind: 'idempotency-conflict',
+          title: 'Idempotency key reused',
+          status: 409,
+          detail: expect.stringContaining('Use another key to queue another run.'),
+          errors: [{ header: 'Idempotency-Key', detail: 'was used for a run that has been deleted' }],
+        })
+        expect((await send(subject.service, 'listRuns', key)).body.data).toEqual([])
+      })
     },
     413: testContentTooLarge,
     415: testUnsupportedMediaType,

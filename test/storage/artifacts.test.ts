@@ -44,6 +44,46 @@ describe.each(stores)('artifacts ($name)', (kind) => {
     expect(await read(runId)).toBeUndefined()
   })
 
+  test('have a later time after each replacement, even if clocks differ', async (test) => {
+    const { keep, read, clock } = await openRunning(test, kind)
+    const times: number[] = []
+    for (const seconds of [0, 0, -10, 20]) {
+      clock.advance(seconds)
+      await keep('a.txt', Buffer.from(`${times.length}`))
+      times.push((await read('a.txt'))?.createdAt ?? 0)
+    }
+    expect(times).toEqual([...new Set(times)].sort((a, b) => a - b))
+  })
+
+  test('are read in part', async (test) => {
+    const { domain, accountId, runId, keep } = await openRunning(test, kind)
+    const content = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 251))
+    await keep('bytes', content)
+    for (const range of [
+      { first: 0, last: 0 },
+      { first: 99_990, last: 99_999 },
+      { first: 1, last: 99_998 },
+    ]) {
+      const found = await domain.artifacts.read(accountId, runId, 'bytes', { select: () => range })
+      expect(found).toMatchObject({ range, sizeBytes: 100_000 })
+      expect(Buffer.from(found?.content ?? []).equals(content.subarray(range.first, range.last + 1))).toBe(true)
+    }
+  })
+
+  test('are read as they are when another content replaces them in between', async (test) => {
+    const { domain, accountId, runId, keep } = await openRunning(test, kind)
+    await keep('a.txt', Buffer.from('older'))
+    const { all } = domain.store.read
+    vi.spyOn(domain.store.read, 'all').mockImplementationOnce(async (...call: Parameters<typeof all>) => {
+      const found = await all(...call)
+      await keep('a.txt', Buffer.from('newer!'))
+      return found as never
+    })
+    const found = await domain.artifacts.read(accountId, runId, 'a.txt')
+    expect(found?.sizeBytes).toBe(6)
+    expect(Buffer.from(found?.content ?? []).toString()).toBe('newer!')
+  })
+
   test('are limited to 20 for each run', async (test) => {
     const { keep, listed } = await openRunning(test, kind)
     for (let index = 0; index < 20; index += 1) await keep(`${index}.txt`)

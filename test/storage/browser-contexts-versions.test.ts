@@ -53,6 +53,32 @@ describe.each(stores)('versions of a browser context ($name)', (kind) => {
     ])
   })
 
+  test('exactly one of several writers who may replace the same version succeeds', async (test) => {
+    const { domain, accountId, contextId, versions, put, rows, read } = await open(test)
+    const other = await openDomain(test, { kind, location: domain.location })
+    const currentId = async () => (await versions.findCurrent(accountId, contextId))?.id
+    for (const round of ['one', 'two']) {
+      const expected = await currentId()
+      const replace = (index: number) =>
+        (index % 2 ? versions : other.contextVersions).replace(
+          accountId,
+          contextId,
+          createState(`${round} ${index}`),
+          apiKey,
+          { mayReplace: (id) => id === expected },
+        )
+      const results = await Promise.all(Array.from({ length: 10 }, (_, index) => replace(index)))
+      const won = results.findIndex((result) => result && 'number' in result)
+      const current = await currentId()
+      expect(results.filter((_, index) => index !== won)).toEqual(Array(9).fill({ currentVersionId: current }))
+      expect(await read()).toBe(createState(`${round} ${won}`))
+      // Nothing of the others is left.
+      expect(await rows()).toHaveLength(round === 'one' ? 1 : 3)
+      await put(createState('between'))
+      expect(await currentId()).not.toBe(current)
+    }
+  })
+
   test('the configured number of versions is kept, and each of them can be restored', async (test) => {
     const { put, read, rows, context, versions, accountId, contextId } = await open(test, { versionsKept: 3 })
     for (const value of ['one', 'two', 'three', 'four']) await put(createState(value))
