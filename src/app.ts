@@ -22,7 +22,8 @@ import { RunStatistics } from './domain/runs/run-statistics.ts'
 import { Runs } from './domain/runs/runs.ts'
 import { Workers } from './domain/runs/workers.ts'
 import { describeWorkflows } from './domain/workflows/describe-workflows.ts'
-import type { Workflow } from './domain/workflows/workflow.ts'
+import { executorIdentity } from './domain/workflows/executor-identity.ts'
+import { loadSecondsMax, type Workflow } from './domain/workflows/workflow.ts'
 import { Workflows } from './domain/workflows/workflows.ts'
 import { retentionFrom } from './maintenance/retention.ts'
 import { knownScopes } from './openapi/served-documents.ts'
@@ -61,10 +62,12 @@ export async function startService(
   command: string,
   roles: ReadonlySet<Role> = readRoles([]),
 ): Promise<Service> {
+  // A process without workers may run as any user.
+  const identity = roles.has('worker') || process.getuid?.() === 0 ? executorIdentity(config) : undefined
   const [{ listenOnSurfaces }, workflows, untraced, tracing] = await Promise.all([
     // Loaded on demand: a worker process needs neither Express nor the dashboard.
     import('./surfaces/serve-surfaces.ts'),
-    describeWorkflows(config.WORKFLOWS_DIR),
+    describeWorkflows(config.WORKFLOWS_DIR, loadSecondsMax, identity),
     openStore(config),
     openTracing(config, log),
   ])

@@ -100,7 +100,18 @@ export const settings = {
     0,
     1_000_000,
   ),
-  WORKFLOW_MEMORY_MB: integer('Maximum heap of the process of a run, in megabytes.', '512', 32, 65536),
+  WORKFLOW_MEMORY_MB: integer(
+    'Maximum memory of all processes of a run together, in megabytes, in addition to 64 for Node.js itself.',
+    '512',
+    32,
+    65536,
+  ),
+  EXECUTOR_UID: {
+    description:
+      "Numeric ID of the user that executes workflows; needs a worker that runs as root. By default the worker's own user.",
+    default: undefined,
+    read: (text: string, name: string): number | undefined => readInteger(text, name, 1, 2 ** 32 - 2),
+  },
   BROWSER_PATH: {
     description:
       'Chrome or Chromium executable for runs. By default an installed browser, otherwise the one that `npm ci` installs.',
@@ -188,9 +199,12 @@ const secretVariables = ['BROWSER_CDP_URL', 'DATABASE_URL', 'ENCRYPTION_KEY', 'E
 
 /** The environment for processes that run untrusted code: workflows and web pages. */
 export function environmentWithoutSecrets(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !isSecretVariable(name)))
+}
+
+export function isSecretVariable(name: string): boolean {
   // The headers of OpenTelemetry's exporter contain its credentials.
-  const isSecret = (name: string) => secretVariables.includes(name) || name.startsWith('OTEL_EXPORTER_')
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => !isSecret(name)))
+  return secretVariables.includes(name) || name.startsWith('OTEL_EXPORTER_')
 }
 
 function requireDifferentPorts(config: Config): void {

@@ -115,5 +115,9 @@ program
   .option('--replace', 'replace the present store, which is kept under another name')
   .action(async (file, options) => (await import('./commands/restore.ts')).restore(file, options))
 
-const { exitOnError } = await import('./commands/output.ts')
+const [{ exitOnError }, { hideSecrets }] = await Promise.all([
+  import('./commands/output.ts'),
+  import('./commands/hidden-environment.ts'),
+])
+hideSecrets()
 await exitOnError(() => program.parseAsync())

@@ -6,6 +6,7 @@ import { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
 import { RunQueue } from '../domain/runs/run-queue.ts'
 import type { RunObserver } from '../domain/runs/run-state.ts'
 import { Workers } from '../domain/runs/workers.ts'
+import { executorIdentity, type Identity } from '../domain/workflows/executor-identity.ts'
 import { loadSecondsMax as defaultLoadSecondsMax } from '../domain/workflows/workflow.ts'
 import { Maintenance } from '../maintenance/maintenance.ts'
 import { type Retention, retentionFrom } from '../maintenance/retention.ts'
@@ -19,6 +20,8 @@ import { Worker, type WorkerSettings } from './worker.ts'
 export interface WorkerOptions extends Omit<WorkerSettings, 'id'> {
   workflowsDirectory: string
   memoryMegabytesMax: number
+  /** The user that executors run as, if not the worker's. */
+  identity?: Identity
   browser: BrowserOptions
   contextVersionsKept: number
   retention: Retention
@@ -36,6 +39,7 @@ export function workerSettings(config: Config): WorkerOptions {
     leaseSeconds: config.LEASE_SECONDS,
     abortGraceSeconds: config.ABORT_GRACE_SECONDS,
     memoryMegabytesMax: config.WORKFLOW_MEMORY_MB,
+    identity: executorIdentity(config),
     browser: { path: config.BROWSER_PATH, cdpUrl: config.BROWSER_CDP_URL },
     contextVersionsKept: config.BROWSER_CONTEXT_VERSIONS,
     retention: retentionFrom(config),
@@ -51,7 +55,7 @@ export function createWorker(
   parentLog: Logger,
   onFatal: (error: unknown) => void,
 ): Worker {
-  const { workflowsDirectory, memoryMegabytesMax, loadSecondsMax = defaultLoadSecondsMax } = options
+  const { workflowsDirectory, memoryMegabytesMax, identity, loadSecondsMax = defaultLoadSecondsMax } = options
   const { accountConcurrency = 0, observer, observers = [] } = options
   const { slots, leaseSeconds, abortGraceSeconds } = options
   const id = uuid()
@@ -63,7 +67,7 @@ export function createWorker(
     maintenance: createMaintenance(store, options.retention, log, observer),
     encryption,
     contextVersions: new ContextVersions(store, encryption, options.contextVersionsKept),
-    executors: new ExecutorPool({ workflowsDirectory, memoryMegabytesMax, loadSecondsMax }, slots),
+    executors: new ExecutorPool({ workflowsDirectory, memoryMegabytesMax, loadSecondsMax, identity }, slots),
     browser: new BrowserHost(options.browser, log),
     observers,
     log,

@@ -3,11 +3,12 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Duplex, Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../config.ts'
+import type { Identity } from '../domain/workflows/executor-identity.ts'
 import { loadExitError, loadTimeoutError, type Workflow, WorkflowError } from '../domain/workflows/workflow.ts'
 import { readLines } from './bounded-lines.ts'
 import { type AttemptMessage, channelDescriptor, messageBytesMax, parseMessage, type ToExecutor } from './messages.ts'
 import { memoryBytes, runtimeMegabytes } from './process-memory.ts'
-import type { Identity, Mark, ProcessReaper } from './process-reaper.ts'
+import type { Mark, ProcessReaper } from './process-reaper.ts'
 
 /** A message from the attempt, or the reason why its process has ended. */
 export type ExecutorEvent = AttemptMessage | { type: 'exited'; name: string; message: string }

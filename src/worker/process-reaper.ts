@@ -9,9 +9,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-
-/** The user and group that a process runs as; `undefined` for those of the worker. */
-export type Identity = { uid: number; gid: number } | undefined
+import type { Identity } from '../domain/workflows/executor-identity.ts'
 
 const variable = 'EXECUTION_SERVICE_PROCESS'
 

@@ -28,6 +28,13 @@ describe.concurrent('the service', () => {
   test.each<[what: string, changes: Record<string, string>, sentence: string | RegExp]>([
     ['an invalid port', { EXECUTION_PORT: 'http' }, /^EXECUTION_PORT is "http": set it to a whole number/],
     ['a missing directory of workflows', { WORKFLOWS_DIR: '/nonexistent' }, /^WORKFLOWS_DIR \(\/nonexistent\) /],
+    // Root cannot be refused access, and others cannot start its processes.
+    [
+      'an executor user that cannot run workflows',
+      { EXECUTOR_UID: '65534', WORKFLOWS_DIR: '/root' },
+      /^EXECUTOR_UID is /,
+    ],
+    ['an invalid executor user', { EXECUTOR_UID: 'nobody' }, /^EXECUTOR_UID is "nobody": set it to a whole number/],
     ['a data directory that is a file', { DATA_DIR: 'package.json' }, /^DATA_DIR /],
   ])('does not start with %s, and says in one sentence what to set', async (_, changes, sentence) => {
     expect(await refusedWith(changes)).toMatch(sentence)

@@ -1,5 +1,5 @@
 /** What an attempt leaves: nothing of it reaches another account, and no process outlives it. */
-import { readFileSync } from 'node:fs'
+import { chmodSync, readFileSync } from 'node:fs'
 import { describe, expect, test, vi } from 'vitest'
 import { describeWorkflows } from '../../src/domain/workflows/describe-workflows.ts'
 import { newAccount, openDomain, queueRun, type Test } from '../support/domain.ts'
@@ -30,8 +30,20 @@ const modules = {
         if (variables.how !== 'return') await new Promise(() => setInterval(() => {}, 1000))
       }`,
     )}`,
-  'score.js': `import { readFileSync } from 'node:fs'
-    ${moduleText('score', "run: () => readFileSync('/proc/self/oom_score_adj', 'latin1').trim()")}`,
+  // Reads what protects the service and its machine from the run.
+  'peek.js': `import { openSync, readFileSync } from 'node:fs'
+    const attempt = (act) => { try { return act() } catch ({ code }) { return code } }
+    ${moduleText(
+      'peek',
+      `run: ({ variables }) => ({
+        user: [process.getuid(), process.getgid(), ...process.getgroups()],
+        parentEnvironment: attempt(() => readFileSync('/proc/' + process.ppid + '/environ', 'latin1')),
+        parentMemory: attempt(() => openSync('/proc/' + process.ppid + '/mem')),
+        dataDirectory: attempt(() => openSync(variables.dataDirectory + '/service.db')),
+        parentSignal: attempt(() => process.kill(process.ppid, 0)),
+        memoryScore: readFileSync('/proc/self/oom_score_adj', 'latin1').trim(),
+      })`,
+    )}`,
 }
 
 async function open(test: Test) {
@@ -84,12 +96,43 @@ describe.concurrent('a worker', () => {
     for (const pid of marked) await waitForProcessEnd(pid)
   })
 
-  test.runIf(process.platform === 'linux')('offers its executors to the kernel when memory is short', async (test) => {
+  test('hides its secrets from processes of its user, and offers its executors to the kernel when memory is short', async (test) => {
     const { domain, principal, workflowsDirectory } = await open(test)
-    await startWorker(test, domain, { workflowsDirectory })
-    const run = await waitForRun(domain, await queueRun(domain, principal, { workflowId: 'score' }))
-    expect(run.output).toBe('1000')
+    await startWorkerProcess(test, domain, { WORKFLOWS_DIR: workflowsDirectory, OTEL_EXPORTER_OTLP_HEADERS: 'a=b' })
+    const variables = { dataDirectory: domain.location }
+    const run = await waitForRun(domain, await queueRun(domain, principal, { workflowId: 'peek', variables }))
+    const { parentEnvironment, memoryScore } = run.output as Record<string, string>
+    // The worker has used the key: without it, it does not start.
+    expect(parentEnvironment).toMatch(/\0ENCRYPTION_KEY={10,}\0/)
+    expect(parentEnvironment).toMatch(/\0OTEL_EXPORTER_OTLP_HEADERS={4}\0/)
+    expect(parentEnvironment).toContain(`\0WORKFLOWS_DIR=${workflowsDirectory}\0`)
+    expect(memoryScore).toBe('1000')
   })
+
+  test.runIf(process.getuid?.() === 0)(
+    'executes workflows as another user, who reaches neither its secrets nor its data',
+    async (test) => {
+      const { domain, principal, workflowsDirectory } = await open(test)
+      chmodSync(workflowsDirectory, 0o777)
+      const settings = { WORKFLOWS_DIR: workflowsDirectory, EXECUTOR_UID: '61234', WORKER_SLOTS: '2' }
+      const worker = await startWorkerProcess(test, domain, settings)
+      const variables = { dataDirectory: domain.location }
+      const run = await queueRun(domain, principal, { workflowId: 'peek', variables })
+      expect((await waitForRun(domain, run)).output).toEqual({
+        user: [61234, 61234, 61234],
+        parentEnvironment: 'EACCES',
+        parentMemory: 'EACCES',
+        dataDirectory: 'EACCES',
+        parentSignal: 'EPERM',
+        memoryScore: '1000',
+      })
+      const file = `${workflowsDirectory}/pids`
+      await queueRun(domain, principal, { workflowId: 'spread', variables: { file, how: 'wait' } })
+      const pids = await waitForPids(file)
+      worker.kill('SIGKILL')
+      for (const pid of pids) await waitForProcessEnd(pid)
+    },
+  )
 })
 
 async function waitForPids(file: string): Promise<number[]> {

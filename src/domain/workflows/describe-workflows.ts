@@ -2,6 +2,7 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { environmentWithoutSecrets } from '../../config.ts'
+import type { Identity } from './executor-identity.ts'
 import { loadWorkflows } from './load-workflows.ts'
 import { loadExitError, loadSecondsMax, loadTimeoutError, type Workflow, WorkflowError } from './workflow.ts'
 
@@ -12,12 +13,13 @@ type Description = { workflows: string } | { error: string }
 export async function describeWorkflows(
   directory: string | undefined,
   secondsMax = loadSecondsMax,
+  identity?: Identity,
 ): Promise<Workflow[]> {
   if (directory === undefined) return []
   // Output of the modules goes to stderr: stdout is for logs and for the output of commands.
   const stdio = ['inherit', 2, 'inherit', 'ipc'] as const
   const env = environmentWithoutSecrets(process.env)
-  const child = fork(fileURLToPath(import.meta.url), [directory], { env, stdio: [...stdio] })
+  const child = fork(fileURLToPath(import.meta.url), [directory], { ...identity, env, stdio: [...stdio] })
   let timer: NodeJS.Timeout | undefined
   const description = await new Promise<Description>((resolve, reject) => {
     child.on('message', (message: object) => {

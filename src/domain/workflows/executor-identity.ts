@@ -1,0 +1,33 @@
+/** The user that runs the code of workflows: EXECUTOR_UID, or that of the service. */
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { type Config, ConfigError } from '../../config.ts'
+
+/** `undefined` for the user of this process. */
+export type Identity = { uid: number; gid: number } | undefined
+
+const unreadable = 'for each; do [ -r "$each" ] && continue; echo "$each"; exit 1; done'
+
+/** @throws {ConfigError} if this process cannot start processes of EXECUTOR_UID, or that user cannot run workflows. */
+export function executorIdentity({ EXECUTOR_UID: uid, WORKFLOWS_DIR }: Config): Identity {
+  if (uid === undefined) return undefined
+  if (process.getuid?.() !== 0) {
+    throw new ConfigError(
+      'EXECUTOR_UID is set, and only root can start processes of another user: start the service as root, or unset EXECUTOR_UID.',
+    )
+  }
+  const identity = { uid, gid: primaryGroup(uid) }
+  const paths = [process.execPath, fileURLToPath(import.meta.url), ...(WORKFLOWS_DIR ? [WORKFLOWS_DIR] : [])]
+  const { status, stdout } = spawnSync('/bin/sh', ['-c', unreadable, 'sh', ...paths], { ...identity, encoding: 'utf8' })
+  if (status === 0) return identity
+  throw new ConfigError(
+    `EXECUTOR_UID is ${uid}, which cannot read ${stdout?.trim() || '/bin/sh'}: give this user access, or set another user.`,
+  )
+}
+
+/** A user that is not in the list of users has a group with its own number. */
+function primaryGroup(uid: number): number {
+  const [, gid] = new RegExp(`^[^:]*:[^:]*:${uid}:(\\d+):`, 'm').exec(readFileSync('/etc/passwd', 'utf8')) ?? []
+  return Number(gid ?? uid)
+}
