@@ -17,7 +17,7 @@ import {
   releasedPath,
 } from '../../src/tools/contract-checks/checked-contract.ts'
 import { checkCompatibility } from '../../src/tools/contract-checks/compatibility.ts'
-import { runContractChecks } from '../../src/tools/contract-checks/run-checks.ts'
+import { runContractChecks } from '../../src/tools/contract-checks/main.ts'
 import { type Part, run } from './modified-documents.ts'
 
 let folder: string

@@ -51,10 +51,8 @@ export class Batcher<Item, Result> {
         // The write has waited for its transaction: items that arrived meanwhile join it.
         if (!isClosed) batch.push(...this.#waiting.splice(0, batchMax - batch.length))
         options.batchSize = batch.length
-        return this.#write(
-          tx,
-          batch.map(({ item }) => item),
-        )
+        const items = batch.map(({ item }) => item)
+        return this.#write(tx, items)
       }, options)
       for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result)
     } catch (error) {

@@ -83,11 +83,8 @@ export class RunStatistics {
     const { read } = this.#store
     const endsAt = startsAt + hourMilliseconds
     const range = [accountId, firstIdAt(startsAt), firstIdAt(endsAt)]
-    const [row] = await read.all(
-      countCreated,
-      statuses.flatMap(() => range),
-    )
-    const counts = row as RunCounts
+    const values = statuses.flatMap(() => range)
+    const [counts] = (await read.all(countCreated, values)) as [RunCounts]
     if (counts.queued + counts.running === 0 && now >= endsAt + commitMillisecondsMax) {
       this.#finishedHours.set(key, counts)
       const [first] = this.#finishedHours.keys()

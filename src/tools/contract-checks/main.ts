@@ -2,15 +2,30 @@
  * `npm run check:contract` checks the contract. With `--changes`, writes the unreleased part of the changelog; with
  * `--release`, checks the contract and releases the current documents.
  */
-import { exitOnError } from '../../commands/output.ts'
-import { releaseContracts, writeChangelog } from './changelog.ts'
-import { formatFinding } from './checked-contract.ts'
-import { runContractChecks } from './run-checks.ts'
+import { exitOnError, print } from '../../commands/output.ts'
+import { checkChangelog, readChangelog, releaseContracts, writeChangelog } from './changelog.ts'
+import { formatFinding, type Report, readCheckedContracts } from './checked-contract.ts'
+import { checkCompatibility } from './compatibility.ts'
+import { checkNames } from './names.ts'
+import { checkOpenResponses } from './open-responses.ts'
+import { checkPatterns, findUnusedExceptions, listCodePatterns, listDocumentPatterns } from './patterns.ts'
+import { checkSecurity } from './security.ts'
 
 const root = '.'
 
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
+/** Runs all checks in one process. @param root directory of the checkout. */
+export async function runContractChecks(root: string): Promise<Report[]> {
+  const contracts = readCheckedContracts(root)
+  const patterns = [...contracts.flatMap(listDocumentPatterns), ...listCodePatterns(root)]
+  return [
+    checkCompatibility(contracts),
+    { summary: '', findings: checkOpenResponses(contracts) },
+    { summary: '', findings: checkChangelog(contracts, readChangelog(root)) },
+    checkNames(contracts),
+    await checkSecurity(contracts),
+    checkPatterns(patterns),
+    { summary: '', findings: findUnusedExceptions(patterns) },
+  ]
 }
 
 async function check(): Promise<boolean> {
@@ -34,7 +49,9 @@ async function checkAndRelease(): Promise<boolean> {
   return true
 }
 
-await exitOnError(async () => {
-  if (process.argv.includes('--changes')) writeChangelog(root)
-  else if (!(await (process.argv.includes('--release') ? checkAndRelease() : check()))) process.exitCode = 1
-})
+if (import.meta.main) {
+  await exitOnError(async () => {
+    if (process.argv.includes('--changes')) writeChangelog(root)
+    else if (!(await (process.argv.includes('--release') ? checkAndRelease() : check()))) process.exitCode = 1
+  })
+}
