@@ -63,6 +63,8 @@ export interface WriteOptions {
 }
 
 export interface Store {
+  /** Whether statements travel to a server, so that each costs a round trip. */
+  readonly isRemote: boolean
   /** Reads committed data. */
   read: Transaction
   /**

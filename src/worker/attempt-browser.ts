@@ -26,8 +26,8 @@ export interface AttemptBrowserDependencies {
 interface SavedContext {
   outcome: Outcome
   reports: Report[]
-  /** Publishes the new version in the transaction that completes the attempt. */
-  within(tx: Transaction, next: RunStatus): Promise<Report[]>
+  /** Publishes the new version in the transaction that completes the attempt, if there is one. */
+  within?: (tx: Transaction, next: RunStatus) => Promise<Report[]>
 }
 
 export class AttemptBrowser {
@@ -157,7 +157,7 @@ function notSaved(message: string): Outcome {
 }
 
 function unchanged(outcome: Outcome, ...reports: Report[]): SavedContext {
-  return { outcome, reports, within: async () => [] }
+  return { outcome, reports }
 }
 
 function warning(message: string): Report {

@@ -232,9 +232,10 @@ export class Attempt {
     const context = await retryUntilAvailable(() => this.#browser.save(ended))
     const mask = (list: readonly Report[]) => list.map(({ at, type, data }) => this.#reporter.report(type, data, at))
     const reports = [...(await this.#reporter.take()), ...mask(context.reports)]
-    const within = async (tx: Transaction, next: RunStatus) => mask(await context.within(tx, next))
+    const { outcome, within } = context
+    const masked = within && (async (tx: Transaction, next: RunStatus) => mask(await within(tx, next)))
     const { queue } = this.#dependencies
-    return retryUntilAvailable(() => queue.complete(this.#claim, context.outcome, retry, reports, within))
+    return retryUntilAvailable(() => queue.complete(this.#claim, outcome, retry, reports, masked))
   }
 
   #decryptSecrets(): Secrets {

@@ -50,6 +50,8 @@ export class Worker {
   readonly #startedAt = Date.now()
   /** Attempts that have an executor, by run and attempt number. */
   readonly #attempts = new Map<string, Attempt>()
+  /** Leases on cancelled runs. Their attempts may not have an executor yet. */
+  readonly #cancelled = new Set<string>()
   /** Claims whose attempts are not completed, each with a promise of its completion. */
   readonly #claims = new Map<Claim, Promise<unknown>>()
   #attemptDependencies: AttemptDependencies | undefined
@@ -157,6 +159,7 @@ export class Worker {
       .catch((error: unknown) => log.error({ err: error }, 'attempt could not be ended'))
       .finally(() => {
         this.#attempts.delete(keyOf(claim))
+        this.#cancelled.delete(keyOf(claim))
         this.#claims.delete(claim)
         this.#wake()
       })
@@ -177,8 +180,8 @@ export class Worker {
       this.#attempts.set(keyOf(claim), attempt)
       const executed = attempt.execute()
       if (this.#interrupting) attempt.interrupt('workerStopped')
-      const [completed] = await Promise.all([executed, this.#interruptCancelled()])
-      return completed
+      if (this.#cancelled.has(keyOf(claim))) attempt.interrupt('cancelled')
+      return await executed
     } finally {
       if (executor) this.#dependencies.executors.release(executor, attempt?.reusable ?? false)
       observer.ended(attempt?.end)
@@ -228,9 +231,10 @@ export class Worker {
   }
 
   async #interruptCancelled(): Promise<void> {
-    if (this.#attempts.size === 0) return
+    if (this.#claims.size === 0 && !this.#isClaiming) return
     try {
       for (const lease of await this.#queue.cancelRequested(this.#settings.id)) {
+        this.#cancelled.add(keyOf(lease))
         this.#attempts.get(keyOf(lease))?.interrupt('cancelled')
       }
     } catch (error) {

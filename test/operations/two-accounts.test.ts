@@ -99,8 +99,9 @@ test('Idempotency-Keys and names are separate for each account', async () => {
   const accounts = [await createOwner(), await createOwner()]
   const rows = await Promise.all(accounts.map(rowsOf))
   const counts = rows.map((each) => Object.values(each).map(({ length }) => length))
+  // A queued run has no stored events.
   expect(counts).toEqual([
-    [1, 1, 1, 1, 1, 1, 1],
-    [1, 1, 1, 1, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1],
+    [1, 0, 1, 1, 1, 1, 1],
   ])
 })

@@ -34,18 +34,41 @@ type EnqueueResult =
 
 export class EnqueueBatcher {
   readonly #batcher: Batcher<EnqueueRequest, EnqueueResult>
+  /** For runs without an idempotency key or a browser context, where a transaction would cost round trips. */
+  readonly #plainBatcher: Batcher<EnqueueRequest, EnqueueResult | undefined> | undefined
   readonly #limit: QueuedRunsLimit
   readonly #now: () => number
 
   constructor(store: Store, limit: QueuedRunsLimit, now: () => number) {
     this.#batcher = new Batcher(store, (tx, requests) => this.#enqueueAll(tx, requests))
+    const insertPlain = (tx: Transaction, requests: EnqueueRequest[]) => this.#insertPlain(tx, requests)
+    this.#plainBatcher = store.isRemote ? new Batcher(store, insertPlain, { oneStatement: true }) : undefined
     this.#limit = limit
     this.#now = now
   }
 
   /** Once this resolves, the run survives a power cut. */
-  enqueue(request: EnqueueRequest): Promise<EnqueueResult> {
-    return this.#batcher.add(request)
+  async enqueue(request: EnqueueRequest): Promise<EnqueueResult> {
+    const isPlain = !request.idempotencyKey && request.run.browser_context_id === null
+    const inserted = isPlain ? await this.#plainBatcher?.add(request) : undefined
+    return inserted ?? this.#batcher.add(request)
+  }
+
+  /**
+   * Inserts runs by one statement, without a transaction around it. Returns `undefined` for those that need one because
+   * their account is near its limit.
+   */
+  async #insertPlain(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<(EnqueueResult | undefined)[]> {
+    const plain = new Set<EnqueueRequest>()
+    for (const [accountId, ofAccount] of Map.groupBy(requests, ({ run }) => run.account_id)) {
+      if (!(await this.#limit.reserveFarFrom(tx, accountId, ofAccount.length))) continue
+      for (const request of ofAccount) plain.add(request)
+    }
+    await insertRuns(
+      tx,
+      [...plain].map(({ run }) => run),
+    )
+    return requests.map((request) => (plain.has(request) ? { kind: 'enqueued', run: request.run } : undefined))
   }
 
   async #enqueueAll(tx: Transaction, requests: readonly EnqueueRequest[]): Promise<EnqueueResult[]> {
@@ -101,17 +124,12 @@ export class EnqueueBatcher {
   }
 }
 
-const queuedEvent = JSON.stringify({ status: 'queued', attempt: 0, reason: null })
-
-/** Inserts the runs and their first events. */
 export async function insertRuns(tx: Transaction, runs: readonly NewRun[]): Promise<void> {
   if (runs.length === 0) return
   await tx.statements.insertRuns(
     tx,
     runs.map((run) => ({ ...run, secrets: run.secrets?.() ?? null })),
   )
-  const queued = runs.map(({ id, created_at }) => ({ run_id: id, at: created_at, type: 'status', data: queuedEvent }))
-  await tx.statements.appendEvents(tx, queued)
 }
 
 /** Returns the unexpired earlier use of the key, or stores this one. */
@@ -160,22 +178,25 @@ export class QueuedRunsLimit {
    * once for each account, in the order of their ids: near the limit it locks the account.
    */
   async reserve(tx: Transaction, accountId: string, wanted: number): Promise<number> {
-    if (this.max === 0) return wanted
-    const near = this.max - this.#distance - wanted
-    const known = this.#counts.get(accountId)
-    if (near >= 0 && (known?.queued ?? 0) <= near) {
-      const isRecent = known && performance.now() - known.countedAt < this.#distance / runsPerMillisecond
-      const count = isRecent ? known : await this.#count(tx, accountId)
-      if (count.queued <= near) {
-        count.queued += wanted
-        return wanted
-      }
-    }
+    if (await this.reserveFarFrom(tx, accountId, wanted)) return wanted
     await tx.all(tx.statements.lockAccount, [accountId])
     const count = await this.#count(tx, accountId)
     const reserved = Math.min(wanted, Math.max(0, this.max - count.queued))
     count.queued += reserved
     return reserved
+  }
+
+  /** Like `reserve`, but reserves all or none: none if the limit is near. Writes and locks nothing. */
+  async reserveFarFrom(tx: Transaction, accountId: string, wanted: number): Promise<boolean> {
+    if (this.max === 0) return true
+    const near = this.max - this.#distance - wanted
+    const known = this.#counts.get(accountId)
+    if (near < 0 || (known?.queued ?? 0) > near) return false
+    const isRecent = known && performance.now() - known.countedAt < this.#distance / runsPerMillisecond
+    const count = isRecent ? known : await this.#count(tx, accountId)
+    if (count.queued > near) return false
+    count.queued += wanted
+    return true
   }
 
   async #count(tx: Transaction, accountId: string) {

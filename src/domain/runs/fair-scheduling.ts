@@ -14,6 +14,10 @@ export interface Claimer {
   accountConcurrency: number
 }
 
+export function hasLimits({ workflows, accountConcurrency }: Claimer): boolean {
+  return accountConcurrency > 0 || workflows.some(({ concurrencyLimit }) => concurrencyLimit !== null)
+}
+
 /** Runs to claim: the first of an account and workflow. */
 export interface PickedRuns extends ClaimedQueue {
   head: QueueHead
@@ -57,8 +61,7 @@ export class FairSchedule {
     { after, accountsMax, now }: { after: string; accountsMax: number; now: number },
   ): Promise<FairSchedule> {
     const heads = await tx.all(tx.statements.queueHeads, [after, accountsMax, now])
-    const hasLimits = claimer.accountConcurrency > 0 || claimer.workflows.some((each) => each.concurrencyLimit !== null)
-    const running = heads.length > 0 && hasLimits ? await RunningCounts.read(tx) : new RunningCounts()
+    const running = heads.length > 0 && hasLimits(claimer) ? await RunningCounts.read(tx) : new RunningCounts()
     for (const { account_id, running: count } of heads) running.byAccount.set(account_id, count)
     return new FairSchedule(heads, running, claimer, accountsMax)
   }

@@ -15,6 +15,10 @@ const findNewEvents = statement<EventId, [afterId: number, limit: number]>(
   'SELECT id, run_id FROM run_events WHERE id > ? ORDER BY id LIMIT ?',
 )
 const findStatus = statement<{ status: RunStatus }, [id: string]>('SELECT status FROM runs WHERE id = ?')
+/** Queueing a run writes no event. Several runs, since one that is committed later may have a lower id. */
+const findNewestRuns = statement<{ id: string }, [accountId: string]>(
+  'SELECT id FROM runs WHERE account_id = ? ORDER BY id DESC LIMIT 20',
+)
 
 /** An event has up to 32 KiB, and a stream whose reader is slow holds what it has read. */
 const eventsPerRead = 32
@@ -29,6 +33,8 @@ export class RunFeed {
   readonly #store: Store
   /** By the id of the followed run or account. */
   readonly #followers = { run: new Map<string, Set<Follower>>(), account: new Map<string, Set<Follower>>() }
+  /** The ids of the newest runs of each followed account. */
+  readonly #newestRuns = new Map<string, string>()
   /** The id of the last event that followers were notified of. */
   #lastId = 0
   /** Lower event ids that have not been seen, and since when. */
@@ -149,6 +155,7 @@ export class RunFeed {
       // If another follower has started in the meantime, keep its position.
       if (!this.#hasFollowers) await this.#start(row?.latest ?? 0)
     }
+    if (kind === 'account' && !this.#followers.account.has(id)) await this.#hasNewRuns(id)
     const follower = new Follower()
     const followers = this.#followers[kind].get(id) ?? new Set()
     this.#followers[kind].set(id, followers.add(follower))
@@ -165,7 +172,17 @@ export class RunFeed {
   #unfollow(kind: 'run' | 'account', id: string, follower: Follower): void {
     const followers = this.#followers[kind].get(id)
     followers?.delete(follower)
-    if (followers?.size === 0) this.#followers[kind].delete(id)
+    if (followers?.size !== 0) return
+    this.#followers[kind].delete(id)
+    if (kind === 'account') this.#newestRuns.delete(id)
+  }
+
+  /** Whether runs of the account were queued since the last call. */
+  async #hasNewRuns(accountId: string): Promise<boolean> {
+    const newest = (await this.#store.read.all(findNewestRuns, [accountId])).map(({ id }) => id).join()
+    const before = this.#newestRuns.get(accountId)
+    this.#newestRuns.set(accountId, newest)
+    return newest !== before
   }
 
   /** One query serves all followers. */
@@ -183,7 +200,9 @@ export class RunFeed {
         const changed = await this.#findChangedRuns()
         for (const runId of changed) notifyAll(this.#followers.run.get(runId))
         if (this.#followers.account.size === 0) continue
-        for (const id of await findAccounts(this.#store.read, changed)) notifyAll(this.#followers.account.get(id))
+        const accounts = await findAccounts(this.#store.read, changed)
+        for (const id of this.#followers.account.keys()) if (await this.#hasNewRuns(id)) accounts.add(id)
+        for (const id of accounts) notifyAll(this.#followers.account.get(id))
       } catch {
         // The store is unavailable. The next notification reads again, and followers get the error from their own reads.
       }

@@ -2,7 +2,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { type Statement, statement, type Transaction } from '../../storage/store.ts'
 import type { RunEvent } from './run.ts'
-import { toEvent } from './runs.sql.ts'
+import { firstEvent, followsFirst, toEvent } from './runs.sql.ts'
 
 export interface History {
   /** In order: statuses, steps, artifacts, the last progress and the last log lines. */
@@ -23,7 +23,7 @@ const othersMax = 1000
 const eventsPerRead = 2000
 
 const findLast = statement<{ latest: number }, [runId: string]>(
-  'SELECT COALESCE(MAX(sequence), 0) AS latest FROM run_events WHERE run_id = ?',
+  'SELECT COALESCE(MAX(sequence), 1) AS latest FROM run_events WHERE run_id = ?',
 )
 
 interface Row {
@@ -32,6 +32,7 @@ interface Row {
   type: string
   data: string
 }
+const toRow = ({ data, ...event }: RunEvent): Row => ({ ...event, data: JSON.stringify(data) })
 type Range = [runId: string, above: number, upTo: number]
 
 const inRange = 'SELECT sequence, at, type, data FROM run_events WHERE run_id = ? AND sequence > ? AND sequence <= ?'
@@ -43,7 +44,7 @@ const findLogs: Statement<Row, [...Range, limit: number]> = statement(
 /** Reads backwards from the last event. */
 export async function readHistory(tx: Transaction, runId: string, logsMax: number): Promise<History> {
   const [last] = await tx.all(findLast, [runId])
-  const latest = last?.latest ?? 0
+  const latest = last?.latest ?? 1
   const logs: Row[] = []
   const others: Row[] = []
   let progress: Row | undefined
@@ -53,7 +54,9 @@ export async function readHistory(tx: Transaction, runId: string, logsMax: numbe
   for (let end = latest; end > 0; end -= eventsPerRead) {
     if (end < latest) await yieldToEventLoop()
     const above = Math.max(0, end - eventsPerRead)
-    for (const row of await tx.all(findOthers, [runId, above, end])) {
+    const found = await tx.all(findOthers, [runId, above, end])
+    if (above === 0 && followsFirst(found.at(-1))) found.push(toRow(firstEvent(runId)))
+    for (const row of found) {
       logCount -= 1
       if (row.type === 'progress') progress ??= row
       else if (others.length < othersMax) others.push(row)

@@ -18,7 +18,7 @@ import {
   toClaim,
 } from './attempts.ts'
 import { Batcher } from './batcher.ts'
-import { type Claimer, FairSchedule, type PickedRuns } from './fair-scheduling.ts'
+import { type Claimer, FairSchedule, hasLimits, type PickedRuns } from './fair-scheduling.ts'
 import type { Report } from './run.ts'
 import {
   type FinishedRun,
@@ -57,6 +57,8 @@ export class RunQueue {
   readonly #now: () => number
   readonly #observer: RunObserver | undefined
   readonly #successes: Batcher<Success, FinishedRun | undefined>
+  /** Whether the end of a run may let another one start. */
+  #hasLimits = true
   /** The account that this process served last. */
   #lastAccount = ''
 
@@ -76,6 +78,7 @@ export class RunQueue {
     leaseSeconds: number,
   ): Promise<Claim[]> {
     const claimer = { workflows, accountConcurrency: this.#accountConcurrency }
+    this.#hasLimits = hasLimits(claimer)
     const claims: Claim[] = []
     let blocked = 0
     while (claims.length < slots && blocked < blockedMax) {
@@ -202,7 +205,7 @@ export class RunQueue {
       if (succeeded) {
         this.#observer?.finished(succeeded)
         this.#store.notify('runs')
-        this.#store.notify('queue')
+        if (this.#hasLimits) this.#store.notify('queue')
         return true
       }
     }

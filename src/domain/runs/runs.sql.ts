@@ -4,7 +4,7 @@ import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
 import { toEventData } from './reported-values.ts'
-import type { Report, RunEvent } from './run.ts'
+import { parseCreatedAt, type Report, type RunEvent } from './run.ts'
 
 export const findRun = (tx: Transaction, accountId: string, id: string) => find(tx, 'findRun', accountId, id)
 
@@ -56,7 +56,19 @@ export async function eventsAfter(
   sequence: number,
   limit: number,
 ): Promise<RunEvent[]> {
-  return (await tx.all(tx.statements.eventsAfter, [runId, sequence, limit])).map(toEvent)
+  const events = (await tx.all(tx.statements.eventsAfter, [runId, sequence, limit])).map(toEvent)
+  if (sequence < 1 && followsFirst(events[0])) events.unshift(firstEvent(runId))
+  return events.slice(0, limit)
+}
+
+/** The first event of every run is not stored, since it follows from the id. Earlier versions stored it. */
+export function firstEvent(runId: string): RunEvent {
+  return { sequence: 1, ...statusReport(0, 'queued', null, parseCreatedAt(runId)) }
+}
+
+/** Whether the first event precedes a run's first stored event. It is removed with the following ones. */
+export function followsFirst(stored: { sequence: number } | undefined): boolean {
+  return stored === undefined || stored.sequence === 2
 }
 
 export function toEvent(row: { sequence: number; at: number; type: string; data: string }): RunEvent {

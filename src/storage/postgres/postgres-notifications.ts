@@ -6,6 +6,8 @@ import { type Topic, topics } from '../store.ts'
 import { connect } from './postgres-connections.ts'
 
 const channel = 'execution_service'
+/** How long a change of a run waits for others before listeners are notified. */
+const runsMilliseconds = 5
 const retryMilliseconds = { min: 100, max: 5000 }
 /** Interval of the queries that detect a lost connection. */
 const probeMilliseconds = 10_000
@@ -22,6 +24,7 @@ export class PostgresNotifications {
   readonly #fallback: NodeJS.Timeout
   #flushing: Promise<void> | undefined
   #client: Client | undefined
+  #delay: NodeJS.Timeout | undefined
   #retry: NodeJS.Timeout | undefined
   #probe: NodeJS.Timeout | undefined
   #closed = false
@@ -54,10 +57,14 @@ export class PostgresNotifications {
     }, probeMilliseconds).unref()
   }
 
-  /** Coalesces all calls in one iteration of the event loop, and those made while a NOTIFY is in progress. */
+  /**
+   * Coalesces all calls in one iteration of the event loop, and those made while a NOTIFY is in progress. Followers of
+   * runs wait a little longer, so that most runs notify them once.
+   */
   notify(topic: Topic): void {
     this.#pending.add(topic)
-    this.#flushing ??= this.#flush()
+    if (topic !== 'runs') this.#flushing ??= this.#flush()
+    else if (!this.#flushing) this.#delay ??= setTimeout(() => this.#flushDelayed(), runsMilliseconds)
   }
 
   listen(topic: Topic, listener: () => void): () => void {
@@ -70,8 +77,15 @@ export class PostgresNotifications {
     clearInterval(this.#fallback)
     clearInterval(this.#probe)
     clearTimeout(this.#retry)
+    if (this.#delay) this.#flushDelayed()
     await this.#flushing
     await this.#client?.end().catch(() => {})
+  }
+
+  #flushDelayed(): void {
+    clearTimeout(this.#delay)
+    this.#delay = undefined
+    if (this.#pending.size > 0) this.#flushing ??= this.#flush()
   }
 
   /** Runs outside the caller's transaction, since PostgreSQL serializes the commits of transactions that notify. */

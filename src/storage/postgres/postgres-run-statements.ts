@@ -22,8 +22,9 @@ const isClaimable = `CASE WHEN ${ready()} THEN 1 ELSE 0 END`
 const table = (name: string, columns: Record<string, string>) =>
   `unnest(${Object.values(columns).map((type) => `CAST(? AS ${type}[])`)}) AS ${name} (${Object.keys(columns)})`
 
+/** The first event, with sequence number 1, is not stored: it follows from the run. */
 const lastSequence = (runId: string) =>
-  `(SELECT COALESCE(MAX(sequence), 0) FROM run_events WHERE run_events.run_id = ${runId})`
+  `(SELECT COALESCE(MAX(sequence), 1) FROM run_events WHERE run_events.run_id = ${runId})`
 
 const columnTypes: Partial<Record<keyof RunsTable, string>> = {
   priority: 'int',

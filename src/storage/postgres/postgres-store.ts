@@ -47,16 +47,20 @@ function createStore(pool: Pool, notifications: PostgresNotifications, counters:
   let isClosed = false
   let observer: (commit: Commit) => void = () => {}
   const runner = runnerOnPool(pool)
-  const read = createTransaction(runner)
+  const withoutTransaction = createTransaction(runner)
   return {
-    read,
+    isRemote: true,
+    read: createTransaction(runner),
     counters,
     write(work, options) {
       if (isClosed) return Promise.reject(new StoreUnavailable('The store is closed.'))
       const startedAt = performance.now()
       const observe = (unavailable: boolean) =>
         observer({ writes: options?.batchSize ?? 1, seconds: (performance.now() - startedAt) / 1000, unavailable })
-      const write = runTransaction(pool, options?.oneStatement ? () => work(read) : transactionOf(pool, work, options))
+      const write = runTransaction(
+        pool,
+        options?.oneStatement ? () => work(withoutTransaction) : transactionOf(pool, work, options),
+      )
       writes.add(write)
       write
         .then(

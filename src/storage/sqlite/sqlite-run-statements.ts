@@ -30,8 +30,9 @@ const finishRunSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_a
     AND cancel_requested = 0 AND browser_context_id IS NULL RETURNING id, workflow_id, started_at`,
 )
 
+/** The first event, with sequence number 1, is not stored: it follows from the run. */
 const appendEventSql = statement(`INSERT INTO run_events (run_id, sequence, at, type, data)
-  SELECT ?, COALESCE(MAX(sequence), 0) + 1, ?, ?, ? FROM run_events WHERE run_id = ?`)
+  SELECT ?, COALESCE(MAX(sequence), 1) + 1, ?, ?, ? FROM run_events WHERE run_id = ?`)
 
 export const sqliteRunStatements = {
   ...sharedRunStatements,

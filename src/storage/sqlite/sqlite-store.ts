@@ -38,6 +38,7 @@ export async function openSqliteStore(directory: string, options: Partial<Sqlite
   const notifications = new FileNotifications(join(directory, 'notifications'), limits.fallbackNotifyMilliseconds)
   const counters = new SqliteCounters(directory)
   return {
+    isRemote: false,
     read: reader.tx,
     counters,
     write: (work, options) => commits.write(work, options),
