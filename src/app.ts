@@ -210,12 +210,13 @@ export async function startWorker(
 }
 
 /** Loads Express only for a worker with a management address: it takes some megabytes. */
-async function listenForManagement({ HOST: host, MANAGEMENT_PORT: port }: Config, management: Management) {
-  const [{ listen }, { managementApp }] = await Promise.all([
+async function listenForManagement(config: Config, management: Management) {
+  const [{ listen }, { managementApp, managementAddress }, { checkHost }] = await Promise.all([
     import('./contract/listener.ts'),
     import('./surfaces/management/management.ts'),
+    import('./surfaces/known-hosts.ts'),
   ])
-  return listen(managementApp(management), { host, port, name: 'MANAGEMENT_PORT' })
+  return listen(managementApp({ ...management, checkHost: checkHost(config) }), managementAddress(config))
 }
 
 type InstallationMetricsOptions = Pick<DomainOptions, 'config' | 'store'> &

@@ -57,6 +57,11 @@ const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
 export const settings = {
   HOST: text('Address that all ports listen on.', '127.0.0.1'),
+  MANAGEMENT_HOST: {
+    description: 'Address that the management port listens on. By default `HOST`.',
+    default: undefined,
+    read: (text: string): string | undefined => text,
+  },
   DASHBOARD_PORT: port('Port of the dashboard.', '3000'),
   EXECUTION_PORT: port('Port of the Execution API.', '3001'),
   BROWSER_CONTEXT_PORT: port('Port of the Browser Context API.', '3002'),
@@ -64,6 +69,17 @@ export const settings = {
   DASHBOARD_URL: publicUrl('dashboard', ' With https, its cookies are secure.'),
   EXECUTION_URL: publicUrl('Execution API'),
   BROWSER_CONTEXT_URL: publicUrl('Browser Context API'),
+  ALLOWED_HOSTS: {
+    description:
+      'Further host names, separated by commas, by which the dashboard, the docs and the management address are reached. Those of the public URLs, IP addresses, `localhost` and names without a dot are always allowed.',
+    default: undefined,
+    read: (text: string, name: string): readonly string[] | undefined => {
+      const hosts = text.split(',').map((host) => host.trim().toLowerCase())
+      const invalid = hosts.find((host) => !/^[a-z0-9._-]*$/.test(host))
+      if (invalid === undefined) return hosts.filter((host) => host !== '')
+      throw new ConfigError(`${name} contains "${invalid}": set it to host names without scheme and port.`)
+    },
+  },
   PROXY_HOPS: integer(
     'Number of proxies in front of the service whose `X-Forwarded-For` is trusted. With 0, all callers behind a proxy appear to have its address.',
     '0',

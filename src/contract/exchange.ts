@@ -47,6 +47,8 @@ export interface ExchangeContext<P> {
   /** Sent with every response as `X-Document-Hash`. */
   documentHash?: string
   problemTypes: ProblemTypes
+  /** `Strict-Transport-Security` of every response (RFC 6797), for a document that is served by https. */
+  strictTransportSecurity?: string | undefined
   /** The fields of the principal that are logged. */
   describe?(principal: P): Record<string, string>
   /** Called once for each exchange; `operationId` is empty when the path is not documented. */

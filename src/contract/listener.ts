@@ -10,8 +10,9 @@ export interface ListenOptions {
   host: string
   /** 0 for any free port. */
   port: number
-  /** The setting that changes the port, for error messages. */
+  /** The settings that change the port and the address, for error messages. */
   name: string
+  hostName?: string
   limits?: Partial<typeof limits>
 }
 
@@ -53,7 +54,10 @@ const nextRequestMilliseconds = 100
 export const documentHashLocal = 'documentHash'
 
 /** @throws {ListenError} */
-export async function listen(app: Express, { host, port, name, ...options }: ListenOptions): Promise<Listener> {
+export async function listen(
+  app: Express,
+  { host, port, name, hostName = 'HOST', ...options }: ListenOptions,
+): Promise<Listener> {
   const stopping = new AbortController()
   app.locals.stopping = stopping.signal
   /** Every open connection with its latest response. */
@@ -88,7 +92,7 @@ export async function listen(app: Express, { host, port, name, ...options }: Lis
     const socket = duplex as Socket
     refuseClient(error, { socket, latest: connections.get(socket), documentHash })
   })
-  await open(server, host, port, name)
+  await open(server, host, port, { name, hostName })
   const bound = server.address() as AddressInfo
   const drain = () => {
     isDraining = true
@@ -177,11 +181,18 @@ const listenErrors: Record<string, string> = {
   ENOTFOUND: 'is not an address of this machine',
 }
 
-function open(server: Server, host: string, port: number, name: string): Promise<void> {
+function open(
+  server: Server,
+  host: string,
+  port: number,
+  { name, hostName }: { name: string; hostName: string },
+): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
       const reason = listenErrors[error.code ?? ''] ?? `cannot be used (${error.message})`
-      reject(new ListenError(`${host}:${port} ${reason}: set ${name} to another port, or HOST to another address.`))
+      reject(
+        new ListenError(`${host}:${port} ${reason}: set ${name} to another port, or ${hostName} to another address.`),
+      )
     })
     server.listen(port, host, resolve)
   })
@@ -220,6 +231,7 @@ function refuseClient({ code = '' }: { code?: string | undefined }, connection: 
     'Content-Type: application/problem+json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Cache-Control: no-store',
+    'X-Content-Type-Options: nosniff',
     'Connection: close',
   ]
   socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)

@@ -102,7 +102,9 @@ function headerList({ requestId, context }: Exchange, { headers }: HandlerRespon
   // Responses contain data of one account; no cache may keep them.
   const list = ['X-Request-Id', requestId, 'Cache-Control', 'no-store']
   if (context.documentHash) list.push('X-Document-Hash', context.documentHash)
+  if (context.strictTransportSecurity) list.push('Strict-Transport-Security', context.strictTransportSecurity)
   if (mediaType) list.push('Content-Type', mediaType)
+  if (headers?.['X-Content-Type-Options'] === undefined) list.push('X-Content-Type-Options', 'nosniff')
   for (const name in headers) if (headers[name] !== undefined) list.push(name, String(headers[name]))
   return list
 }

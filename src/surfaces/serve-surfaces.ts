@@ -18,7 +18,8 @@ import { dashboardApp } from './dashboard/dashboard.ts'
 import type { DashboardDomain } from './dashboard/dependencies.ts'
 import { docsHandler, isDocsPath } from './docs/docs-handler.ts'
 import { type ExecutionApiDependencies, executionApi } from './execution-api.ts'
-import { type Management, managementApp } from './management/management.ts'
+import { checkHost, isSecure, transportSecurity } from './known-hosts.ts'
+import { type Management, managementAddress, managementApp } from './management/management.ts'
 import type { SurfaceMetrics } from './management/metrics.ts'
 import { type Addresses, type Role, type Surface, surfaces } from './roles.ts'
 
@@ -59,7 +60,8 @@ export async function listenOnSurfaces(
   const options = (name: PortSetting) => ({ host: config.HOST, port: config[name], name })
   try {
     for (const [name, app] of apps) opened.set(name, await listen(app, options(surfaces[name].port)))
-    const management = await listen(managementApp(dependencies.management), options('MANAGEMENT_PORT'))
+    const managed = managementApp({ ...dependencies.management, checkHost: checkHost(config) })
+    const management = await listen(managed, managementAddress(config))
     Object.assign(addresses, findAddresses(config, opened))
     return { surfaces: opened, management, addresses }
   } catch (error) {
@@ -68,7 +70,7 @@ export async function listenOnSurfaces(
   }
 }
 
-type PortSetting = (typeof surfaces)[Surface]['port'] | 'MANAGEMENT_PORT'
+type PortSetting = (typeof surfaces)[Surface]['port']
 
 /** A surface of another process is assumed at its public address or, without one, at its port on this host. */
 function findAddresses(config: Config, listeners: ReadonlyMap<Surface, Listener>): Addresses {
@@ -111,7 +113,8 @@ function apiOptions(dependencies: Shared, docs: RequestHandler) {
     name,
     realm: apiKeyRealm,
     problemTypes: domainProblemTypes,
-    fallback: (path: string) => (isDocsPath(path) ? docs : undefined),
+    fallback: docsFallback(docs, checkHost(config, name)),
+    strictTransportSecurity: isSecure(config, name) ? transportSecurity : undefined,
     authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
     ...(rateLimit && { limitRate: metrics.admit(name, (principal: Principal) => rateLimit.admit(principal)) }),
     tenants: { limits: tenantLimits, nameOf: ({ accountId }: Principal) => accountId },
@@ -124,11 +127,19 @@ function apiOptions(dependencies: Shared, docs: RequestHandler) {
   })
 }
 
+/** The docs of an API's host. Requests for its operations need a key, so that their Host does not matter. */
+function docsFallback(docs: RequestHandler, check: RequestHandler) {
+  const serve: RequestHandler = (request, response, next) =>
+    check(request, response, (error?: unknown) => (error ? next(error) : docs(request, response, next)))
+  return (path: string) => (isDocsPath(path) ? serve : undefined)
+}
+
 function createDashboard(dependencies: Shared, docs: RequestHandler, addresses: Addresses): Express {
   const { config, store, domain, encryption, isTraced, log } = dependencies
   return dashboardApp({
     ...domain,
     before: isTraced ? dashboardRequestSpans() : undefined,
+    checkHost: checkHost(config, 'dashboard'),
     docs,
     attempts: {
       counters: store.counters,

@@ -39,6 +39,7 @@ export function testUnauthorized(subject: Subject): void {
     expect(response.text).toBe('Unauthorized')
     expect(response.headers).toEqual({
       'x-request-id': expect.any(String),
+      'x-content-type-options': 'nosniff',
       'x-document-hash': expect.any(String),
       'cache-control': 'no-store',
       'content-type': 'text/plain',

@@ -1,7 +1,7 @@
 /** Runs the service in the process of the tests, and administers accounts and keys like an operator. */
 import { fileURLToPath } from 'node:url'
 import { pino } from 'pino'
-import { startService } from '../../src/app.ts'
+import { type Service, startService } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
 import { ApiKeys } from '../../src/domain/api-keys/api-keys.ts'
@@ -43,6 +43,8 @@ export interface Addresses {
 }
 
 export interface TestService extends Addresses, Omit<Storage, 'contents' | 'remove'> {
+  /** Where the surfaces listen; their public addresses may differ. */
+  listening: Service['listening']
   /** Log lines of the service at every level. The worker logs nothing. */
   log: LogLine[]
   createAccount: CreateAccount

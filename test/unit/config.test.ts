@@ -7,6 +7,8 @@ import { ConfigError, environmentWithoutSecrets, readConfig, settings } from '..
 test('every setting has a default or is optional', () => {
   expect(readConfig({})).toEqual({
     HOST: '127.0.0.1',
+    MANAGEMENT_HOST: undefined,
+    ALLOWED_HOSTS: undefined,
     DASHBOARD_PORT: 3000,
     DASHBOARD_URL: undefined,
     PROXY_HOPS: 0,

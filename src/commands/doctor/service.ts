@@ -10,19 +10,21 @@ import { type Finding, fail, notChecked, type Opened, ok, pluralize } from './fi
 /** `absent`: nothing, or another program, listens on the management port. `hanging`: it does not reply. */
 export type ServiceState = 'absent' | 'alive' | 'hanging'
 
-type Address = Pick<Config, 'HOST' | 'MANAGEMENT_PORT'>
+type Address = Pick<Config, 'HOST' | 'MANAGEMENT_PORT'> & { MANAGEMENT_HOST?: string | undefined }
 
-export async function findService({ HOST, MANAGEMENT_PORT }: Address, millisecondsMax?: number): Promise<ServiceState> {
+export async function findService(address: Address, millisecondsMax?: number): Promise<ServiceState> {
+  const { HOST, MANAGEMENT_HOST = HOST, MANAGEMENT_PORT } = address
   if (MANAGEMENT_PORT === 0) return 'absent'
-  const response = await get(urlOf(HOST, MANAGEMENT_PORT), '/livez', millisecondsMax)
+  const response = await get(urlOf(MANAGEMENT_HOST, MANAGEMENT_PORT), '/livez', millisecondsMax)
   if (response === 'unreachable') return 'absent'
   if (response === 'timeout') return 'hanging'
   return response.text === 'alive\n' ? 'alive' : 'absent'
 }
 
-export async function checkService({ HOST, MANAGEMENT_PORT }: Address, state: ServiceState): Promise<Finding> {
+export async function checkService(address: Address, state: ServiceState): Promise<Finding> {
+  const { HOST, MANAGEMENT_HOST = HOST, MANAGEMENT_PORT } = address
   if (MANAGEMENT_PORT === 0) return ok('unknown, because MANAGEMENT_PORT is 0')
-  const url = urlOf(HOST, MANAGEMENT_PORT)
+  const url = urlOf(MANAGEMENT_HOST, MANAGEMENT_PORT)
   if (state === 'absent') return ok(`not running, or not at ${url} (MANAGEMENT_PORT)`)
   const response = state === 'hanging' ? 'timeout' : await get(url, '/readyz')
   if (typeof response === 'string') {
@@ -51,23 +53,25 @@ export type PortName = 'DASHBOARD_PORT' | 'EXECUTION_PORT' | 'BROWSER_CONTEXT_PO
 
 /** @param state used where the owner of a port cannot be found. */
 export async function checkPort(config: Config, name: PortName, state: ServiceState): Promise<Finding> {
-  const { HOST, DATABASE_URL, [name]: port } = config
+  const { DATABASE_URL, [name]: port } = config
+  const hostName = name === 'MANAGEMENT_PORT' && config.MANAGEMENT_HOST ? 'MANAGEMENT_HOST' : 'HOST'
+  const host = config[hostName] ?? ''
   if (port === 0) return ok('any free port')
-  const code = await tryListen(HOST, port)
-  if (!code) return ok(`${HOST}:${port} is free`)
+  const code = await tryListen(host, port)
+  if (!code) return ok(`${host}:${port} is free`)
   const another = `Set ${name} to another port`
-  if (code === 'EACCES') return fail(`this user may not listen on ${HOST}:${port}`, `${another}, 1024 or higher.`)
+  if (code === 'EACCES') return fail(`this user may not listen on ${host}:${port}`, `${another}, 1024 or higher.`)
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-    return fail(`${HOST} is not an address of this machine`, 'Set HOST to one, such as 127.0.0.1 or 0.0.0.0.')
+    return fail(`${host} is not an address of this machine`, `Set ${hostName} to one, such as 127.0.0.1 or 0.0.0.0.`)
   }
-  if (code !== 'EADDRINUSE') return fail(`${HOST}:${port} cannot be used (${code})`, `${another}.`)
+  if (code !== 'EADDRINUSE') return fail(`${host}:${port} cannot be used (${code})`, `${another}.`)
   const owner = await findPortOwner(port)
-  if (!owner && state === 'alive') return ok(`${HOST}:${port} is in use, probably by the running service`)
+  if (!owner && state === 'alive') return ok(`${host}:${port} is in use, probably by the running service`)
   const isService = owner && (await (DATABASE_URL ? ownsManagementPort(owner, config) : hasOpenStore(owner, config)))
-  if (isService) return ok(`${HOST}:${port} is in use by the running service`)
+  if (isService) return ok(`${host}:${port} is in use by the running service`)
   const program = owner ? `${owner.name}, process ${owner.pid}` : 'of another user'
   return fail(
-    `${HOST}:${port} is in use by another program (${program})`,
+    `${host}:${port} is in use by another program (${program})`,
     `Stop that program, or set ${name} to another port.`,
   )
 }

@@ -26,6 +26,7 @@ export function dashboardApp(deps: Dependencies): Express {
   const app = express().disable('x-powered-by').disable('etag').enable('strict routing')
   app.set('trust proxy', deps.proxyHops)
   if (deps.before) app.use(deps.before)
+  if (deps.checkHost) app.use(deps.checkHost)
   app.use(assetRouter())
   app.use(assignRequestId(), deps.docs)
   app.use(...protectPages(deps))

@@ -41,6 +41,7 @@ export interface Dependencies extends DashboardDomain {
   attempts: AttemptCounts
   /** Runs before every other handler: tracing. */
   before?: RequestHandler | undefined
+  checkHost?: RequestHandler
   /** Serves the documentation to everyone and passes on all other paths. */
   docs: RequestHandler
   /** The first signs session cookies; cookies signed with the others are still accepted. */
