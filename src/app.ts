@@ -6,12 +6,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Config } from './config.ts'
 import { Accounts } from './domain/accounts/accounts.ts'
+import { SecondFactors } from './domain/accounts/second-factors.ts'
 import { Sessions } from './domain/accounts/sessions.ts'
 import { SignInLinks } from './domain/accounts/sign-in-links.ts'
 import { Users } from './domain/accounts/users.ts'
 import { ApiKeys } from './domain/api-keys/api-keys.ts'
 import { RateLimit } from './domain/api-keys/rate-limit.ts'
 import { AuditLog } from './domain/audit-log/audit-log.ts'
+import { Refusals } from './domain/audit-log/refusals.ts'
 import { BrowserContexts } from './domain/browser-contexts/browser-contexts.ts'
 import { ContextVersions } from './domain/browser-contexts/context-versions.ts'
 import { openEncryption, openStore, retryAtStart } from './domain/installation.ts'
@@ -119,6 +121,7 @@ export async function startService(
       const stopped = serving.map((listener) => listener.stop(config.SHUTDOWN_SECONDS))
       await Promise.all([...stopped, workerEnded, domain.maintenance.stop()])
       await domain.apiKeys.close()
+      await domain.refusals.close()
       await listeners.management.stop(0)
       await tracing?.close()
       await store.close()
@@ -137,6 +140,7 @@ interface DomainOptions {
 
 function createDomain({ config, store, encryption, observer, log, ...options }: DomainOptions) {
   const cursors = new Cursors(encryption)
+  const refusals = new Refusals(store, log)
   const retention = retentionFrom(config)
   const artifacts = new RunArtifacts(store, retention.artifacts)
   const workflows = new Workflows(options.workflows)
@@ -147,9 +151,11 @@ function createDomain({ config, store, encryption, observer, log, ...options }: 
     accounts: new Accounts(store),
     users: new Users(store),
     links: new SignInLinks(store),
-    sessions: new Sessions(store),
+    sessions: new Sessions(store, config.SESSION_IDLE_MINUTES * 60_000),
+    secondFactors: new SecondFactors(store, encryption),
     auditLog: new AuditLog(store),
-    apiKeys: new ApiKeys(store, knownScopes()),
+    refusals,
+    apiKeys: new ApiKeys(store, knownScopes(), Date.now, refusals),
     runs: new Runs({ store, workflows, encryption, cursors, artifacts, accountConcurrency, queuedRunsMax, observer }),
     artifacts,
     retention,

@@ -105,6 +105,12 @@ export const settings = {
     1_000_000,
   ),
   QUEUED_RUNS_MAX: integer('Maximum queued runs per account; 0 for no limit.', '10000', 0, 100_000),
+  SESSION_IDLE_MINUTES: integer(
+    'Minutes without use after which a session of the dashboard ends. It ends after a week in any case.',
+    '1440',
+    1,
+    10080,
+  ),
   BROWSER_CONTEXT_VERSIONS: integer('Versions to keep per browser context.', '5', 1, 100),
   ARTIFACT_RETENTION_DAYS: integer('Days to keep artifacts of runs.', '30', 1, 3650),
   RUN_RETENTION_DAYS: integer('Days to keep finished runs.', '90', 1, 3650),

@@ -78,7 +78,7 @@ accounts
   .option(...jsonOption)
   .action(async (options) => (await import('./commands/accounts.ts')).listAccounts(options))
 
-const users = program.command('users').description('list users and create sign-in links')
+const users = program.command('users').description('list users, create sign-in links and remove second factors')
 
 users
   .command('list')
@@ -94,6 +94,13 @@ users
   .option(...accountOption)
   .option(...jsonOption)
   .action(async (options) => (await import('./commands/accounts.ts')).createSignInLink(options))
+
+users
+  .command('remove-second-factor')
+  .description('remove the two-factor authentication of a user who has lost their device and recovery codes')
+  .requiredOption('--email <email>', 'the user')
+  .option(...accountOption)
+  .action(async (options) => (await import('./commands/accounts.ts')).removeSecondFactor(options))
 
 program
   .command('rotate-encryption-key')

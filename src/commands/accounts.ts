@@ -68,6 +68,16 @@ export async function createSignInLink(options: AccountOptions & { email?: strin
   })
 }
 
+export async function removeSecondFactor(options: AccountOptions & { email: string }): Promise<void> {
+  await withAdministration(async ({ accounts, users }) => {
+    const accountId = await findAccountId(accounts, options.account)
+    const user = await findUser(users, accountId, options.email)
+    const removed = await users.removeSecondFactor(accountId, user.id, operator)
+    if (!removed) throw new CommandError(`"${user.name}" does not use two-factor authentication.`)
+    print(`Removed. "${user.name}" is signed out everywhere and signs in with their password alone.`)
+  })
+}
+
 /** @param emailOrId the user's e-mail address or id. */
 async function findUser(users: Users, accountId: string, emailOrId: string): Promise<User> {
   const email = emailOrId.trim().toLowerCase()
@@ -76,9 +86,9 @@ async function findUser(users: Users, accountId: string, emailOrId: string): Pro
   throw new CommandError(`This account has no user with the e-mail ${emailOrId}. \`users list\` shows its users.`)
 }
 
-function toUserRow({ id, name, email, role, lastSignedInAt }: User) {
+function toUserRow({ id, name, email, role, hasSecondFactor, lastSignedInAt }: User) {
   const signedIn = lastSignedInAt === null ? null : new Date(lastSignedInAt).toISOString()
-  return { id, name, email, role, lastSignedInAt: signedIn }
+  return { id, name, email, role, secondFactor: hasSecondFactor, lastSignedInAt: signedIn }
 }
 
 function linkUrl({ DASHBOARD_URL, DASHBOARD_PORT, HOST }: Config, token: string): string {

@@ -28,8 +28,8 @@ export type Authenticate<P> = (
   client?: string,
 ) => Promise<{ principal: P; scopes: readonly string[] | null } | undefined>
 
-/** Counts a request of the principal; returns the limit when it is exceeded. */
-export type LimitRate<P> = (principal: P) => Promise<RateLimitExceeded | undefined>
+/** Counts a request of the principal; returns the limit when it is exceeded. `client` is as in `Authenticate`. */
+export type LimitRate<P> = (principal: P, client: string) => Promise<RateLimitExceeded | undefined>
 
 /** Finds the handler of a path that the document lacks. It serves all methods, and sends its own 404. */
 export type Fallback = (path: string) => RequestHandler | undefined
@@ -135,12 +135,13 @@ async function authenticate<P>(
 ): Promise<HandlerResponse | undefined> {
   const { request } = exchange
   const value = credential.read(request)
-  const caller = value && (await options.authenticate(value, describeClient(request, options.proxyHops ?? 0)))
+  const client = describeClient(request, options.proxyHops ?? 0)
+  const caller = value && (await options.authenticate(value, client))
   if (!value || !caller)
     return { status: 401, text: refusals[401], headers: { 'WWW-Authenticate': credential.challenge } }
   exchange.credential = value
   exchange.principal = caller.principal
-  const exceeded = await options.limitRate?.(caller.principal)
+  const exceeded = await options.limitRate?.(caller.principal, client)
   if (exceeded) return rateLimited(exceeded)
   const { tenants } = options
   exchange.tenant = tenants?.limits.begin(tenants.nameOf(caller.principal), exchange.response)

@@ -8,11 +8,17 @@ import { FixedKeys, type KeyRing } from '../storage/encryption-keys.ts'
 import { createKeyFile, KeyFile, KeyFileError, keyFilePath } from '../storage/key-file.ts'
 import { openSqliteStore } from '../storage/sqlite/sqlite-store.ts'
 import { type Store, StoreUnavailable } from '../storage/store.ts'
+import { encryptedInUsers } from './accounts/second-factors.ts'
 import { encryptedInBrowserContexts } from './browser-contexts/browser-contexts.sql.ts'
 import { encryptedInRuns } from './runs/run.ts'
 
 /** All encrypted columns of the store. A rotation of the key does not re-encrypt columns that are missing here. */
-export const encryptedColumns = [encryptionCheckColumn, ...encryptedInRuns, ...encryptedInBrowserContexts]
+export const encryptedColumns = [
+  encryptionCheckColumn,
+  ...encryptedInRuns,
+  ...encryptedInBrowserContexts,
+  ...encryptedInUsers,
+]
 
 /** @throws {ConfigError} if the database or the data directory cannot be used. */
 export async function openStore(config: Config): Promise<Store> {

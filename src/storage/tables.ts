@@ -20,6 +20,7 @@ export interface Tables {
   browser_contexts: BrowserContextsTable
   browser_context_versions: BrowserContextVersionsTable
   sessions: SessionsTable
+  recovery_codes: RecoveryCodesTable
   sign_in_links: SignInLinksTable
   audit_log: AuditLogTable
   workers: WorkersTable
@@ -32,6 +33,8 @@ export interface AccountsTable {
   /** Whether API keys of this account can be restricted to scopes. */
   scopes_enabled: Flag
   created_at: Milliseconds
+  /** Whether every user of the account needs a second factor. */
+  second_factor_required: Generated<Flag>
 }
 
 export interface UsersTable {
@@ -46,6 +49,12 @@ export interface UsersTable {
   role: Generated<string>
   last_signed_in_at: Milliseconds | null
   removed_at: Milliseconds | null
+  /** Increases with each change of the password or second factor. A session of an earlier epoch is invalid. */
+  credentials_epoch: Generated<number>
+  /** Secret of the second factor, encrypted; `null` without one. */
+  totp_secret: Uint8Array | null
+  /** Time step of the last accepted code. Codes of this step and of earlier ones are refused. */
+  totp_step: Generated<number>
 }
 
 export interface ApiKeysTable {
@@ -191,11 +200,25 @@ export interface BrowserContextVersionsTable {
 }
 
 export interface SessionsTable {
-  /** SHA-256 of the session's id, which only the browser stores. */
+  id: string
+  /** SHA-256 of the token in the cookie, which only the browser stores. */
   hash: Uint8Array
   user_id: string
-  data: Json
+  /** The user's `credentials_epoch` at sign-in. */
+  credentials_epoch: number
+  by_link: Flag
+  /** Address and user agent of the last recorded use. */
+  address: string
+  user_agent: string
+  created_at: Milliseconds
+  last_used_at: Milliseconds
   expires_at: Milliseconds
+}
+
+export interface RecoveryCodesTable {
+  user_id: string
+  /** HMAC-SHA-256 of the code, keyed with the user's TOTP secret. */
+  hash: Uint8Array
 }
 
 export interface SignInLinksTable {

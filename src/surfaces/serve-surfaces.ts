@@ -116,7 +116,7 @@ function apiOptions(dependencies: Shared, docs: RequestHandler) {
     fallback: docsFallback(docs, checkHost(config, name)),
     strictTransportSecurity: isSecure(config, name) ? transportSecurity : undefined,
     authenticate: (value: string, from?: string) => domain.apiKeys.authenticate(value, from),
-    ...(rateLimit && { limitRate: metrics.admit(name, (principal: Principal) => rateLimit.admit(principal)) }),
+    ...(rateLimit && { limitRate: metrics.admit(name, limitRate(domain, rateLimit)) }),
     tenants: { limits: tenantLimits, nameOf: ({ accountId }: Principal) => accountId },
     proxyHops: config.PROXY_HOPS,
     isUnavailable: (error: unknown) => error instanceof StoreUnavailable,
@@ -132,6 +132,19 @@ function docsFallback(docs: RequestHandler, check: RequestHandler) {
   const serve: RequestHandler = (request, response, next) =>
     check(request, response, (error?: unknown) => (error ? next(error) : docs(request, response, next)))
   return (path: string) => (isDocsPath(path) ? serve : undefined)
+}
+
+function limitRate({ apiKeys, refusals }: DashboardDomain, rateLimit: RateLimit) {
+  return async (principal: Principal, client: string) => {
+    const exceeded = await rateLimit.admit(principal)
+    if (exceeded) {
+      const { accountId, apiKeyId: id } = principal
+      const name = async () => (await apiKeys.get(accountId, id))?.name ?? ''
+      const audit = { action: 'apiKey.rateLimited', accountId, subject: { id, name } } as const
+      refusals.record({ message: 'API key rate limited', client, audit })
+    }
+    return exceeded
+  }
 }
 
 function createDashboard(dependencies: Shared, docs: RequestHandler, addresses: Addresses): Express {

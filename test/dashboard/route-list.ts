@@ -9,7 +9,7 @@ import { sendRaw } from '../operations/raw-http.ts'
 import { type DashboardService, type SignedInUser, signIn } from '../support/dashboard.ts'
 
 /** The kind of item that a route's `:id` identifies. Workflows belong to no account. */
-type ItemKind = 'apiKey' | 'browserContext' | 'user' | 'invitation' | 'run' | 'workflow'
+type ItemKind = 'apiKey' | 'browserContext' | 'user' | 'invitation' | 'run' | 'session' | 'workflow'
 
 export interface Route {
   method: 'GET' | 'POST'
@@ -23,6 +23,7 @@ export interface Route {
 const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStream?: 'stream'][] = [
   ['GET /sign-in', 'everyone'],
   ['POST /sign-in', 'everyone'],
+  ['POST /sign-in/code', 'everyone'],
   ['POST /sign-out', 'everyone'],
   ['GET /links/:token', 'everyone'],
   ['POST /links/:token', 'everyone'],
@@ -72,6 +73,13 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['GET /profile', 'users'],
   ['POST /profile', 'users'],
   ['POST /profile/password', 'users'],
+  ['POST /profile/sessions/:id/end', 'users', 'session'],
+  ['POST /profile/sign-out-everywhere', 'users'],
+  ['GET /profile/two-factor', 'users'],
+  ['GET /profile/two-factor/set-up', 'users'],
+  ['POST /profile/two-factor/set-up', 'users'],
+  ['POST /profile/two-factor/recovery-codes', 'users'],
+  ['POST /profile/two-factor/remove', 'users'],
 ]
 
 export const routes: readonly Route[] = list.map(([route, who, of, isStream]) => {
@@ -144,6 +152,7 @@ export async function createItems(
     user: member.id,
     invitation: invitation?.id ?? '',
     run,
+    session: (await domain.sessions.list(userId))[0]?.id ?? '',
     workflow: 'greet',
     token,
   }

@@ -152,36 +152,5 @@ describe.each(stores)('API keys ($name)', (kind) => {
       await vi.advanceTimersByTimeAsync(5000)
       await vi.waitUntil(async () => (await lastUsedBy()) === 'second', waitLimits)
     })
-
-    test('the use of a deleted or rotated key is in the audit log once an hour', async (test) => {
-      let time = Date.now()
-      const domain = await openKeys(test, kind, { now: () => time })
-      const { apiKeys, auditLog } = domain
-      const { accountId, key } = await newAccount(domain)
-      const listEntries = async () => {
-        await apiKeys.close()
-        const entries = await auditLog.list(accountId, { action: 'apiKey.usedAfterDeletion', limit: 10 })
-        return entries.map(({ at, by, subject }) => [at, by.kind, by.name, subject?.id])
-      }
-      const use = (from?: string) => apiKeys.authenticate(key.value, from)
-      await use('10.0.0.7 curl')
-      await apiKeys.rotate(accountId, key.id, newId(), operator)
-      expect(await use()).toBeUndefined()
-      expect(await listEntries()).toEqual([])
-      const first = time
-      for (let times = 0; times < 3; times += 1) expect(await use('10.0.0.7 curl')).toBeUndefined()
-      expect(await listEntries()).toEqual([[first, 'caller', '10.0.0.7 curl', key.id]])
-      time += 3_599_999
-      await use('10.0.0.8')
-      expect(await listEntries()).toHaveLength(1)
-      time += 1
-      await use('10.0.0.8')
-      expect(await listEntries()).toEqual([
-        [time, 'caller', '10.0.0.8', key.id],
-        [first, 'caller', '10.0.0.7 curl', key.id],
-      ])
-      expect(await apiKeys.authenticate(newId(), '10.0.0.9')).toBeUndefined()
-      expect(await listEntries()).toHaveLength(2)
-    })
   })
 })

@@ -1,5 +1,6 @@
 /** The audit log has an entry for every change of an account and for no refused one. */
 import { describe, expect, test } from 'vitest'
+import { Sessions } from '../../src/domain/accounts/sessions.ts'
 import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
 import type { User } from '../../src/domain/accounts/user.ts'
 import { Users } from '../../src/domain/accounts/users.ts'
@@ -22,6 +23,11 @@ async function newOwner({ accounts, links }: Opened): Promise<{ ada: User; by: A
   const email = `${crypto.randomUUID()}@example.com`
   const ada = await links.accept((await links.createWelcomeLink(id)) ?? '', { name: 'Ada', email, password })
   return { ada, by: { kind: 'user', id: ada.id, name: ada.name }, accountId: id }
+}
+
+async function signIn({ store }: Opened, user: User, how: 'password' | 'link'): Promise<void> {
+  const session = { user, byLink: false, client: { address: '10.0.0.7', userAgent: '' }, proof: { how } }
+  await new Sessions(store, 86_400_000).create(crypto.randomUUID(), session)
 }
 
 async function list({ auditLog }: Opened, accountId: string) {
@@ -73,14 +79,17 @@ describe.each(stores)('the audit log ($name)', (kind) => {
     await links.withdrawInvitation(accountId, invitation, by)
     await users.changeRole(accountId, bo.id, 'owner', by)
     await links.createSignInLink(bo, by)
-    await users.recordSignIn(bo, 'link')
+    await signIn(opened, bo, 'link')
     await users.changePassword(bo, undefined, 'another engine')
     const key = { accountId, userId: bo.id, name: 'His', scopes: null, expiresAt: null }
     const { id } = await apiKeys.create(key, byBo)
     await users.remove(accountId, bo.id, by)
-    await accounts.update(accountId, { name: 'Renamed', scopesEnabled: true }, by)
-    await accounts.update(accountId, { name: 'Renamed', scopesEnabled: false }, by)
-    await accounts.update(accountId, { name: 'Renamed', scopesEnabled: false }, by)
+    const settings = { name: 'Renamed', scopesEnabled: false, secondFactorRequired: false }
+    await accounts.update(accountId, { ...settings, scopesEnabled: true }, by)
+    await accounts.update(accountId, settings, by)
+    await accounts.update(accountId, settings, by)
+    await accounts.update(accountId, { ...settings, secondFactorRequired: true }, by)
+    await accounts.update(accountId, settings, by)
     expect(await list(opened, accountId)).toMatchObject([
       { action: 'user.joined', by: { id: ada.id }, details: { how: 'welcome', role: 'owner' } },
       { action: 'user.invited', by, subject: { name: 'Bo the Builder' }, details: { role: 'member' } },
@@ -89,7 +98,7 @@ describe.each(stores)('the audit log ($name)', (kind) => {
       { action: 'user.invitationWithdrawn', by, subject: { id: invitation, name: 'Cy' } },
       { action: 'user.roleChanged', by, subject, details: { from: 'member', to: 'owner' } },
       { action: 'user.signInLinkMade', by, subject },
-      { action: 'user.signedIn', by: byBo, details: { how: 'link' } },
+      { action: 'user.signedIn', by: byBo, details: { how: 'link', address: '10.0.0.7' } },
       { action: 'user.passwordChanged', by: byBo },
       { action: 'apiKey.created', by: byBo },
       { action: 'apiKey.deleted', by, subject: { id, name: 'His' }, details: { withUser: bo.id } },
@@ -97,6 +106,8 @@ describe.each(stores)('the audit log ($name)', (kind) => {
       { action: 'account.renamed', by, details: { from: 'Test', to: 'Renamed' } },
       { action: 'account.scopesEnabled', by },
       { action: 'account.scopesDisabled', by },
+      { action: 'account.secondFactorRequired', by },
+      { action: 'account.secondFactorOptional', by },
     ])
   })
 
@@ -138,10 +149,10 @@ describe.each(stores)('the audit log ($name)', (kind) => {
 
   test('entries can be filtered by action and actor, and belong to one account', async (test) => {
     const opened = await openLog(test, kind)
-    const { users, auditLog } = opened
+    const { auditLog } = opened
     const [one, other] = [await newOwner(opened), await newOwner(opened)]
-    await users.recordSignIn(one.ada, 'password')
-    await users.recordSignIn(other.ada, 'password')
+    await signIn(opened, one.ada, 'password')
+    await signIn(opened, other.ada, 'password')
     const listIds = async (filter: { action?: Action; actorId?: string }) =>
       (await auditLog.list(one.accountId, { ...filter, limit: 10 })).map(({ action, by }) => [action, by.id])
     expect(await listIds({})).toHaveLength(2)

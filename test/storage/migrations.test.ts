@@ -2,6 +2,8 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
+import { migrationsFor } from '../../src/storage/migrations/migrations.ts'
+import { postgresColumnTypes } from '../../src/storage/postgres/postgres-connections.ts'
 import { claimAll } from '../support/claims.ts'
 import { newAccount, newStoreLocation, openDomain, openStore, queueRun } from '../support/domain.ts'
 import { postgres } from '../support/postgres.ts'
@@ -23,13 +25,14 @@ test('upgrading from pg-boss drops its schema, and queued runs still run', async
   const run = await queueRun(old, principal)
   const delayed = await queueRun(old, principal, { delaySeconds: 3600 })
   await old.store.write(async (tx) => {
-    await tx.all("DELETE FROM kysely_migration WHERE name = '0006-queue'", [])
     for (const column of ['job_id TEXT', 'job_retry_count INTEGER']) {
       await tx.all(`ALTER TABLE runs ADD COLUMN ${column}`, [])
     }
     await tx.all('UPDATE runs SET job_id = id', [])
     await tx.all('CREATE SCHEMA execution_service_jobs', [])
     await tx.all('CREATE TABLE execution_service_jobs.job (id UUID PRIMARY KEY)', [])
+    // Alone: the later migrations have been applied.
+    await migrationsFor(postgresColumnTypes)['0006-queue']?.up(tx.query)
   })
   const domain = await openDomain(test, { kind: postgres, location })
   const schemas = "SELECT nspname FROM pg_namespace WHERE nspname = 'execution_service_jobs'"

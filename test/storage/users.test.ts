@@ -16,7 +16,12 @@ const password = 'a difference engine'
 async function openUsers(test: Test, kind: StoreKind, location?: string) {
   const domain = await openDomain(test, { kind, ...(location !== undefined && { location }) })
   const { store } = domain
-  return { ...domain, users: new Users(store), links: new SignInLinks(store), sessions: new Sessions(store) }
+  return {
+    ...domain,
+    users: new Users(store),
+    links: new SignInLinks(store),
+    sessions: new Sessions(store, 86_400_000),
+  }
 }
 
 type Opened = Awaited<ReturnType<typeof openUsers>>
@@ -33,10 +38,10 @@ async function newUser({ links }: Opened, accountId: string, role: Role = 'membe
   return links.accept(token, { name, email: `${crypto.randomUUID()}@example.com`, password })
 }
 
-async function newSession({ sessions }: Opened, userId: string): Promise<string> {
-  const id = randomBytes(24).toString('base64url')
-  await sessions.create(id, { userId, data: '{}', expiresAt: Date.now() + 60_000 })
-  return id
+async function newSession({ sessions }: Opened, user: User): Promise<string> {
+  const token = randomBytes(24).toString('base64url')
+  await sessions.create(token, { user, byLink: false, client: { address: '', userAgent: '' }, proof: undefined })
+  return token
 }
 
 const onlyOwner = 'This user is the only owner. Make another user an owner first.'
@@ -78,8 +83,8 @@ describe.each(stores)('users ($name)', (kind) => {
     const { users, sessions } = opened
     const ada = await newAccount(opened)
     const bo = await newUser(opened, ada.accountId)
-    const [firstSession, secondSession] = [await newSession(opened, ada.id), await newSession(opened, ada.id)]
-    const sessionOfBo = await newSession(opened, bo.id)
+    const [firstSession, secondSession] = [await newSession(opened, ada), await newSession(opened, ada)]
+    const sessionOfBo = await newSession(opened, bo)
     const change = (current: string, next: string) => users.changePassword(ada, current, next)
     await expect(change('not this one', 'another engine')).rejects.toMatchObject({ member: 'currentPassword' })
     for (const weakPassword of ['short', 'aaaaaaaaaaaaaaaa', 'x'.repeat(201)]) {
@@ -155,7 +160,7 @@ describe.each(stores)('users ($name)', (kind) => {
         await one.apiKeys.create({ ...draft, userId: ada.id }, operator),
         await one.apiKeys.create({ ...draft, userId: bo.id }, operator),
       ]
-      const session = await newSession(one, bo.id)
+      const session = await newSession(one, bo)
       const link = await one.links.createSignInLink(bo, operator)
       expect(await two.apiKeys.authenticate(keyOfBo.value)).toBeDefined()
       expect(await one.users.remove(accountId, bo.id, operator)).toBe(true)

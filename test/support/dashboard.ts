@@ -4,6 +4,8 @@ import { pino } from 'pino'
 import { type Service, startService } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
+import { SecondFactors } from '../../src/domain/accounts/second-factors.ts'
+import { Sessions } from '../../src/domain/accounts/sessions.ts'
 import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
 import type { Role } from '../../src/domain/accounts/user.ts'
 import { Users } from '../../src/domain/accounts/users.ts'
@@ -73,6 +75,8 @@ async function openDomain(settings: Environment) {
     apiKeys,
     accounts: new Accounts(store),
     users: new Users(store),
+    sessions: new Sessions(store, 86_400_000),
+    secondFactors: new SecondFactors(store, encryption),
     links: new SignInLinks(store),
     auditLog: new AuditLog(store),
     async close() {

@@ -21,6 +21,7 @@ test('every setting has a default or is optional', () => {
     WORKFLOWS_DIR: undefined,
     RATE_LIMIT_PER_MINUTE: 6000,
     QUEUED_RUNS_MAX: 10000,
+    SESSION_IDLE_MINUTES: 1440,
     BROWSER_CONTEXT_VERSIONS: 5,
     ARTIFACT_RETENTION_DAYS: 30,
     RUN_RETENTION_DAYS: 90,

@@ -1,12 +1,7 @@
 /** The rules for names, e-mail addresses and passwords of users. */
 import { describe, expect, test } from 'vitest'
-import {
-  hashPassword,
-  parseEmail,
-  parseName,
-  requireGoodPassword,
-  verifyPassword,
-} from '../../src/domain/accounts/user.ts'
+import { hashPassword, requireGoodPassword, verifyPassword } from '../../src/domain/accounts/passwords.ts'
+import { parseEmail, parseName } from '../../src/domain/accounts/user.ts'
 
 const invalidNames = [
   '',
@@ -62,13 +57,30 @@ describe('e-mail addresses', () => {
 
 describe('passwords', () => {
   test('have 12 to 200 characters, at least 5 of them different', () => {
-    for (const good of ['twelve chars', 'correct horse battery', 'abcde'.repeat(40), '            abcd']) {
+    for (const good of ['twelve chars', 'correct horse battery', 'hp3vq'.repeat(40), 'password engines']) {
       requireGoodPassword(good)
     }
     expect(() => requireGoodPassword('eleven char')).toThrow('Use at least 12 characters.')
     expect(() => requireGoodPassword('')).toThrow('Use at least 12 characters.')
     expect(() => requireGoodPassword('abcde'.repeat(41))).toThrow('Use at most 200 characters.')
     expect(() => requireGoodPassword('abababababab')).toThrow('Use at least 5 different characters.')
+  })
+
+  test('are refused when they are common, or what an attacker tries first', () => {
+    const common = [
+      'PasswordPassword',
+      'password123456',
+      '!!P@ssw0rd2026!',
+      '1q2w3e4r5t6y',
+      'abcdefghijklm',
+      '0987654321098',
+    ]
+    const known = ['ada.lovelace@example.com', 'ada.lovelace2026', 'LovelaceLovelace']
+    for (const password of [...common, ...known, 'qwertyuiopasdf', '            abcd']) {
+      const refuse = () => requireGoodPassword(password, ['ada.lovelace@example.com', 'Lovelace', null])
+      expect(refuse, password).toThrow(expect.objectContaining({ member: 'password' }))
+    }
+    for (const password of known.slice(0, 2)) requireGoodPassword(password)
   })
 
   test('are stored as salted Argon2id hashes', async () => {

@@ -1,12 +1,66 @@
-/** Statements that users and sign-in links share. */
-import type { Transaction } from '../../storage/store.ts'
-import { UserError } from './user.ts'
+/** Statements that users, their second factors and sign-in links share. */
+import type { Store, Transaction } from '../../storage/store.ts'
+import type { UsersTable } from '../../storage/tables.ts'
+import { verifyPassword } from './passwords.ts'
+import { type User, UserError, type UserRow } from './user.ts'
+
+const findUserSql = `SELECT id, account_id, name, email, role, password_hash, created_at, last_signed_in_at,
+  credentials_epoch, totp_secret FROM users WHERE id = ? AND removed_at IS NULL`
+
+/** Returns `undefined` for a removed user. */
+export async function findUserRow(tx: Transaction, id: string): Promise<UserRow | undefined> {
+  const [row] = await tx.all<UserRow>(findUserSql, [id])
+  return row
+}
 
 /** @throws {UserError} if another user has the e-mail address. */
 export async function requireUniqueEmail({ query }: Transaction, email: string, userId: string | null): Promise<void> {
   const users = query.selectFrom('users').select('id').where('email', '=', email).where('removed_at', 'is', null)
   const other = await (userId === null ? users : users.where('id', '!=', userId)).executeTakeFirst()
   if (other) throw new UserError('Another user has this email address.', 'email')
+}
+
+/**
+ * Returns the user in the credentials epoch of the password. What depends on the password happens in a transaction that
+ * requires this epoch.
+ *
+ * @param current `undefined` if the user has signed in by a link, which proves their identity.
+ * @throws {UserError} if the password is wrong.
+ */
+export async function requirePassword(store: Store, user: User, current: string | undefined): Promise<User> {
+  if (current === undefined) return user
+  const row = await findUserRow(store.read, user.id)
+  if (row && (await verifyPassword(current, row.password_hash)))
+    return { ...user, credentialsEpoch: row.credentials_epoch }
+  throw new UserError('The current password is incorrect.', 'currentPassword')
+}
+
+/** @throws {UserError} if the user's credentials have changed since they were verified. */
+export async function requireEpoch({ query }: Transaction, { id, credentialsEpoch }: User): Promise<void> {
+  const user = query.selectFrom('users').select('id').where('id', '=', id).where('removed_at', 'is', null)
+  if (await user.where('credentials_epoch', '=', credentialsEpoch).executeTakeFirst()) return
+  throw new UserError('Your password or second factor was just changed. Sign in again.')
+}
+
+type Credentials = Partial<Pick<UsersTable, 'password_hash' | 'totp_secret'>> & { totp_step?: number }
+
+/** Begins a new credentials epoch, and deletes the sessions of the former one. Returns the user in the new epoch. */
+export async function changeCredentials(tx: Transaction, user: User, changes: Credentials): Promise<User> {
+  const row = tx.query
+    .updateTable('users')
+    .set((it) => ({ ...changes, credentials_epoch: it('credentials_epoch', '+', 1) }))
+  const { credentials_epoch, totp_secret } = await row
+    .where('id', '=', user.id)
+    .returning(['credentials_epoch', 'totp_secret'])
+    .executeTakeFirstOrThrow()
+  await tx.query.deleteFrom('sessions').where('user_id', '=', user.id).execute()
+  return { ...user, credentialsEpoch: credentials_epoch, hasSecondFactor: totp_secret !== null }
+}
+
+/** Like `changeCredentials`. */
+export async function removeSecondFactor(tx: Transaction, user: User): Promise<User> {
+  await tx.query.deleteFrom('recovery_codes').where('user_id', '=', user.id).execute()
+  return changeCredentials(tx, user, { totp_secret: null })
 }
 
 /** Ends the links of these kinds that sign in as the user. */

@@ -1,4 +1,5 @@
 /** Accounts. An account owns its users, API keys, runs and browser contexts. */
+import type { Selectable } from 'kysely'
 import { v7 as uuid } from 'uuid'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { AccountsTable } from '../../storage/tables.ts'
@@ -9,8 +10,12 @@ export interface Account {
   name: string
   /** Whether API keys of this account can be limited to scopes. */
   scopesEnabled: boolean
+  /** Whether every user needs a second factor. */
+  secondFactorRequired: boolean
   createdAt: number
 }
+
+type Settings = Pick<Account, 'name' | 'scopesEnabled' | 'secondFactorRequired'>
 
 export class Accounts {
   readonly #store: Store
@@ -42,18 +47,29 @@ export class Accounts {
   }
 
   /** Updates the settings that owners control, and records each change in the audit log. */
-  async update(id: string, to: Pick<Account, 'name' | 'scopesEnabled'>, by: Actor): Promise<void> {
+  async update(id: string, to: Settings, by: Actor): Promise<void> {
     await this.#store.write(async (tx) => {
       const accounts = tx.query.selectFrom('accounts').selectAll().where('id', '=', id)
       const from = toAccount(await accounts.executeTakeFirstOrThrow())
-      const row = { name: to.name, scopes_enabled: to.scopesEnabled ? 1 : 0 } as const
-      await tx.query.updateTable('accounts').set(row).where('id', '=', id).execute()
+      const flags = {
+        scopes_enabled: to.scopesEnabled ? 1 : 0,
+        second_factor_required: to.secondFactorRequired ? 1 : 0,
+      } as const
+      await tx.query
+        .updateTable('accounts')
+        .set({ name: to.name, ...flags })
+        .where('id', '=', id)
+        .execute()
       if (from.name !== to.name) {
         const details = { from: from.name, to: to.name }
         await recordAudit(tx, id, { action: 'account.renamed', by, details })
       }
-      if (from.scopesEnabled === to.scopesEnabled) return
-      await recordAudit(tx, id, { action: to.scopesEnabled ? 'account.scopesEnabled' : 'account.scopesDisabled', by })
+      if (from.scopesEnabled !== to.scopesEnabled) {
+        await recordAudit(tx, id, { action: to.scopesEnabled ? 'account.scopesEnabled' : 'account.scopesDisabled', by })
+      }
+      if (from.secondFactorRequired === to.secondFactorRequired) return
+      const action = to.secondFactorRequired ? 'account.secondFactorRequired' : 'account.secondFactorOptional'
+      await recordAudit(tx, id, { action, by })
     })
   }
 
@@ -65,13 +81,19 @@ export class Accounts {
   }
 }
 
-function toAccount(row: AccountsTable): Account {
-  return { id: row.id, name: row.name, scopesEnabled: row.scopes_enabled === 1, createdAt: row.created_at }
+function toAccount(row: Selectable<AccountsTable>): Account {
+  return {
+    id: row.id,
+    name: row.name,
+    scopesEnabled: row.scopes_enabled === 1,
+    secondFactorRequired: row.second_factor_required === 1,
+    createdAt: row.created_at,
+  }
 }
 
 /** Inserts the account and its owner, who chooses a name and password through the welcome link. */
 async function insert(tx: Transaction, { name, scopesEnabled }: Pick<Account, 'name' | 'scopesEnabled'>) {
-  const account = { id: uuid(), name, scopesEnabled, createdAt: Date.now() }
+  const account = { id: uuid(), name, scopesEnabled, secondFactorRequired: false, createdAt: Date.now() }
   const { id, createdAt: created_at } = account
   await tx.query
     .insertInto('accounts')

@@ -1,54 +1,178 @@
-/** Dashboard sessions. The store keeps only hashes of session IDs, so a stolen copy of it opens no session. */
+/**
+ * Dashboard sessions. A session belongs to the credentials epoch in which the user proved their identity, and is valid
+ * only while that is the user's epoch. The store keeps only hashes of tokens, so a stolen copy of it opens no session.
+ */
 import { hash } from 'node:crypto'
-import type { Store, Transaction } from '../../storage/store.ts'
+import { v7 as uuid } from 'uuid'
+import { dayMilliseconds } from '../../storage/purge-target.ts'
+import { ignoreUnavailable, type Store, statement, type Transaction } from '../../storage/store.ts'
+import type { SessionsTable } from '../../storage/tables.ts'
+import { recordAudit } from '../audit-log/audit-log.ts'
+import { changeCredentials } from './accounts.sql.ts'
+import { toActor, type User } from './user.ts'
 
-interface StoredSession {
+/** A session ends after this time, even when it is used. */
+export const sessionMilliseconds = 7 * dayMilliseconds
+
+/** How often a use is recorded. */
+const useMilliseconds = 60_000
+
+export interface Client {
+  address: string
+  userAgent: string
+}
+
+/** Longer user agents are truncated. */
+const userAgentLengthMax = 300
+
+/** How the user proved their identity; audited as a sign-in. `undefined` continues another session of the user. */
+export type Proof = { how: 'password' | 'link'; secondFactor?: 'code' | 'recovery code' } | undefined
+
+export interface NewSession {
+  /** In the epoch in which they proved their identity. */
+  user: User
+  /** Signed in with a link: the user may set a password without entering the current one. */
+  byLink: boolean
+  client: Client
+  proof: Proof
+}
+
+export interface Session extends Client {
+  id: string
   userId: string
-  data: string
+  byLink: boolean
+  createdAt: number
+  lastUsedAt: number
   expiresAt: number
 }
 
-const findSql = 'SELECT user_id AS "userId", data, expires_at AS "expiresAt" FROM sessions WHERE hash = ?'
+/** The user's password or second factor has changed, or the user was removed, since they proved their identity. */
+export class CredentialsChangedError extends Error {}
+
+type SessionRow = Omit<SessionsTable, 'hash' | 'credentials_epoch'>
+
+const valid = `SELECT sessions.id, user_id, by_link, address, user_agent, sessions.created_at, last_used_at, expires_at
+  FROM sessions JOIN users ON users.id = user_id AND users.credentials_epoch = sessions.credentials_epoch
+  WHERE users.removed_at IS NULL AND expires_at > ? AND last_used_at > ?`
+const findSession = statement<SessionRow, [now: number, usedAfter: number, hash: Uint8Array]>(`${valid} AND hash = ?`)
+const listSessions = statement<SessionRow, [now: number, usedAfter: number, userId: string]>(
+  `${valid} AND user_id = ? ORDER BY last_used_at DESC, sessions.id DESC`,
+)
+
+/** The epoch is compared by the statement that inserts, and again at each use of the session. */
+const insertSession = statement<{ id: string }, (string | number | Uint8Array)[]>(`INSERT INTO sessions
+    (id, hash, user_id, credentials_epoch, by_link, address, user_agent, created_at, last_used_at, expires_at)
+  SELECT ?, ?, id, credentials_epoch, ?, ?, ?, ?, ?, ? FROM users
+    WHERE id = ? AND credentials_epoch = ? AND removed_at IS NULL RETURNING id`)
 
 export class Sessions {
   readonly #store: Store
+  readonly #idleMilliseconds: number
   readonly #now: () => number
 
-  constructor(store: Store, now: () => number = Date.now) {
+  /** @param idleMilliseconds a session that was not used for this long has ended. */
+  constructor(store: Store, idleMilliseconds: number, now: () => number = Date.now) {
     this.#store = store
+    this.#idleMilliseconds = idleMilliseconds
     this.#now = now
   }
 
-  /** Returns `undefined` for a session that has ended or expired. */
-  async get(id: string): Promise<StoredSession | undefined> {
-    const [row] = await this.#store.read.all<StoredSession>(findSql, [hashToken(id)])
-    return row && row.expiresAt > this.#now() ? row : undefined
+  /** Returns `undefined` for a session that has ended, expired or was idle for too long. */
+  async get(token: string): Promise<Session | undefined> {
+    const [row] = await this.#store.read.all(findSession, [...this.#validAt(), hashToken(token)])
+    return row && toSession(row)
   }
 
-  /** Stores a session unless its ID exists, and deletes expired sessions. Sessions are never updated. */
-  async create(id: string, { userId, data, expiresAt }: StoredSession): Promise<void> {
-    await this.#store.write(async ({ query }) => {
-      await query.deleteFrom('sessions').where('expires_at', '<=', this.#now()).execute()
-      await query
-        .insertInto('sessions')
-        .values({ hash: hashToken(id), user_id: userId, data, expires_at: expiresAt })
-        .onConflict((it) => it.column('hash').doNothing())
-        .execute()
+  /** The user's sessions, the last used first. */
+  async list(userId: string): Promise<Session[]> {
+    return (await this.#store.read.all(listSessions, [...this.#validAt(), userId])).map(toSession)
+  }
+
+  /** Stores a session, and deletes those that have expired. @throws {CredentialsChangedError} */
+  async create(token: string, { user, byLink, client, proof }: NewSession): Promise<void> {
+    const now = this.#now()
+    const userAgent = client.userAgent.slice(0, userAgentLengthMax)
+    const times = [now, now, now + sessionMilliseconds]
+    const values = [uuid(), hashToken(token), byLink ? 1 : 0, client.address, userAgent, ...times]
+    await this.#store.write(async (tx) => {
+      const [, usedAfter] = this.#validAt()
+      const ended = tx.query.deleteFrom('sessions')
+      await ended.where((it) => it.or([it('expires_at', '<=', now), it('last_used_at', '<=', usedAfter)])).execute()
+      const [created] = await tx.all(insertSession, [...values, user.id, user.credentialsEpoch])
+      if (!created) throw new CredentialsChangedError()
+      if (proof) await recordSignIn(tx, user, client, proof, now)
     })
   }
 
-  async delete(id: string): Promise<void> {
-    await this.#store.write(({ query }) =>
-      query.deleteFrom('sessions').where('hash', '=', hashToken(id)).executeTakeFirst(),
+  /** Records a use, at most once a minute. Best effort: a use that is not recorded lets the session end earlier. */
+  async recordUse({ id, lastUsedAt }: Session, { address, userAgent }: Client): Promise<void> {
+    const now = this.#now()
+    if (now - lastUsedAt < useMilliseconds) return
+    const use = { last_used_at: now, address, user_agent: userAgent.slice(0, userAgentLengthMax) }
+    const written = this.#store.write(({ query }) =>
+      query.updateTable('sessions').set(use).where('id', '=', id).where('last_used_at', '<', now).executeTakeFirst(),
     )
+    await written.catch(ignoreUnavailable)
+  }
+
+  /** Ends the session of a cookie. */
+  async end(token: string): Promise<void> {
+    const hash = hashToken(token)
+    await this.#store.write(({ query }) => query.deleteFrom('sessions').where('hash', '=', hash).executeTakeFirst())
+  }
+
+  /** Ends one of the user's sessions. Returns whether it existed. */
+  async endById(user: User, id: string): Promise<boolean> {
+    return this.#store.write(async (tx) => {
+      const session = tx.query.deleteFrom('sessions').where('id', '=', id).where('user_id', '=', user.id)
+      const row = await session.returning('address').executeTakeFirst()
+      if (!row) return false
+      const entry = { action: 'user.sessionEnded', by: toActor(user), details: { address: row.address } } as const
+      await recordAudit(tx, user.accountId, entry)
+      return true
+    })
+  }
+
+  /** Ends all sessions of the user, and sign-ins in progress. */
+  async endAll(user: User): Promise<void> {
+    await this.#store.write(async (tx) => {
+      await changeCredentials(tx, user, {})
+      await recordAudit(tx, user.accountId, { action: 'user.signedOutEverywhere', by: toActor(user) })
+    })
+  }
+
+  #validAt(): [now: number, usedAfter: number] {
+    const now = this.#now()
+    return [now, now - this.#idleMilliseconds]
   }
 }
 
-/** Hashes a session ID or the token of a link. Both have 192 random bits, so a fast unsalted hash is enough. */
+async function recordSignIn(
+  tx: Transaction,
+  user: User,
+  { address }: Client,
+  proof: object,
+  at: number,
+): Promise<void> {
+  await tx.query.updateTable('users').set({ last_signed_in_at: at }).where('id', '=', user.id).execute()
+  const details = { ...proof, address }
+  await recordAudit(tx, user.accountId, { action: 'user.signedIn', by: toActor(user), details })
+}
+
+/** Hashes the token of a session or link. Both have 192 random bits, so a fast unsalted hash is enough. */
 export function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
 
-export async function deleteUserSessions({ query }: Transaction, userId: string): Promise<void> {
-  await query.deleteFrom('sessions').where('user_id', '=', userId).execute()
+function toSession(row: SessionRow): Session {
+  return {
+    id: row.id,
+    userId: row.user_id,
+    byLink: row.by_link === 1,
+    address: row.address,
+    userAgent: row.user_agent,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+    expiresAt: row.expires_at,
+  }
 }

@@ -5,19 +5,10 @@ import { dayMilliseconds } from '../../storage/purge-target.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { SignInLinksTable } from '../../storage/tables.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
-import { endLinksForUser, requireUniqueEmail } from './accounts.sql.ts'
+import { changeCredentials, endLinksForUser, findUserRow, requireUniqueEmail } from './accounts.sql.ts'
+import { hashPassword, requireGoodPassword } from './passwords.ts'
 import { hashToken } from './sessions.ts'
-import {
-  hashPassword,
-  parseEmail,
-  parseName,
-  type Role,
-  requireGoodPassword,
-  toActor,
-  toUser,
-  type User,
-  UserError,
-} from './user.ts'
+import { parseEmail, parseName, type Role, toActor, toUser, type User, UserError } from './user.ts'
 
 /** How long a link works. */
 export const linkMilliseconds = {
@@ -126,7 +117,7 @@ export class SignInLinks {
   async accept(token: string, newUser: NewUser): Promise<User> {
     const name = parseName(newUser.name)
     const email = parseEmail(newUser.email)
-    requireGoodPassword(newUser.password)
+    requireGoodPassword(newUser.password, [email, name])
     const password_hash = await hashPassword(newUser.password)
     return this.#store.write(async (tx) => {
       const link = await this.#end(tx, token, ['welcome', 'invitation'])
@@ -140,10 +131,11 @@ export class SignInLinks {
         role: link.role ?? 'owner',
         created_at: this.#now(),
         last_signed_in_at: null,
+        credentials_epoch: 0,
+        totp_secret: null,
       }
       if (link.user_id === null) await tx.query.insertInto('users').values(row).execute()
-      else await claimFirstUser(tx, row)
-      const user = toUser(row)
+      const user = link.user_id === null ? toUser(row) : await claimFirstUser(tx, toUser(row), password_hash)
       const details = { how: link.kind, role: user.role }
       await recordAudit(tx, user.accountId, { action: 'user.joined', by: toActor(user), details })
       return user
@@ -154,8 +146,7 @@ export class SignInLinks {
   async useSignInLink(token: string): Promise<User> {
     return this.#store.write(async (tx) => {
       const link = await this.#end(tx, token, ['signIn'])
-      const user = tx.query.selectFrom('users').selectAll().where('id', '=', link.user_id)
-      const row = await user.where('removed_at', 'is', null).executeTakeFirst()
+      const row = await findUserRow(tx, link.user_id ?? '')
       if (!row) throw new LinkExpiredError()
       return toUser(row)
     })
@@ -228,13 +219,13 @@ export class SignInLinks {
 }
 
 /** Completes the account's first user, once. @throws {LinkExpiredError} if the user has an e-mail address. */
-async function claimFirstUser({ query }: Transaction, { id, name, email, password_hash }: ClaimedUser): Promise<void> {
-  const user = query.updateTable('users').set({ name, email, password_hash }).where('id', '=', id)
-  const result = await user.where('email', 'is', null).executeTakeFirst()
+async function claimFirstUser(tx: Transaction, user: User, password_hash: string): Promise<User> {
+  const { id, name, email } = user
+  const row = tx.query.updateTable('users').set({ name, email }).where('id', '=', id)
+  const result = await row.where('email', 'is', null).executeTakeFirst()
   if (result.numUpdatedRows === 0n) throw new LinkExpiredError()
+  return changeCredentials(tx, user, { password_hash })
 }
-
-type ClaimedUser = { id: string; name: string; email: string; password_hash: string }
 
 function toSignInLink(row: SignInLinksTable): SignInLink {
   return {

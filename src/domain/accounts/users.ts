@@ -2,24 +2,18 @@
 import type { Store, Transaction } from '../../storage/store.ts'
 import * as apiKeys from '../api-keys/api-keys.sql.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
-import { endLinksCreatedBy, endLinksForUser, requireUniqueEmail } from './accounts.sql.ts'
-import { deleteUserSessions } from './sessions.ts'
 import {
-  hashPassword,
-  parseEmail,
-  parseName,
-  type Role,
-  requireGoodPassword,
-  toActor,
-  toUser,
-  type User,
-  UserError,
-  type UserRow,
-  verifyPassword,
-} from './user.ts'
-
-const findSql = `SELECT id, account_id, name, email, role, password_hash, created_at, last_signed_in_at FROM users
-  WHERE id = ? AND removed_at IS NULL`
+  changeCredentials,
+  endLinksCreatedBy,
+  endLinksForUser,
+  findUserRow,
+  removeSecondFactor,
+  requireEpoch,
+  requirePassword,
+  requireUniqueEmail,
+} from './accounts.sql.ts'
+import { hashPassword, requireGoodPassword, verifyPassword } from './passwords.ts'
+import { parseEmail, parseName, type Role, toActor, toUser, type User, UserError } from './user.ts'
 
 export class Users {
   readonly #store: Store
@@ -30,7 +24,7 @@ export class Users {
 
   /** Returns `undefined` for a removed user. */
   async get(id: string): Promise<User | undefined> {
-    const [row] = await this.#store.read.all<UserRow>(findSql, [id])
+    const row = await findUserRow(this.#store.read, id)
     return row && toUser(row)
   }
 
@@ -49,18 +43,18 @@ export class Users {
 
   /** The user with this e-mail address and password. The result does not reveal which of the two was wrong. */
   async authenticate(email: string, password: string): Promise<User | undefined> {
-    const { query } = this.#store.read
-    const user = query.selectFrom('users').selectAll().where('email', '=', email.trim().toLowerCase())
-    const row = await user.where('removed_at', 'is', null).executeTakeFirst()
+    const row = await this.#findByEmail(email)
     return (await verifyPassword(password, row?.password_hash ?? null)) && row ? toUser(row) : undefined
   }
 
-  async recordSignIn(user: User, how: 'password' | 'link'): Promise<void> {
-    const at = Date.now()
-    await this.#store.write(async (tx) => {
-      await tx.query.updateTable('users').set({ last_signed_in_at: at }).where('id', '=', user.id).execute()
-      await recordAudit(tx, user.accountId, { action: 'user.signedIn', by: toActor(user), details: { how } })
-    })
+  async findByEmail(email: string): Promise<User | undefined> {
+    const row = await this.#findByEmail(email)
+    return row && toUser(row)
+  }
+
+  #findByEmail(email: string) {
+    const users = this.#store.read.query.selectFrom('users').selectAll()
+    return users.where('email', '=', email.trim().toLowerCase()).where('removed_at', 'is', null).executeTakeFirst()
   }
 
   /**
@@ -70,8 +64,9 @@ export class Users {
   async updateProfile(user: User, to: { name: string; email: string }, current: string | undefined): Promise<void> {
     const name = parseName(to.name)
     const email = parseEmail(to.email)
-    if (email !== user.email) await this.#requirePassword(user, current)
+    const proven = email === user.email ? user : await requirePassword(this.#store, user, current)
     await this.#store.write(async (tx) => {
+      await requireEpoch(tx, proven)
       await requireUniqueEmail(tx, email, user.id)
       await tx.query.updateTable('users').set({ name, email }).where('id', '=', user.id).execute()
       // A welcome link lets its holder choose the name and e-mail address, which are now set.
@@ -86,28 +81,33 @@ export class Users {
   }
 
   /**
-   * Changes the password, and ends all sessions and sign-in links of the user.
+   * Changes the password, and ends all sessions and sign-in links of the user. Returns the user, for a new session.
    *
    * @param current the current password; `undefined` if the user has signed in by a link, which proves their identity.
    * @throws {UserError}
    */
-  async changePassword(user: User, current: string | undefined, password: string): Promise<void> {
-    requireGoodPassword(password)
-    await this.#requirePassword(user, current)
+  async changePassword(user: User, current: string | undefined, password: string): Promise<User> {
+    requireGoodPassword(password, [user.email, user.name])
+    const proven = await requirePassword(this.#store, user, current)
     const password_hash = await hashPassword(password)
-    await this.#store.write(async (tx) => {
-      await tx.query.updateTable('users').set({ password_hash }).where('id', '=', user.id).execute()
-      await deleteUserSessions(tx, user.id)
+    return this.#store.write(async (tx) => {
+      await requireEpoch(tx, proven)
+      const changed = await changeCredentials(tx, user, { password_hash })
       await endLinksForUser(tx, user.id, ['signIn'], Date.now())
       await recordAudit(tx, user.accountId, { action: 'user.passwordChanged', by: toActor(user) })
+      return changed
     })
   }
 
-  async #requirePassword({ id }: User, current: string | undefined): Promise<void> {
-    if (current === undefined) return
-    const [row] = await this.#store.read.all<UserRow>(findSql, [id])
-    if (await verifyPassword(current, row?.password_hash ?? null)) return
-    throw new UserError('The current password is incorrect.', 'currentPassword')
+  /** Removes the second factor of a user who has lost it, and ends their sessions. Returns whether they had one. */
+  async removeSecondFactor(accountId: string, id: string, by: Actor): Promise<boolean> {
+    return this.#store.write(async (tx) => {
+      const user = await this.#lock(tx, accountId, id)
+      if (!user?.hasSecondFactor) return false
+      await removeSecondFactor(tx, user)
+      await recordAudit(tx, accountId, { action: 'user.secondFactorRemoved', by, subject: { id, name: user.name } })
+      return true
+    })
   }
 
   /** Returns whether the user exists. @throws {UserError} if the account would have no owner. */
@@ -136,8 +136,8 @@ export class Users {
       const user = await this.#lock(tx, accountId, id)
       if (!user) return false
       await requireAnotherOwner(tx, accountId, id)
+      await removeSecondFactor(tx, user)
       await tx.query.updateTable('users').set({ removed_at: at, password_hash: null }).where('id', '=', id).execute()
-      await deleteUserSessions(tx, id)
       await endLinksForUser(tx, id, ['welcome', 'signIn'], at)
       await endLinksCreatedBy(tx, id, at)
       for (const key of await apiKeys.deleteAllOfUser(tx, id, at)) {
@@ -151,7 +151,7 @@ export class Users {
   /** Reads the user, and prevents other transactions from changing the account's owners until this one ends. */
   async #lock(tx: Transaction, accountId: string, id: string): Promise<User | undefined> {
     await apiKeys.lockAccountAndUser(tx, accountId, id)
-    const [row] = await tx.all<UserRow>(findSql, [id])
+    const row = await findUserRow(tx, id)
     return row?.account_id === accountId ? toUser(row) : undefined
   }
 }

@@ -3,17 +3,19 @@ import type { Transaction } from '../../storage/store.ts'
 import type { ApiKeysTable } from '../../storage/tables.ts'
 import type { ApiKey } from './api-key.ts'
 
-type KeyRow = Pick<ApiKeysTable, 'id' | 'account_id' | 'scopes' | 'expires_at' | 'expired_at'>
+type KeyRow = Pick<ApiKeysTable, 'id' | 'account_id' | 'name' | 'scopes' | 'expires_at' | 'expired_at'>
+
+export type RefusedKey = Pick<ApiKeysTable, 'id' | 'account_id' | 'name'>
 
 const findByHashSql =
-  'SELECT id, account_id, scopes, expires_at, expired_at FROM api_keys WHERE hash = ? AND deleted_at IS NULL'
+  'SELECT id, account_id, name, scopes, expires_at, expired_at FROM api_keys WHERE hash = ? AND deleted_at IS NULL'
 
 export async function findByHash(tx: Transaction, hash: Uint8Array): Promise<KeyRow | undefined> {
   const [row] = await tx.all<KeyRow>(findByHashSql, [hash])
   return row
 }
 
-export async function findDeletedByHash({ query }: Transaction, hash: Uint8Array) {
+export async function findDeletedByHash({ query }: Transaction, hash: Uint8Array): Promise<RefusedKey | undefined> {
   const keys = query.selectFrom('api_keys').select(['id', 'account_id', 'name']).where('hash', '=', hash)
   return keys.where('deleted_at', 'is not', null).executeTakeFirst()
 }

@@ -2,6 +2,7 @@
 import { v7 as uuid } from 'uuid'
 import type { Store, Transaction } from '../../storage/store.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
+import type { Refusals } from '../audit-log/refusals.ts'
 import {
   type ApiKey,
   ApiKeyError,
@@ -33,12 +34,15 @@ export class ApiKeys {
   readonly #now: () => number
   readonly #authenticator: ApiKeyAuthenticator
 
-  /** @param knownScopes every scope in the security requirements of the OpenAPI documents. */
-  constructor(store: Store, knownScopes: Iterable<string>, now: () => number = Date.now) {
+  /**
+   * @param knownScopes every scope in the security requirements of the OpenAPI documents.
+   * @param refusals records refused keys; omitted where no callers are authenticated.
+   */
+  constructor(store: Store, knownScopes: Iterable<string>, now: () => number = Date.now, refusals?: Refusals) {
     this.#store = store
     this.knownScopes = [...knownScopes]
     this.#now = now
-    this.#authenticator = new ApiKeyAuthenticator(store, now)
+    this.#authenticator = new ApiKeyAuthenticator(store, now, refusals)
   }
 
   /**

@@ -7,6 +7,7 @@ import * as encryptionCheck from './0003-encryption-check.ts'
 import * as browserContexts from './0004-browser-contexts.ts'
 import * as severalMachines from './0005-several-machines.ts'
 import * as queue from './0006-queue.ts'
+import * as signIn from './0008-sign-in.ts'
 
 /** Column types that the databases name differently; the others have the same name. */
 export interface ColumnTypes {
@@ -25,6 +26,7 @@ const scripts: Record<string, (types: ColumnTypes) => string> = {
   '0004-browser-contexts': browserContexts.script,
   '0005-several-machines': severalMachines.script,
   '0006-queue': queue.script,
+  '0008-sign-in': signIn.script,
 }
 const names = Object.keys(scripts)
 

@@ -9,7 +9,7 @@ import type { Dependencies } from './dependencies.ts'
 import { errorPages, unknownPage } from './error-pages.ts'
 import { showOverview } from './overview/overview-page.ts'
 import { ownersOnly } from './page-handler.ts'
-import { assignRequestId, protectPages, publicPages, userPages } from './page-routes.ts'
+import { assignRequestId, protectPages, publicPages, setUpPath, userPages } from './page-routes.ts'
 import { streamAccountChanges, streamRunChanges } from './runs/change-streams.ts'
 import { downloadArtifact } from './runs/run-artifacts.ts'
 import * as runs from './runs/run-handlers.ts'
@@ -17,7 +17,10 @@ import * as account from './settings/account-settings-page.ts'
 import * as auditLog from './settings/audit-log-page.ts'
 import * as members from './settings/member-handlers.ts'
 import * as profile from './settings/profile-page.ts'
+import * as sessions from './settings/session-list.ts'
+import * as twoFactor from './settings/two-factor-pages.ts'
 import { linkLimit, passwordLimit } from './sign-in/attempt-limits.ts'
+import * as code from './sign-in/code-page.ts'
 import * as links from './sign-in/link-pages.ts'
 import * as signIn from './sign-in/sign-in-page.ts'
 import * as workflows from './workflows/workflow-handlers.ts'
@@ -34,9 +37,10 @@ export function dashboardApp(deps: Dependencies): Express {
   const open = publicPages(app, deps)
   open.get('/sign-in', signIn.showSignIn)
   open.post('/sign-in', signIn.signIn, ...signIn.limitSignIn(deps))
+  open.post('/sign-in/code', code.signInWithCode, ...code.limitCodes(deps))
   open.post('/sign-out', signIn.signOut)
   open.get('/links/:token', links.showLink)
-  open.post('/links/:token', links.useLink, linkLimit(deps.attempts))
+  open.post('/links/:token', links.useLink, linkLimit(deps))
 
   const pages = userPages(app, deps)
   pages.get('/', showOverview)
@@ -89,9 +93,16 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.stream('/settings/audit-log.jsonl', ownersOnly(auditLog.downloadAuditLog))
 
   pages.get('/profile', profile.showProfile)
-  const limitPasswordGuesses = passwordLimit(deps.attempts)
+  const limitPasswordGuesses = passwordLimit(deps)
   pages.post('/profile', profile.changeProfile, limitPasswordGuesses)
   pages.post('/profile/password', profile.changePassword, limitPasswordGuesses)
+  pages.post('/profile/sessions/:id/end', sessions.endSession)
+  pages.post('/profile/sign-out-everywhere', sessions.signOutEverywhere)
+  pages.get('/profile/two-factor', twoFactor.showTwoFactor)
+  pages.get(setUpPath, twoFactor.showSetUp)
+  pages.post(setUpPath, twoFactor.setUp, limitPasswordGuesses)
+  pages.post('/profile/two-factor/recovery-codes', twoFactor.replaceRecoveryCodes, limitPasswordGuesses)
+  pages.post('/profile/two-factor/remove', twoFactor.remove, limitPasswordGuesses)
 
   app.use(unknownPage())
   app.use(errorPages(deps))

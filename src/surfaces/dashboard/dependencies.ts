@@ -2,11 +2,13 @@
 import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { Accounts } from '../../domain/accounts/accounts.ts'
+import type { SecondFactors } from '../../domain/accounts/second-factors.ts'
 import type { Sessions } from '../../domain/accounts/sessions.ts'
 import type { SignInLinks } from '../../domain/accounts/sign-in-links.ts'
 import type { Users } from '../../domain/accounts/users.ts'
 import type { ApiKeys } from '../../domain/api-keys/api-keys.ts'
 import type { AuditLog } from '../../domain/audit-log/audit-log.ts'
+import type { Refusals } from '../../domain/audit-log/refusals.ts'
 import type { BrowserContexts } from '../../domain/browser-contexts/browser-contexts.ts'
 import type { ContextVersions } from '../../domain/browser-contexts/context-versions.ts'
 import type { RunArtifacts } from '../../domain/runs/artifacts.ts'
@@ -23,7 +25,9 @@ export interface DashboardDomain {
   users: Users
   links: SignInLinks
   sessions: Sessions
+  secondFactors: SecondFactors
   auditLog: AuditLog
+  refusals: Refusals
   apiKeys: ApiKeys
   workflows: Workflows
   browserContexts: BrowserContexts

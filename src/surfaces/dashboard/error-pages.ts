@@ -1,5 +1,6 @@
 /** Turns errors into pages that do not reveal internals. */
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express'
+import { CredentialsChangedError } from '../../domain/accounts/sessions.ts'
 import type { Dependencies } from './dependencies.ts'
 import { html, notice } from './html.ts'
 import { renderPlainPage } from './layout.ts'
@@ -39,6 +40,10 @@ function toFailure({ isUnavailable }: Dependencies, error: unknown): Failure {
   if (isUnavailable(error)) {
     const message = 'The service is temporarily unavailable. Check whether your change was saved, then try again.'
     return { status: 503, title: 'Try again in a moment', message }
+  }
+  if (error instanceof CredentialsChangedError) {
+    const message = 'Your password or second factor was just changed. Sign in with the new one.'
+    return { status: 401, title: 'Sign in again', message }
   }
   const { status } = error as { status?: unknown }
   if (status === 413) return { status, title: 'Too large', message: 'The request is too large. No changes were made.' }

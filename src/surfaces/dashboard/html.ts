@@ -93,16 +93,26 @@ interface InputField extends Field {
   required?: boolean
   /** HTML's `autocomplete`; off by default. */
   autocomplete?: string
+  /** The keyboard that a phone shows. */
+  inputmode?: 'numeric'
   maxlength?: number
   autofocus?: boolean
 }
 
 export function inputField(field: InputField): Html {
-  const { type = 'text', value = '', required = false, autocomplete = 'off', maxlength, autofocus = false } = field
+  const {
+    type = 'text',
+    value = '',
+    required = false,
+    autocomplete = 'off',
+    inputmode,
+    maxlength,
+    autofocus = false,
+  } = field
   return labelledField(
     field,
     (common) => html`<input ${common} type="${type}" value="${value}" autocomplete="${autocomplete}"
-      ${maxlength ? html`maxlength="${maxlength}"` : nothing} ${attribute('required', required)} ${attribute('autofocus', autofocus)} />`,
+      ${inputmode ? html`inputmode="${inputmode}"` : nothing} ${maxlength ? html`maxlength="${maxlength}"` : nothing} ${attribute('required', required)} ${attribute('autofocus', autofocus)} />`,
   )
 }
 

@@ -2,6 +2,7 @@
 import type { Request, Response } from 'express'
 import { v7 as uuid, validate } from 'uuid'
 import type { Account } from '../../domain/accounts/accounts.ts'
+import type { Session } from '../../domain/accounts/sessions.ts'
 import type { User } from '../../domain/accounts/user.ts'
 import type { Actor } from '../../domain/audit-log/audit-log.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -16,11 +17,11 @@ export interface PageRequest {
   account: Account
   /** The user as the audit log records them. */
   actor: Actor
-  /** Whether the user signed in with a link instead of a password. */
-  byLink: boolean
-  sessionId: string
-  /** Replaces the session with one that counts as opened with a password. */
-  renewSession(): Promise<void>
+  session: Session
+  /** The client's address. */
+  address: string
+  /** Starts another session after a change of the user's credentials, which has ended this one. */
+  renewSession(user: User, byLink: boolean): Promise<void>
   params: Record<string, string>
   query: URLSearchParams
   form: URLSearchParams

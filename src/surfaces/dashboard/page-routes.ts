@@ -16,7 +16,7 @@ import {
   type StreamHandler,
 } from './page-handler.ts'
 import { isCrossSite, securityHeaders } from './security.ts'
-import { endSession, sessionHandler, startSession } from './session.ts'
+import { clientOf, sessionHandler, startSession } from './session.ts'
 
 /** In bytes: the variables of a run as the Execution API accepts them, form-encoded. */
 const formBytesMax = 4 * 1024 * 1024
@@ -94,15 +94,27 @@ function redirectToSignIn(deps: Dependencies): RequestHandler {
   return async (request, response, next) => {
     const page = await authenticate(deps, request)
     if (page) {
+      if (isUserActivity(request)) await deps.sessions.recordUse(page.session, clientOf(request))
+      if (needsSetUp(page) && request.path !== setUpPath) return redirect(response, setUpPath)
       response.locals.page = page
       return next()
     }
-    // The session of a removed user. If it stayed, the sign-in page would redirect back here.
-    if (request.session.userId !== undefined) await endSession(request)
     const isPage = request.method === 'GET' && request.accepts('html') === 'html'
     const query = isPage && request.path !== '/' ? `?next=${encodeURIComponent(request.originalUrl)}` : ''
     redirect(response, `/sign-in${query}`)
   }
+}
+
+/** False for requests that the dashboard's script sends: an open page must not keep a session from ending. */
+function isUserActivity({ headers }: Request): boolean {
+  return headers.accept !== 'text/event-stream' && headers['x-background'] === undefined
+}
+
+export const setUpPath = '/profile/two-factor/set-up'
+
+/** Whether the account requires a second factor that the user lacks. They can only set it up, and sign out. */
+function needsSetUp({ account, user }: PageRequest): boolean {
+  return account.secondFactorRequired && !user.hasSecondFactor
 }
 
 /** Reads the user, account and role from the store on each request; `undefined` without a signed-in user. */
@@ -111,17 +123,17 @@ export async function authenticate(
   request: Request,
 ): Promise<PageRequest | undefined> {
   // Requests refused early have no session yet.
-  const { userId, byLink = false }: Partial<SessionData> = request.session ?? {}
-  const user = userId === undefined ? undefined : await users.get(userId)
+  const { stored: session } = (request.session ?? {}) as Partial<SessionData>
+  const user = session && (await users.get(session.userId))
   const account = user && (await accounts.get(user.accountId))
   if (!user || !account) return undefined
   return {
     user,
     account,
     actor: toActor(user),
-    byLink,
-    sessionId: request.sessionID,
-    renewSession: () => startSession(request, user, false),
+    session,
+    address: request.ip ?? '',
+    renewSession: (user, byLink) => startSession(request, { user, byLink, proof: undefined }),
     params: request.params as Record<string, string>,
     query: new URLSearchParams(request.originalUrl.split('?')[1]),
     form: new URLSearchParams(),

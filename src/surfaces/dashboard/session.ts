@@ -1,18 +1,22 @@
 /** Sessions of signed-in users: express-session over the sessions table. */
-import type { RequestHandler } from 'express'
+import type { Request, RequestHandler } from 'express'
 import session from 'express-session'
-import type { Sessions } from '../../domain/accounts/sessions.ts'
-import type { User } from '../../domain/accounts/user.ts'
+import {
+  type Client,
+  type NewSession,
+  type Sessions,
+  type Session as StoredSession,
+  sessionMilliseconds,
+} from '../../domain/accounts/sessions.ts'
 
 declare module 'express-session' {
   interface SessionData {
-    userId: string
-    /** Signed in with a link: the user may set a password without entering the current one. */
-    byLink: boolean
+    /** The session as stored. */
+    stored: StoredSession
+    /** Set on a session that begins in this request. */
+    begun: NewSession
   }
 }
-
-const lifetimeMilliseconds = 7 * 24 * 60 * 60 * 1000
 
 interface SessionOptions {
   sessions: Sessions
@@ -33,7 +37,7 @@ export function sessionHandler({ sessions, secrets, secure, port }: SessionOptio
     saveUninitialized: false,
     // An https DASHBOARD_URL states that browsers use HTTPS, whatever headers the proxy sends.
     proxy: secure,
-    cookie: { httpOnly: true, sameSite: 'lax', path: '/', secure, maxAge: lifetimeMilliseconds },
+    cookie: { httpOnly: true, sameSite: 'lax', path: '/', secure, maxAge: sessionMilliseconds },
   })
 }
 
@@ -48,27 +52,41 @@ class SessionStore extends session.Store {
   }
 
   override get(id: string, done: Callback<session.SessionData | null>): void {
-    this.#sessions.get(id).then((found) => done(null, found ? JSON.parse(found.data) : null), done)
+    this.#sessions.get(id).then((stored) => done(null, stored ? toSessionData(stored) : null), done)
   }
 
-  /** Called once for each session: sessions do not change, so a request in flight cannot restore one that has ended. */
-  override set(id: string, data: session.SessionData, done: Callback = () => {}): void {
-    const expiresAt = Date.now() + lifetimeMilliseconds
-    this.#sessions.create(id, { userId: data.userId, data: JSON.stringify(data), expiresAt }).then(() => done(), done)
+  /** Stores a session once, when it begins: a request in flight cannot restore one that has ended. */
+  override set(id: string, { begun }: Partial<session.SessionData>, done: Callback = () => {}): void {
+    if (!begun) return done()
+    this.#sessions.create(id, begun).then(() => done(), done)
   }
 
   override destroy(id: string, done: Callback = () => {}): void {
-    this.#sessions.delete(id).then(() => done(), done)
+    this.#sessions.end(id).then(() => done(), done)
   }
 }
 
-/** Starts a session under a new id, which defeats session fixation, and saves it before the browser's next request. */
-export async function startSession(request: Express.Request, user: User, byLink: boolean): Promise<void> {
+function toSessionData(stored: StoredSession): session.SessionData {
+  const cookie = { originalMaxAge: sessionMilliseconds, expires: new Date(stored.expiresAt) }
+  return { cookie, stored } as unknown as session.SessionData
+}
+
+/**
+ * Starts a session under a new id, which defeats session fixation, and saves it before the browser's next request.
+ *
+ * @throws {CredentialsChangedError}
+ */
+export async function startSession(request: Request, begun: Omit<NewSession, 'client'>): Promise<void> {
   await completed((done) => request.session.regenerate(done))
   // `regenerate` has replaced the request's session.
-  request.session.userId = user.id
-  request.session.byLink = byLink
+  request.session.begun = { ...begun, client: clientOf(request) }
   await completed((done) => request.session.save(done))
+  // express-session saves a regenerated session again when the response ends.
+  delete (request.session as Partial<session.SessionData>).begun
+}
+
+export function clientOf({ ip = '', headers }: Request): Client {
+  return { address: ip, userAgent: headers['user-agent'] ?? '' }
 }
 
 export async function endSession({ session }: Express.Request): Promise<void> {

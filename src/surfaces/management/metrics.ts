@@ -96,8 +96,8 @@ export class Metrics {
         requests.observe({ surface, operation, status: String(status) }, seconds),
       admit<P>(surface: string, admit: LimitRate<P>): LimitRate<P> {
         rateLimited.inc({ surface }, 0)
-        return async (principal) => {
-          const exceeded = await admit(principal)
+        return async (principal, client) => {
+          const exceeded = await admit(principal, client)
           if (exceeded) rateLimited.inc({ surface })
           return exceeded
         }

@@ -81,7 +81,7 @@ class LiveElement {
   }
 
   async #update() {
-    const response = await fetch(location.href, { headers: { Accept: 'text/html' } })
+    const response = await fetch(location.href, { headers: { Accept: 'text/html', 'X-Background': '1' } })
     // The user signed out in another tab, or the item was deleted: the page keeps its last content.
     if (response.redirected || response.status === 404) {
       this.#isClosed = true

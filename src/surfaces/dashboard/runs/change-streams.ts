@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Request, Response } from 'express'
 import { isFinal } from '../../../domain/runs/run-state.ts'
 import type { Dependencies } from '../dependencies.ts'
-import { orNotFound, type PageRequest, type StreamHandler } from '../page-handler.ts'
+import { orNotFound, type StreamHandler } from '../page-handler.ts'
 import { authenticate } from '../page-routes.ts'
 import { isFinalStatus } from './run-attempts.ts'
 
@@ -18,7 +18,7 @@ const burstMilliseconds = 100
 type Message = 'change' | 'end' | null
 
 export const streamAccountChanges: StreamHandler = (page, deps, request, response) =>
-  sendMessages(page, deps, request, response, async function* (signal) {
+  sendMessages(deps, request, response, async function* (signal) {
     for await (const changed of deps.feed.changes(page.account.id, heartbeatSeconds, signal)) {
       yield changed ? 'change' : null
     }
@@ -28,7 +28,7 @@ export const streamAccountChanges: StreamHandler = (page, deps, request, respons
 export const streamRunChanges: StreamHandler = async (page, deps, request, response) => {
   const run = orNotFound(await deps.runs.get(page.account.id, page.params.id ?? ''))
   const after = Number(page.query.get('after')) || 0
-  await sendMessages(page, deps, request, response, async function* (signal) {
+  await sendMessages(deps, request, response, async function* (signal) {
     if (isFinal(run.status) && !(await deps.feed.hasEventsAfter(run.id, after))) return yield 'end'
     const events = deps.feed.events(run.id, after, heartbeatSeconds, signal)
     for await (const event of lastOfBursts(events, burstMilliseconds)) {
@@ -40,7 +40,6 @@ export const streamRunChanges: StreamHandler = async (page, deps, request, respo
 
 /** Sends messages until there are no more, the browser disconnects, the session ends or the service stops. */
 async function sendMessages(
-  page: PageRequest,
   deps: Dependencies,
   request: Request,
   response: Response,
@@ -53,7 +52,7 @@ async function sendMessages(
   response.once('close', () => aborted.abort())
   try {
     for await (const message of messages(aborted.signal)) {
-      if (aborted.signal.aborted || !(await isSignedIn(page, deps, request))) break
+      if (aborted.signal.aborted || !(await isSignedIn(deps, request))) break
       const text = message === null ? ': heartbeat\n\n' : `event: ${message}\ndata: {}\n\n`
       if (!response.write(text)) await once(response, 'drain', { signal: aborted.signal })
     }
@@ -66,8 +65,8 @@ async function sendMessages(
 }
 
 /** Reads the session from the store: the request still has the one that it started with. */
-async function isSignedIn(page: PageRequest, deps: Dependencies, request: Request) {
-  const session = await deps.sessions.get(page.sessionId)
+async function isSignedIn(deps: Dependencies, request: Request) {
+  const session = await deps.sessions.get(request.sessionID)
   return session !== undefined && (await authenticate(deps, request)) !== undefined
 }
 

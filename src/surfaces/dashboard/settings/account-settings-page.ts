@@ -1,9 +1,10 @@
 /** Account settings: the name, and whether API keys can be limited to scopes. */
+import type { Account } from '../../../domain/accounts/accounts.ts'
 import { parseName, UserError } from '../../../domain/accounts/user.ts'
 import type { Retention } from '../../../maintenance/retention.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { time } from '../format.ts'
-import { attribute, type Fact, facts, html, inputField, nothing, notice } from '../html.ts'
+import { attribute, type Fact, facts, type Html, html, inputField, nothing, notice } from '../html.ts'
 import { settingsPage } from '../layout.ts'
 import type { Page, PageHandler, PageRequest } from '../page-handler.ts'
 
@@ -11,13 +12,21 @@ export const showAccount: PageHandler = async (request, deps) => {
   const { account, user } = request
   if (user.role === 'owner') return accountForm(request, deps, account)
   const scopes = account.scopesEnabled ? 'API keys can be limited to scopes' : 'off'
-  const content = facts([['Account', account.name], ['Scopes', scopes], ...readOnlyFacts(request, deps.retention)])
+  const secondFactor = account.secondFactorRequired ? 'required' : 'optional'
+  const settings: Fact[] = [
+    ['Account', account.name],
+    ['Scopes', scopes],
+    ['Two-factor authentication', secondFactor],
+  ]
+  const content = facts([...settings, ...readOnlyFacts(request, deps.retention)])
   return settingsPage(request, '/settings', content)
 }
 
 export const changeAccount: PageHandler = async (request, deps) => {
   const { account, form, actor } = request
-  const changes = { name: form.get('name') ?? '', scopesEnabled: form.get('scopesEnabled') === 'on' }
+  const isOn = (name: string) => form.get(name) === 'on'
+  const switches = { scopesEnabled: isOn('scopesEnabled'), secondFactorRequired: isOn('secondFactorRequired') }
+  const changes = { name: form.get('name') ?? '', ...switches }
   try {
     await deps.accounts.update(account.id, { ...changes, name: parseName(changes.name) }, actor)
     return { location: '/settings?done=saved' }
@@ -30,24 +39,29 @@ export const changeAccount: PageHandler = async (request, deps) => {
 function accountForm(
   request: PageRequest,
   { retention }: Dependencies,
-  values: { name: string; scopesEnabled: boolean },
+  values: Pick<Account, 'name' | 'scopesEnabled' | 'secondFactorRequired'>,
   error?: string,
 ): Page {
   const content = html`${request.query.get('done') === 'saved' ? notice('good', 'Changes saved.') : nothing}
     <form method="post" action="/settings" class="card">
       ${inputField({ name: 'name', label: 'Account name', value: values.name, error, required: true, maxlength: 100 })}
-      <fieldset>
-        <legend>Scopes</legend>
-        <label>
-          <input type="checkbox" role="switch" name="scopesEnabled" aria-describedby="scopes-hint" ${attribute('checked', values.scopesEnabled)} />
-          Allow API keys to be limited to scopes
-        </label>
-        <small id="scopes-hint">If you turn this off, existing keys keep their scopes.</small>
-      </fieldset>
+      ${renderSwitch('scopesEnabled', 'Scopes', values.scopesEnabled, 'Allow API keys to be limited to scopes', 'If you turn this off, existing keys keep their scopes.')}
+      ${renderSwitch('secondFactorRequired', 'Two-factor authentication', values.secondFactorRequired, 'Require it for every member', 'Members without it must set it up before they can continue.')}
       <div class="buttons"><button>Save changes</button></div>
     </form>
     ${facts(readOnlyFacts(request, retention))}`
   return settingsPage(request, '/settings', content, error === undefined ? 200 : 400)
+}
+
+function renderSwitch(name: string, title: string, isOn: boolean, label: string, hint: string): Html {
+  return html`<fieldset>
+    <legend>${title}</legend>
+    <label>
+      <input type="checkbox" role="switch" name="${name}" aria-describedby="${name}-hint" ${attribute('checked', isOn)} />
+      ${label}
+    </label>
+    <small id="${name}-hint">${hint}</small>
+  </fieldset>`
 }
 
 function readOnlyFacts({ account }: PageRequest, { runs, artifacts, auditLog }: Retention): Fact[] {

@@ -1,4 +1,4 @@
-/** Limits failed attempts at passwords and links, counted across all processes. */
+/** Limits failed attempts at passwords, codes and links, counted across all processes. */
 import type { Request, RequestHandler, Response } from 'express'
 import {
   type ClientRateLimitInfo,
@@ -8,7 +8,11 @@ import {
   rateLimit,
   type Store,
 } from 'express-rate-limit'
+import type { User } from '../../../domain/accounts/user.ts'
+import type { Action } from '../../../domain/audit-log/audit-log.ts'
+import type { RefusalMessage } from '../../../domain/audit-log/refusals.ts'
 import type { Counters } from '../../../storage/store.ts'
+import type { Dependencies } from '../dependencies.ts'
 import { submittedForm } from '../form-body.ts'
 import { html, notice } from '../html.ts'
 import { renderPlainPage } from '../layout.ts'
@@ -16,39 +20,52 @@ import { sendHtml } from '../page-routes.ts'
 
 const windowMinutes = 15
 
-/** Failed attempts per window: sign-in by address, by user and address, and by user; links; current passwords. */
-const attemptsMax = { address: 30, userFromAddress: 5, user: 50, linkFromAddress: 30, signedIn: 10 }
+/** Failed attempts per window: by address, by user and address, and by user; links; codes; current passwords. */
+const attemptsMax = { address: 30, userFromAddress: 5, user: 50, linkFromAddress: 30, secondFactor: 5, signedIn: 10 }
 
 /** Longer input is truncated: no user has a longer email address. */
 const emailLengthMax = 254
+
+const tooManyRequests = 429
 
 export const tooManyAttempts = `Too many attempts. Try again in ${windowMinutes} minutes.`
 
 type Refuse = (response: Response) => Promise<void>
 
+/** Finds the user whom a limit protects, for the audit log. */
+type FindUser = (response: Response) => User | undefined | Promise<User | undefined>
+
 /** Limits failed attempts to sign in; successful ones are not counted. */
-export function signInLimits(counts: AttemptCounts, refuse: Refuse): RequestHandler[] {
+export function signInLimits(deps: Dependencies, refuse: Refuse): RequestHandler[] {
   const submittedEmail = (response: Response) =>
     (submittedForm(response).get('email') ?? '').trim().toLowerCase().slice(0, emailLengthMax)
+  const findUser: FindUser = (response) => deps.users.findByEmail(submittedEmail(response))
+  const emailFromAddress = (request: Request, response: Response) =>
+    `${addressKey(request)} ${submittedEmail(response)}`
   return [
     // First, so that one address cannot create any number of counters for email addresses.
-    limit('address', counts, addressKey, refuse),
-    limit(
-      'userFromAddress',
-      counts,
-      (request, response) => `${addressKey(request)} ${submittedEmail(response)}`,
-      refuse,
-    ),
-    limit('user', counts, (_request, response) => submittedEmail(response), refuse),
+    limit(deps, 'address', addressKey, findUser, refuse),
+    limit(deps, 'userFromAddress', emailFromAddress, findUser, refuse),
+    limit(deps, 'user', (_request, response) => submittedEmail(response), findUser, refuse),
   ]
 }
 
-export function linkLimit(counts: AttemptCounts): RequestHandler {
-  return limit('linkFromAddress', counts, addressKey, sendTooManyAttempts)
+/** Limits wrong codes. By user over all addresses, because they were preceded by the user's password or link. */
+export function codeLimits(deps: Dependencies, findUser: (response: Response) => User): RequestHandler[] {
+  return [
+    limit(deps, 'address', addressKey, findUser),
+    limit(deps, 'secondFactor', (_request, response) => findUser(response).id, findUser),
+  ]
 }
 
-export function passwordLimit(counts: AttemptCounts): RequestHandler {
-  return limit('signedIn', counts, (_request, response) => response.locals.page.user.id, sendTooManyAttempts)
+export function linkLimit(deps: Dependencies): RequestHandler {
+  return limit(deps, 'linkFromAddress', addressKey, () => undefined)
+}
+
+/** Limits guesses of a signed-in user at the current password. */
+export function passwordLimit(deps: Dependencies): RequestHandler {
+  const findUser = ({ locals }: Response): User => locals.page.user
+  return limit(deps, 'signedIn', (_request, response) => findUser(response).id, findUser)
 }
 
 function addressKey(request: Request): string {
@@ -56,27 +73,46 @@ function addressKey(request: Request): string {
 }
 
 function limit(
+  deps: Dependencies,
   name: keyof typeof attemptsMax,
-  counts: AttemptCounts,
   keyGenerator: (request: Request, response: Response) => string,
-  refuse: Refuse,
+  findUser: FindUser,
+  refuse: Refuse = sendTooManyAttempts,
 ): RequestHandler {
   return rateLimit({
     windowMs: windowMinutes * 60 * 1000,
     limit: attemptsMax[name],
-    store: new SharedAttempts(`attempts-${name}`, counts),
+    store: new SharedAttempts(`attempts-${name}`, deps.attempts),
     keyGenerator,
     skipSuccessfulRequests: true,
+    // An attempt that one limit refuses tests no password. If the others counted it, attempts at one user would keep
+    // other users from signing in at the same address.
+    requestWasSuccessful: (_request, { statusCode }) => statusCode < 400 || statusCode === tooManyRequests,
     standardHeaders: 'draft-8',
     legacyHeaders: false,
-    handler: (_request, response) => refuse(response),
+    handler: async (request, response) => {
+      recordRefusal(deps, 'sign-in rate limited', request.ip, await findUser(response), 'user.rateLimited')
+      await refuse(response)
+    },
   })
+}
+
+/** @param user whose account's audit log records the action. */
+export function recordRefusal(
+  { refusals }: Dependencies,
+  message: RefusalMessage,
+  client = '',
+  user?: User | undefined,
+  action?: Action,
+): void {
+  const audit = user && action && { action, accountId: user.accountId, subject: { id: user.id, name: user.name } }
+  refusals.record({ message, client, audit })
 }
 
 async function sendTooManyAttempts(response: Response): Promise<void> {
   const title = 'Too many attempts'
   const body = html`<h1>${title}</h1> ${notice('warning', `${tooManyAttempts} No changes were made.`)}`
-  await sendHtml(response, 429, renderPlainPage(title, body))
+  await sendHtml(response, tooManyRequests, renderPlainPage(title, body))
 }
 
 export interface AttemptCounts {

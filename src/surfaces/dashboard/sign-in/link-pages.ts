@@ -1,37 +1,37 @@
 /** Single-use links: to set up the first user, to accept an invitation, and to sign in. */
 import type { Request, Response } from 'express'
+import { passwordLengthMin } from '../../../domain/accounts/passwords.ts'
 import { LinkExpiredError, type SignInLink } from '../../../domain/accounts/sign-in-links.ts'
-import { passwordLengthMin, UserError } from '../../../domain/accounts/user.ts'
+import { UserError } from '../../../domain/accounts/user.ts'
 import type { Dependencies } from '../dependencies.ts'
 import { submittedForm } from '../form-body.ts'
 import { time } from '../format.ts'
 import { type Html, html, inputField, notice } from '../html.ts'
 import { renderPlainPage } from '../layout.ts'
-import { type PublicHandler, redirect, sendHtml } from '../page-routes.ts'
-import { startSession } from '../session.ts'
+import { type PublicHandler, sendHtml } from '../page-routes.ts'
+import { recordRefusal } from './attempt-limits.ts'
+import { passFirstFactor } from './code-page.ts'
 
 /** Has no effect on the link, so that programs that preview links do not consume it. */
 export const showLink: PublicHandler = async (request, response, deps) => {
   const link = await deps.links.find(linkToken(request))
-  if (!link) return sendInvalidLink(response)
+  if (!link) return sendInvalidLink(request, response, deps)
   await sendLinkPage(deps, response, link, { status: 200 })
 }
 
 export const useLink: PublicHandler = async (request, response, deps) => {
   const token = linkToken(request)
   const link = await deps.links.find(token)
-  if (!link) return sendInvalidLink(response)
+  if (!link) return sendInvalidLink(request, response, deps)
   const form = submittedForm(response)
   const field = (name: string) => form.get(name) ?? ''
   try {
     const details = { name: field('name'), email: field('email'), password: field('password') }
     const byLink = link.kind === 'signIn'
     const user = byLink ? await deps.links.useSignInLink(token) : await deps.links.accept(token, details)
-    await deps.users.recordSignIn(user, 'link')
-    await startSession(request, user, byLink)
-    redirect(response, '/')
+    await passFirstFactor(request, response, deps, { user, how: 'link', byLink }, '/')
   } catch (error) {
-    if (error instanceof LinkExpiredError) return sendInvalidLink(response)
+    if (error instanceof LinkExpiredError) return sendInvalidLink(request, response, deps)
     if (!(error instanceof UserError)) throw error
     await sendLinkPage(deps, response, link, { status: 400, form, error })
   }
@@ -41,7 +41,8 @@ function linkToken({ params }: Request): string {
   return String(params.token)
 }
 
-async function sendInvalidLink(response: Response): Promise<void> {
+async function sendInvalidLink(request: Request, response: Response, deps: Dependencies): Promise<void> {
+  recordRefusal(deps, 'sign-in link refused', request.ip)
   const title = 'This link is no longer valid'
   const body = html`<h1>${title}</h1>
     ${notice('warning', 'It has expired, was revoked, or was already used. Each link works once.')}

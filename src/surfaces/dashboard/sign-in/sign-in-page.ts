@@ -5,35 +5,40 @@ import { submittedForm } from '../form-body.ts'
 import { html, inputField, nothing, notice } from '../html.ts'
 import { renderPlainPage } from '../layout.ts'
 import { type PublicHandler, redirect, sendHtml } from '../page-routes.ts'
-import { endSession, startSession } from '../session.ts'
-import { signInLimits, tooManyAttempts } from './attempt-limits.ts'
+import { endSession } from '../session.ts'
+import { recordRefusal, signInLimits, tooManyAttempts } from './attempt-limits.ts'
+import { nextPath, passFirstFactor } from './code-page.ts'
 
-export function limitSignIn({ attempts }: Dependencies): RequestHandler[] {
-  return signInLimits(attempts, async (response) => {
+export function limitSignIn(deps: Dependencies): RequestHandler[] {
+  return signInLimits(deps, async (response) => {
     const form = submittedForm(response)
     const shown = { email: form.get('email') ?? '', next: form.get('next') ?? '', error: tooManyAttempts }
     await sendSignInPage(response, 429, shown)
   })
 }
 
+const doneMessages = new Map([
+  ['signedOut', 'You are signed out.'],
+  ['signedOutEverywhere', 'You are signed out everywhere.'],
+])
+
 export const showSignIn: PublicHandler = async (request, response) => {
   const query = new URLSearchParams(request.originalUrl.split('?')[1])
-  if (request.session.userId !== undefined && !query.has('done')) return redirect(response, nextPath(query))
-  const message = query.get('done') === 'signedOut' ? 'You are signed out.' : undefined
+  if (request.session.stored && !query.has('done')) return redirect(response, nextPath(query))
+  const message = doneMessages.get(query.get('done') ?? '')
   await sendSignInPage(response, 200, { email: '', next: query.get('next') ?? '', message })
 }
 
-export const signIn: PublicHandler = async (request, response, { users }) => {
+export const signIn: PublicHandler = async (request, response, deps) => {
   const form = submittedForm(response)
   const email = form.get('email') ?? ''
-  const user = await users.authenticate(email, form.get('password') ?? '')
+  const user = await deps.users.authenticate(email, form.get('password') ?? '')
   if (!user) {
+    recordRefusal(deps, 'sign-in refused', request.ip, await deps.users.findByEmail(email), 'user.signInRefused')
     const error = 'Incorrect email or password.'
     return sendSignInPage(response, 401, { email, next: form.get('next') ?? '', error })
   }
-  await users.recordSignIn(user, 'password')
-  await startSession(request, user, false)
-  redirect(response, nextPath(form))
+  await passFirstFactor(request, response, deps, { user, how: 'password', byLink: false }, nextPath(form))
 }
 
 export const signOut: PublicHandler = async (request, response) => {
@@ -41,14 +46,6 @@ export const signOut: PublicHandler = async (request, response) => {
   // Not `"cookies"`, which would delete those of every other site of the domain, and not `"cache"`, which has no page.
   response.set('Clear-Site-Data', '"storage"')
   redirect(response, '/sign-in?done=signedOut')
-}
-
-function nextPath(form: URLSearchParams): string {
-  const next = form.get('next') ?? ''
-  const url = URL.parse(next, 'http://dashboard.invalid')
-  // The normalized path of `/.//evil.example` starts with `//` and names another host.
-  const isOwn = next.startsWith('/') && url?.host === 'dashboard.invalid' && !/^\/(\/|sign-in)/.test(url.pathname)
-  return isOwn ? `${url.pathname}${url.search}` : '/'
 }
 
 interface SignInPage {
