@@ -85,12 +85,12 @@ export default defineConfig({
           // The same guarantees on PostgreSQL, for tests that take their store from the environment.
           name: 'postgres',
           ...files(
-            ['test/e2e/journeys.test.ts'],
+            ['test/e2e/first-key.test.ts'],
             ['test/{operations,e2e}/**/*.test.ts', 'test/faults/rolling-restart.test.ts'],
             // These use no store, or choose one themselves.
             [
               'test/e2e/{browser,demo,draining,refused-start,prism}.test.ts',
-              ...(testSet === 'slow' ? ['test/e2e/journeys.test.ts'] : []),
+              ...(testSet === 'slow' ? ['test/e2e/first-key.test.ts'] : []),
             ],
           ),
           env: { TEST_STORE: 'postgres' },

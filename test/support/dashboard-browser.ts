@@ -92,3 +92,11 @@ export async function createKey(page: Page, name: string): Promise<string> {
   await page.getByRole('button', { name: 'Create API key' }).click()
   return page.locator('#key-value').innerText()
 }
+
+/** Deletes the key with this name, on the pages that ask for it. */
+export async function deleteKey(page: Page, name: string): Promise<void> {
+  await page.goto('/api-keys')
+  await page.getByRole('link', { name: `Delete ${name}`, exact: true }).click()
+  await page.getByRole('button', { name: 'Delete key' }).click()
+  await page.getByText('Programs that used it no longer have access').waitFor()
+}
