@@ -76,9 +76,9 @@ export class ExecutorPool {
     if (!this.#idle.some(({ accountId }) => accountId === undefined)) this.#idle.push(this.#start())
   }
 
-  /** One process for each slot, and a spare. */
+  /** Up to two processes for each slot, so that a few accounts that take turns need no new ones, and a spare. */
   #removeExcess(): void {
-    this.#keepOnly(Math.max(1, this.#size + 1 - this.#busy))
+    this.#keepOnly(2 * this.#size + 1 - this.#busy)
   }
 
   /** Kills those that were used least recently, and never the spare. */

@@ -96,6 +96,10 @@ const shapes: Shapes = {
   threw: { attempt, reason: isOneOf('workflowFailed', 'outputInvalid'), name: isText, message: isText, state: isState },
 }
 
+const checksByType = new Map<unknown, [string, Check][]>(
+  Object.entries(shapes).map(([type, shape]) => [type, Object.entries(shape)]),
+)
+
 /**
  * Parses a message of an executor. A workflow can write to the channel by its descriptor, so nothing in it is trusted.
  *
@@ -104,9 +108,7 @@ const shapes: Shapes = {
 export function parseMessage(line: string): FromExecutor {
   const message = JSON.parse(line)
   const type: unknown = message?.type
-  const shape = typeof type === 'string' && Object.hasOwn(shapes, type) ? shapes[type as keyof Shapes] : undefined
-  for (const [member, check] of Object.entries(shape ?? { type: () => false })) {
-    if (!check(message?.[member])) throw new Error(`The member ${member} is invalid.`)
-  }
+  const checks = checksByType.get(type)
+  if (!checks?.every(([member, check]) => check(message[member]))) throw new Error('It is no message.')
   return message
 }

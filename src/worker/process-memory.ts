@@ -1,5 +1,5 @@
 /** The memory of a process and its descendants, as Linux counts it. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 
 /** Memory that Node.js and the loaded workflows may use in addition to WORKFLOW_MEMORY_MB. */
 export const runtimeMegabytes = 64
@@ -29,12 +29,30 @@ function childrenOf(pid: number): number[] {
   }
 }
 
-/** Whether this process has ever started another one, which may have outlived its own parent. */
+let ownFiles: (number | undefined)[] | undefined
+const buffer = Buffer.alloc(1024)
+
+/**
+ * Whether this process has ever started another one, which may have outlived its own parent. Takes 10 µs, because the
+ * files stay open.
+ */
 export function hasStartedProcesses(): boolean {
-  const stat = read('/proc/self/stat')
+  ownFiles ??= ['stat', `task/${process.pid}/children`].map((name) => open(`/proc/self/${name}`))
+  const [stat = '', children] = ownFiles.map((file) => {
+    return file === undefined ? '' : buffer.toString('latin1', 0, readSync(file, buffer, 0, buffer.length, 0))
+  })
   // The minor page faults of children that have ended: the ninth field after the process's name.
-  const faults = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[8] ?? '0'
-  return faults !== '0' || read(`/proc/self/task/${process.pid}/children`) !== ''
+  const faults = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 9)[8] ?? '0'
+  return children !== '' || faults !== '0'
+}
+
+function open(path: string): number | undefined {
+  try {
+    return openSync(path, 'r')
+  } catch {
+    // Not Linux.
+    return undefined
+  }
 }
 
 function read(path: string): string {

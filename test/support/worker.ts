@@ -113,6 +113,13 @@ export async function waitForStart(path: string, attempt = 1): Promise<number> {
   return Number(await vi.waitUntil(read, waitLimits))
 }
 
+/** Waits until the processes that the workflow `spread` starts have written their ids to `path`, and returns them. */
+export async function waitForSpread(path: string): Promise<number[]> {
+  const read = () => (existsSync(path) ? readFileSync(path, 'utf8').trim().split('\n').map(Number) : [])
+  await vi.waitUntil(() => read().length === 3, waitLimits)
+  return read()
+}
+
 /** Returns one line for each event of the run. */
 export async function describeEvents({ store }: Domain, { id }: Run): Promise<string[]> {
   const events = await eventsAfter(store.read, id, 0, 10_000)

@@ -41,7 +41,7 @@ const ways = {
     }
   },
   writeEndlessLine: async () => {
-    for (let chunk = 0; chunk < 4; chunk += 1) {
+    for (let chunk = 0; chunk < 700; chunk += 1) {
       await new Promise((resolve) => process.stdout.write(Buffer.alloc(2 ** 20, ' '), resolve))
     }
     throw new Error('written')

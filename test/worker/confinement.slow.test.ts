@@ -1,0 +1,58 @@
+/** What a run can reach of its worker, and what is left when the worker is killed. */
+import { chmodSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { queueRun } from '../support/domain.ts'
+import { findMarkedProcesses, waitForProcessEnd } from '../support/processes.ts'
+import { openInstallation, startWorkerProcess, waitForRun, waitForSpread } from '../support/worker.ts'
+
+describe.concurrent('a worker process', () => {
+  test('that is killed leaves no executor and no process that a run has started', async (test) => {
+    const { domain, principal, file } = await openInstallation(test)
+    const worker = await startWorkerProcess(test, domain)
+    const variables = { file: file('pids'), how: 'wait' }
+    await queueRun(domain, principal, { workflowId: 'spread', variables })
+    const [first = 0] = await waitForSpread(variables.file)
+    const marked = findMarkedProcesses(first)
+    expect(marked.length).toBeGreaterThanOrEqual(5)
+    worker.kill('SIGKILL')
+    for (const pid of marked) await waitForProcessEnd(pid)
+  })
+
+  test('hides its secrets from processes of its user, and lets the kernel end its executors first', async (test) => {
+    const { domain, principal } = await openInstallation(test)
+    await startWorkerProcess(test, domain, { OTEL_EXPORTER_OTLP_HEADERS: 'a=b' })
+    const variables = { directory: domain.location }
+    const run = await waitForRun(domain, await queueRun(domain, principal, { workflowId: 'peek', variables }))
+    const { parentEnvironment, memoryScore } = run.output as Record<string, string>
+    // The worker has used the key: without it, it does not start.
+    expect(parentEnvironment).toMatch(/\0ENCRYPTION_KEY={10,}\0/)
+    expect(parentEnvironment).toMatch(/\0OTEL_EXPORTER_OTLP_HEADERS={4}\0/)
+    expect(parentEnvironment).toContain(`\0DATA_DIR=${domain.location}\0`)
+    expect(memoryScore).toBe('1000')
+  })
+
+  test.runIf(process.getuid?.() === 0)(
+    'executes workflows as another user, who reaches neither its secrets nor its data',
+    async (test) => {
+      const { domain, principal, file } = await openInstallation(test)
+      const worker = await startWorkerProcess(test, domain, { EXECUTOR_UID: '61234' })
+      const variables = { directory: domain.location }
+      const run = await queueRun(domain, principal, { workflowId: 'peek', variables })
+      expect((await waitForRun(domain, run)).output).toEqual({
+        user: [61234, 61234, 61234],
+        parentEnvironment: 'EACCES',
+        parentMemory: 'EACCES',
+        parentSignal: 'EPERM',
+        dataDirectory: 'EACCES',
+        memoryScore: '1000',
+      })
+      const spread = { file: file('pids'), how: 'wait' }
+      chmodSync(dirname(spread.file), 0o777)
+      await queueRun(domain, principal, { workflowId: 'spread', variables: spread })
+      const pids = await waitForSpread(spread.file)
+      worker.kill('SIGKILL')
+      for (const pid of pids) await waitForProcessEnd(pid)
+    },
+  )
+})
