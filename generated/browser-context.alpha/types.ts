@@ -208,7 +208,10 @@ export interface components {
         Timestamp: string;
         /** @description Send it as `cursor` to get the next page; `null` on the last page. */
         NextCursor: components["schemas"]["Cursor"] | null;
-        /** @description A validation error. Exactly one of `pointer`, `parameter` and `header` locates it. */
+        /**
+         * @description A validation error. Exactly one of `pointer`, `parameter` and `header` locates it. Names of more than 200 characters
+         *     are shortened and end with `…`.
+         */
         ProblemMember: {
             /** @description A JSON Pointer into the body (RFC 6901); the empty string is the whole body. */
             pointer?: string;

@@ -461,7 +461,10 @@ export interface components {
          * @example 2026-11-20T09:30:00.000Z
          */
         Timestamp: string;
-        /** @description A validation error. Exactly one of `pointer`, `parameter` and `header` locates it. */
+        /**
+         * @description A validation error. Exactly one of `pointer`, `parameter` and `header` locates it. Names of more than 200 characters
+         *     are shortened and end with `…`.
+         */
         ProblemMember: {
             /** @description A JSON Pointer into the body (RFC 6901); the empty string is the whole body. */
             pointer?: string;
@@ -1001,7 +1004,10 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The run, which finished within the time that `Prefer` allows. */
+            /**
+             * @description The run, which finished within the time that `Prefer` allows, or before this call repeated its
+             *     `Idempotency-Key`.
+             */
             200: {
                 headers: {
                     /**

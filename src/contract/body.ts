@@ -29,7 +29,7 @@ export async function readBody(
 ): Promise<Body | undefined> {
   const { headers } = request
   const declaredBytes = Number(headers['content-length'] ?? 0)
-  const isSent = declaredBytes > 0 || headers['transfer-encoding'] !== undefined
+  const isSent = declaredBytes > 0 || (headers['transfer-encoding'] !== undefined && (await hasContent(request)))
   if (!body) {
     if (isSent) throw invalidBody('', 'This operation takes no body.')
     return undefined
@@ -45,6 +45,16 @@ export async function readBody(
   }
   if (body.required) throw invalidBody('', 'is required')
   return undefined
+}
+
+/** Whether chunks follow. A client that does not know that it has nothing to send ends the body at once. */
+function hasContent(request: IncomingMessage): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const answer = () => resolve(request.readableLength > 0)
+    const leave = () => reject(new ClientGone())
+    if (request.destroyed) leave()
+    request.once('readable', answer).once('end', answer).once('error', leave)
+  })
 }
 
 /** The documented media type that the header names. Its only parameter that counts is `charset`, which must be UTF-8. */

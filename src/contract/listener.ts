@@ -42,7 +42,12 @@ const limits = {
   maxHeaderSize: 16 * 1024,
   /** Node's own response to a request without Host has no body. */
   requireHostHeader: false,
+  /** Joins several Host headers, which makes them invalid, instead of ignoring all but the first. */
+  joinDuplicateHeaders: true,
 }
+
+/** RFC 3986, section 3.2: a name, an IPv4 or a bracketed IPv6 address, with an optional port. May be empty. */
+const hostPattern = /^(?:\[[0-9a-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9a-f]{2})*)(?::[0-9]*)?$/i
 
 /** When the service stops, how long a new connection may take to begin its first request. */
 const firstRequestMilliseconds = 1000
@@ -67,8 +72,8 @@ export async function listen(
   const serve = (request: IncomingMessage, response: ServerResponse) => {
     const { socket, headers, httpVersion, url = '/' } = request
     // RFC 9112, section 3.2.
-    if (headers.host === undefined && httpVersion === '1.1')
-      return refuseClient({ code: 'NO_HOST' }, { socket, documentHash })
+    const isValidHost = headers.host === undefined ? httpVersion !== '1.1' : hostPattern.test(headers.host)
+    if (!isValidHost) return refuseClient({ code: 'INVALID_HOST' }, { socket, documentHash })
     connections.set(socket, response)
     if (isDraining) response.setHeader('Connection', 'close')
     request.url = toOriginForm(url)
@@ -91,6 +96,12 @@ export async function listen(
   server.on('clientError', (error: NodeJS.ErrnoException, duplex) => {
     const socket = duplex as Socket
     refuseClient(error, { socket, latest: connections.get(socket), documentHash })
+  })
+  server.on('connect', (_request, socket) => {
+    refuseClient(
+      { code: 'CONNECT' },
+      { socket: socket as Socket, latest: connections.get(socket as Socket), documentHash },
+    )
   })
   await open(server, host, port, { name, hostName })
   const bound = server.address() as AddressInfo
@@ -220,7 +231,7 @@ function refuseClient({ code = '' }: { code?: string | undefined }, connection: 
     socket.destroy()
     return
   }
-  const { kind, detail } = clientErrors[code] ?? malformed
+  const { kind, detail, headers = [] } = clientErrors[code] ?? malformed
   const requestId = randomUUID()
   const { status, title } = httpProblemTypes[kind]
   const body = JSON.stringify(problemBody(httpProblemTypes, { kind, detail }, requestId))
@@ -233,18 +244,22 @@ function refuseClient({ code = '' }: { code?: string | undefined }, connection: 
     'Cache-Control: no-store',
     'X-Content-Type-Options: nosniff',
     'Connection: close',
+    ...headers,
   ]
   socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
   // `end` would leave closing the connection to the client.
   socket.destroySoon()
 }
 
-type ClientError = { kind: HttpProblemKind; detail: string }
+type ClientError = { kind: HttpProblemKind; detail: string; headers?: string[] }
 
 const malformed: ClientError = { kind: 'invalid-request', detail: 'The request does not follow HTTP/1.1 (RFC 9112).' }
 
-/** By the code of Node's error. */
+/** By the code of Node's error, or of `listen`. */
 const clientErrors: Record<string, ClientError> = {
+  INVALID_HOST: { kind: 'invalid-request', detail: 'The request must have exactly one Host header, and a valid one.' },
+  // Its target is another host, which has no methods here (RFC 9110, section 9.3.6).
+  CONNECT: { kind: 'method-not-allowed', detail: 'This service is not a proxy.', headers: ['Allow: '] },
   ERR_HTTP_REQUEST_TIMEOUT: { kind: 'request-timeout', detail: 'The request did not arrive in time.' },
   HPE_HEADER_OVERFLOW: { kind: 'header-fields-too-large', detail: "The request's headers are larger than 16 KiB." },
 }

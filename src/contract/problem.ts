@@ -1,4 +1,5 @@
 /** Problem details (RFC 9457): the body of every error response except 401 and 403. */
+import { parsePointer, toPointer } from '../openapi/json-pointer.ts'
 
 interface ProblemType {
   status: number
@@ -50,7 +51,22 @@ export class Problem extends Error {
 
 export function problemBody(types: ProblemTypes, { kind, detail, errors }: ProblemDetail, requestId: string) {
   const { status, title } = problemType(types, kind)
-  return { type: `/docs/errors#${kind}`, title, status, detail, requestId, ...(errors && { errors }) }
+  const members = errors && { errors: errors.map(withShortNames) }
+  return { type: `/docs/errors#${kind}`, title, status, detail, requestId, ...members }
+}
+
+/** Longest name that a problem repeats, in UTF-16 code units; the rest is replaced by `…`. */
+const nameLengthMax = 200
+
+/** The names of members and parameters are the caller's: they may be long, and not be I-JSON (RFC 7493, section 2.1). */
+function withShortNames(member: ProblemMember): ProblemMember {
+  if ('pointer' in member) return { ...member, pointer: toPointer(parsePointer(member.pointer).map(shorten)) }
+  return 'parameter' in member ? { ...member, parameter: shorten(member.parameter) } : member
+}
+
+function shorten(name: string): string {
+  const start = name.length > nameLengthMax ? `${name.slice(0, nameLengthMax)}…` : name
+  return start.toWellFormed().replace(/\p{Noncharacter_Code_Point}/gu, '\uFFFD')
 }
 
 export function problemType(types: ProblemTypes, kind: string): ProblemType {

@@ -161,12 +161,18 @@ function permits(scopes: readonly string[] | null, operation: Operation): boolea
   return scopes === null || operation.scopes.every((scope) => scopes.includes(scope))
 }
 
+/** Parameters of media ranges, with quoted values, except the weight `q`. */
+const parametersOfAccept = /;(?![ \t]*q=)[^;,="]*(?:="(?:[^"\\]|\\.)*"|=[^;,"]*)?/gi
+
 /** @throws {Problem} 406 unless the client accepts a successful response of the operation. */
 function negotiate(request: Request, { successTypes }: Operation) {
   const { accept } = request.headers
   // `request.accepts` parses the header at every call (1 µs). Without types it accepts everything.
   const isUsual = accept === undefined || accept === '*/*' || successTypes.includes(accept)
-  if (isUsual || request.accepts(successTypes)) return
+  if (isUsual) return
+  // Parameters do not count: each media type has one form (RFC 9110, section 12.5.1).
+  request.headers.accept = accept.replace(parametersOfAccept, '')
+  if (request.accepts(successTypes)) return
   throw new Problem({ kind: 'not-acceptable', detail: `This operation responds with ${successTypes.join(' or ')}.` })
 }
 

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { describe, expect, test, vi } from 'vitest'
 import { bodyBytesMax } from '../../src/openapi/served-operations.ts'
 import { waitLimits } from '../support/timeouts.ts'
-import { jsonType, key, type Sent, serve } from './served.ts'
+import { authenticate, jsonType, key, type Sent, serve } from './served.ts'
 
 /** The body that the handler receives, or the response with a problem. */
 async function sendBody(operationId: string, method: string, path: string, sent: Sent) {
@@ -56,6 +56,7 @@ describe('the document decides whether a body is required', () => {
     ['nothing', { headers: [noLength] }],
     ['a Content-Type alone', { headers: [jsonType, noLength] }],
     ['no bytes', { headers: [jsonType, chunked], body: '' }],
+    ['no bytes of another type', { headers: [type('text/plain'), chunked], body: '' }],
     ['a byte order mark alone', { headers: [jsonType], body: '\uFEFF' }],
   ] as [string, Sent][])(
     '%s is refused where a body is required, and no body where it is optional',
@@ -77,7 +78,20 @@ describe('the document decides whether a body is required', () => {
     expect(await deleteBook({ headers: [jsonType] })).toEqual({ body: undefined })
     const refusal = errors({ pointer: '', detail: 'This operation takes no body.' })
     expect(await deleteBook({ headers: [jsonType, ['Content-Length', '2']], body: '{}' })).toMatchObject(refusal)
-    expect(await deleteBook({ headers: [chunked] })).toMatchObject(refusal)
+    expect(await deleteBook({ headers: [chunked], body: ' ' })).toMatchObject(refusal)
+    expect(await deleteBook({ headers: [chunked], body: '' })).toEqual({ body: undefined })
+  })
+
+  test('a client that leaves before the first chunk gets no response, and its request ends', async () => {
+    const accept = vi.fn(authenticate)
+    const { port, logged } = await serve({ authenticate: accept })
+    const socket = connect(port, '127.0.0.1')
+    socket.write(
+      `PUT /books/a HTTP/1.1\r\nHost: x\r\n${[key, jsonType, chunked].map((it) => it.join(': ')).join('\r\n')}\r\n\r\n`,
+    )
+    await vi.waitFor(() => expect(accept).toHaveBeenCalled(), waitLimits)
+    socket.destroy()
+    await vi.waitFor(() => expect(logged).toMatchObject([{ status: 499 }]), waitLimits)
   })
 })
 
@@ -106,6 +120,27 @@ describe('413', () => {
     socket.write(`${head}\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n${' '.repeat(0x200000)}`)
     expect(await once(socket, 'data')).toEqual([expect.stringMatching(refusal)])
     socket.destroy()
+  })
+})
+
+describe('400 repeats names', () => {
+  const long = 'n'.repeat(300)
+
+  test.each([
+    ['shortened', `{"title":"A","${long}":1}`, `/${'n'.repeat(200)}…`],
+    ['shortened at each level', `{"title":"A","author":{"${long}/b":"\\u0000"}}`, `/author/${'n'.repeat(200)}…`],
+    ['without lone surrogates', '{"title":"A","a\\ud800":1}', '/a\uFFFD'],
+    ['without noncharacters', '{"title":"A","a\uFFFF\u{1FFFE}":1}', '/a\uFFFD\uFFFD'],
+  ])('%s', async (_what, body, pointer) => {
+    const response = await put({ headers: [jsonType], body })
+    expect(response).toMatchObject(errors({ pointer, detail: expect.any(String) }))
+    expect((response as { text: string }).text).not.toContain('\\u')
+  })
+
+  test('of parameters, shortened', async () => {
+    const { call } = await serve()
+    const { json } = await call('GET', `/books/a?${long}=1`)
+    expect(json.errors).toMatchObject([{ parameter: `${'n'.repeat(200)}…` }])
   })
 })
 

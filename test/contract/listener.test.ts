@@ -48,6 +48,7 @@ describe('requests that Node handles by itself by default', () => {
     ['an invalid absolute target', `GET http://a:b:c HTTP/1.1\r\n${host}\r\n${close}`, 404],
     ['an unknown expectation', `${getBook}Expect: miracles\r\n${close}`, 200],
     ['an upgrade', `${getBook}Upgrade: websocket\r\n${close}`, 200],
+    ['CONNECT', `CONNECT library:443 HTTP/1.1\r\n${host}\r\n\r\n`, 405],
     ['OPTIONS *', `OPTIONS * HTTP/1.1\r\n${host}\r\n${close}`, 404],
     ['HTTP/1.0 without Host', `GET /books/a HTTP/1.0\r\n${good}\r\n\r\n`, 200],
   ])('%s', async (_what, bytes, status) => {
@@ -56,6 +57,30 @@ describe('requests that Node handles by itself by default', () => {
     expect(received).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
     expect(received).toMatch(/X-Request-Id: /)
   })
+})
+
+describe('the Host header', () => {
+  test.each(['library', 'library.example:8080', '127.0.0.1:1', '[::1]:80', 'a_b', 'x:', '', '%C3%A4'])(
+    'may be %j',
+    async (value) => {
+      const { send } = await serve()
+      expect(await send(`GET /books/a HTTP/1.1\r\nHost: ${value}\r\n${good}\r\nConnection: close\r\n\r\n`)).toMatch(
+        /^HTTP\/1.1 200 /,
+      )
+    },
+  )
+
+  test.each(['a b', 'a/b', 'user@library', 'library:port', '[::1', '::1', 'a, b', '%zz', 'a\r\nHost: a', 'a\r\nHOST:'])(
+    'may not be %j',
+    async (value) => {
+      const { send } = await serve()
+      for (const version of ['1.1', '1.0']) {
+        const { head, problem } = parts(await send(`GET /books/a HTTP/${version}\r\nHost: ${value}\r\n${good}\r\n\r\n`))
+        expect(head).toMatch(/^HTTP\/1.1 400 .*Connection: close/s)
+        expect(problem).toMatchObject({ detail: 'The request must have exactly one Host header, and a valid one.' })
+      }
+    },
+  )
 })
 
 describe('a client is cut off', () => {

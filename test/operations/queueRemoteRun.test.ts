@@ -57,6 +57,8 @@ describeOperation(
         expect(second.body).toEqual(first.body)
         expect(first.headers['idempotent-replayed']).toBeUndefined()
         expect(second.headers['idempotent-replayed']).toBe('true')
+        const third = await subject.call(key, { ...filled, headers: { 'Idempotency-Key': 'once' } })
+        expect([third.status, third.body]).toEqual([200, first.body])
       })
     },
     202(subject) {

@@ -61,7 +61,7 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
         ...(wait !== undefined && { 'Preference-Applied': `wait=${wait}` }),
         ...(queued.replayed && { 'Idempotent-Replayed': 'true' as const }),
       }
-      const finished = wait !== undefined && isFinal(run.status)
+      const finished = (wait !== undefined || queued.replayed) && isFinal(run.status)
       return finished
         ? { status: 200, headers, body: toResponse(run) }
         : { status: 202, headers, body: toResponse(run) }
