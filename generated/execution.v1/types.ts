@@ -1423,11 +1423,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    /**
-                     * @example id: 1
-                     *     event: status
-                     *     data: {"type":"status","sequence":1,"at":"2026-11-20T09:30:00.000Z","status":"queued","attempt":0,"reason":null}
-                     */
                     "text/event-stream": string;
                 };
             };

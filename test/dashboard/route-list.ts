@@ -35,6 +35,8 @@ const list: [route: string, who: Route['who'], of?: ItemKind | undefined, isStre
   ['GET /runs/:id/artifacts/:name', 'users', 'run'],
   ['GET /runs/:id/cancel', 'users', 'run'],
   ['POST /runs/:id/cancel', 'users', 'run'],
+  ['GET /runs/:id/delete', 'users', 'run'],
+  ['POST /runs/:id/delete', 'users', 'run'],
   ['GET /workflows', 'users'],
   ['GET /workflows/:id', 'users', 'workflow'],
   ['POST /workflows/:id', 'users', 'workflow'],

@@ -1,4 +1,4 @@
-/** The tab "Runs": the list, the page of a run, and cancelling. */
+/** The tab "Runs": the list, the page of a run, cancelling and deleting. */
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { pageText, signIn, startDashboardService } from '../support/dashboard.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -163,7 +163,13 @@ describe('the page of a run', () => {
   test('is accessible only to the run’s account', async () => {
     const [ada, eve] = [await newUser(service), await newUser(service)]
     const id = await queue(ada, 'greet', { name: 'Ada' }, '?delaySeconds=60')
-    for (const path of [`/runs/${id}`, `/runs/${id}/changes`, `/runs/${id}/cancel`, `/workflows/greet?from=${id}`]) {
+    for (const path of [
+      `/runs/${id}`,
+      `/runs/${id}/changes`,
+      `/runs/${id}/cancel`,
+      `/runs/${id}/delete`,
+      `/workflows/greet?from=${id}`,
+    ]) {
       expect((await eve.visitor.get(path)).status).toBe(404)
     }
     expect((await eve.visitor.post(`/runs/${id}/cancel`)).status).toBe(404)
@@ -208,5 +214,35 @@ describe('cancelling', () => {
     const text = await page(user, `/runs/${id}?done=finished`)
     expect(text).toContain('This run had already finished')
     expect(text).toContain('Succeeded Greet somebody')
+  })
+})
+
+describe('deleting', () => {
+  test('asks for confirmation, erases a finished run and records who did it', async () => {
+    const user = await newUser(service)
+    const id = await queue(user, 'greet', { name: 'Ada' })
+    await waitForPage(user, id, 'Succeeded Greet somebody')
+    expect((await user.visitor.get(`/runs/${id}`)).text).toContain(`href="/runs/${id}/delete"`)
+    const confirmation = await page(user, `/runs/${id}/delete`)
+    expect(confirmation).toMatch(/Delete this run\? .* This cannot be undone\. .* Succeeded Greet somebody/)
+    const response = await user.visitor.post(`/runs/${id}/delete`)
+    expect([response.status, response.headers.location]).toEqual([303, '/runs?done=deleted'])
+    expect(await page(user, '/runs?done=deleted')).toContain('Run deleted. Its data was erased.')
+    expect((await user.visitor.get(`/runs/${id}`)).status).toBe(404)
+    expect((await user.visitor.post(`/runs/${id}/delete`)).status).toBe(404)
+    expect(await page(user, '/settings/audit-log')).toContain('deleted a run')
+  })
+
+  test('refuses an unfinished run, and says what to do', async () => {
+    const user = await newUser(service)
+    const id = await queue(user, 'greet', { name: 'Ada' }, '?delaySeconds=60')
+    expect((await user.visitor.get(`/runs/${id}`)).text).not.toContain(`href="/runs/${id}/delete"`)
+    for (const response of [
+      await user.visitor.get(`/runs/${id}/delete`),
+      await user.visitor.post(`/runs/${id}/delete`),
+    ]) {
+      expect([response.status, response.headers.location]).toEqual([303, `/runs/${id}?done=unfinished`])
+    }
+    expect(await page(user, `/runs/${id}?done=unfinished`)).toContain('Cancel it before you delete it')
   })
 })

@@ -37,11 +37,17 @@ describe.each(operations)('$id', (operation) => {
       for (const [mediaType, name, value] of examples.filter(([, each]) => each !== 'example')) {
         const response = await call(operation, prefer(`code=${status}`, `example="${name}"`))
         expect(response).toMatchObject({ status, headers: { 'content-type': mediaType } })
+        if (mediaType === 'text/event-stream') {
+          expect(response.text).toBe(value)
+          continue
+        }
         const { requestId, ...rest } = value as Record<string, unknown>
         const requestIdMember = requestId === undefined ? {} : { requestId: response.headers['x-request-id'] }
         expect(JSON.parse(response.text)).toEqual({ ...rest, ...requestIdMember })
-        // The name is sufficient.
-        expect((await call(operation, prefer(`example=${name}`))).status).toBe(status)
+        // The name is sufficient; a response that several statuses have is that of the usual one.
+        const named = (await call(operation, prefer(`example=${name}`))).status
+        const having = [...operation.responses].filter(([, it]) => it.examples.some(([, each]) => each === name))
+        expect(having.map(([each]) => each)).toContain(named)
       }
     }
   })
@@ -156,4 +162,15 @@ describe('an artifact', () => {
   test('without an extension has an accepted media type', async () => {
     expect((await named('shot', { Accept: 'image/jpeg' })).headers['content-type']).toBe('image/jpeg')
   })
+})
+
+test('an example of a request and the response of the same name belong together', async () => {
+  const [queue, create] = [operationOf('queueRemoteRun'), operationOf('createBrowserContext')]
+  for (const preference of ['example=countWords', 'example=countWords, wait=10']) {
+    const run = JSON.parse((await call(queue, prefer(preference))).text)
+    expect(run).toMatchObject(queue.body?.countWords as object)
+  }
+  const { text } = await call(create, prefer('example=unnamed'))
+  const context = JSON.parse(text)
+  expect(context.name).toBe(`context-${context.id.slice(-12)}`)
 })

@@ -96,6 +96,7 @@ function runPages(runs: ShownRuns): ShownPage[] {
     at('run-failed', `/runs/${runs.failed}`),
     at('run-running', `/runs/${runs.running}`),
     at('run-delayed', `/runs/${runs.delayed}`),
+    at('run-delete', `/runs/${runs.succeeded}/delete`),
     at('run-cancel', `/runs/${runs.delayed}/cancel`),
     at('run-again', `/workflows/count-words?from=${runs.failed}`),
     at('workflows', '/workflows'),

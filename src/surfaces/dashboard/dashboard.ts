@@ -52,6 +52,8 @@ export function dashboardApp(deps: Dependencies): Express {
   pages.stream('/runs/:id/artifacts/:name', downloadArtifact)
   pages.get('/runs/:id/cancel', runs.confirmCancellation)
   pages.post('/runs/:id/cancel', runs.cancelRun)
+  pages.get('/runs/:id/delete', runs.confirmRunDeletion)
+  pages.post('/runs/:id/delete', runs.deleteRun)
 
   pages.get('/workflows', workflows.listWorkflows)
   pages.get('/workflows/:id', workflows.showWorkflow)

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import type { Document } from '../../openapi/document.ts'
+import { type Document, type MediaTypeObject, resolve, type Schema, walk } from '../../openapi/document.ts'
 import { type Contract, samplesFor, withAddresses } from './contracts.ts'
 
 const redocly = fileURLToPath(import.meta.resolve('@redocly/cli/bin/cli.js'))
@@ -43,11 +43,12 @@ export async function renderReference(contract: Contract, template: string): Pro
   }
 }
 
-/** The document with the service's own address and the code samples of each operation. */
+/** The document with the service's own address, the members of events, and the code samples of each operation. */
 function documentForReaders(contract: Contract): Document {
   const { document, operations, documentedUrl, shownUrl } = contract
   const copy = structuredClone(document)
   if (shownUrl !== documentedUrl) copy.servers = [{ url: shownUrl, description: 'This service.' }]
+  for (const { value } of walk(copy.paths)) showEvents(copy, value)
   for (const { id, path, method } of operations) {
     const samples = samplesFor(id).map(({ lang, source }) => ({
       // Redoc highlights by `lang` and shows `label`.
@@ -58,4 +59,11 @@ function documentForReaders(contract: Contract): Document {
     Object.assign(copy.paths[path]?.[method] ?? {}, { 'x-codeSamples': samples })
   }
   return copy
+}
+
+/** Redoc shows only the `schema` of a stream, which is a string: shows the schema of its events in its place. */
+function showEvents(document: Document, content: unknown): void {
+  const stream = (Object(content) as Record<string, MediaTypeObject>)['text/event-stream']
+  const { contentSchema, description } = stream?.schema ?? {}
+  if (stream && contentSchema) stream.schema = { ...resolve<Schema>(document, contentSchema), description }
 }

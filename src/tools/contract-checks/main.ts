@@ -6,6 +6,7 @@ import { exitOnError, print } from '../../commands/output.ts'
 import { checkChangelog, readChangelog, releaseContracts, writeChangelog } from './changelog.ts'
 import { formatFinding, type Report, readCheckedContracts } from './checked-contract.ts'
 import { checkCompatibility } from './compatibility.ts'
+import { checkExamplePairs } from './example-pairs.ts'
 import { checkNames } from './names.ts'
 import { checkOpenResponses } from './open-responses.ts'
 import { checkPatterns, findUnusedExceptions, listCodePatterns, listDocumentPatterns } from './patterns.ts'
@@ -19,7 +20,7 @@ export async function runContractChecks(root: string): Promise<Report[]> {
   const patterns = [...contracts.flatMap(listDocumentPatterns), ...listCodePatterns(root)]
   return [
     checkCompatibility(contracts),
-    { summary: '', findings: checkOpenResponses(contracts) },
+    { summary: '', findings: [...checkOpenResponses(contracts), ...checkExamplePairs(contracts)] },
     { summary: '', findings: checkChangelog(contracts, readChangelog(root)) },
     checkNames(contracts),
     await checkSecurity(contracts),

@@ -1,6 +1,7 @@
 /** Serves both documents without a service and without state: the stages of `src/contract/` in front of Prism. */
 import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
+import { closeComponents } from '../../contract/closed-schemas.ts'
 import type { HandlerRequest } from '../../contract/exchange.ts'
 import { documentHashLocal, type Listener, listen } from '../../contract/listener.ts'
 import { mountDocument } from '../../contract/mount.ts'
@@ -71,7 +72,8 @@ interface MockedApi {
 async function createApp({ name, contract, docs, log }: MockedApi): Promise<Express> {
   const { document } = contract
   const fallback = (path: string) => (isDocsPath(path) ? docs : undefined)
-  const prism = await startPrism(document)
+  // Prism makes up members for open schemas.
+  const prism = await startPrism({ ...document, components: closeComponents(document.components) })
   const operations = readOperations(document)
   const handlers = operations.map((operation) => {
     const handler = (request: HandlerRequest & { principal: unknown }) => mockResponse(prism, operation, request)

@@ -36,9 +36,6 @@ const logger = {
 // Requests were validated before; `errors` only concerns proxies.
 const settings = { isProxy: false, checkSecurity: false, validateRequest: false, errors: false } as const
 
-/** Prism makes up 0 for half of the numbers with `exclusiveMinimum: 0`, and then reports a violation. */
-const dynamicTriesMax = 50
-
 export async function startPrism(document: Document): Promise<Prism> {
   // A copy, because Prism resolves references in place.
   const httpOperations = await getHttpOperationsFromSpec(structuredClone(document))
@@ -59,17 +56,14 @@ export async function startPrism(document: Document): Promise<Prism> {
       const method = operation.method.toLowerCase() as 'get'
       const request = { method, url: { path }, headers: accept === undefined ? {} : { accept } }
       const source = findOperation(operation)
-      const operations = [mock.dynamic ? withShortLists(source, pageLength) : source]
-      for (let tries = 1; ; tries++) {
-        const result = await prism.request(request, operations, { ...config, mock: { ...mock } })()
-        if (result._tag === 'Left') throw result.left
-        const { output, validations } = result.right
-        const [violation] = validations.output
-        const { statusCode: status, headers = {}, body } = output
-        if (!violation) return { status, mediaType: headers['Content-type'], headers, body }
-        if (!mock.dynamic || tries === dynamicTriesMax)
-          throw new Error(`Prism's response violates the document: ${violation.message}`)
-      }
+      const operations = [mock.dynamic ? forMadeUpValues(source, pageLength) : source]
+      const result = await prism.request(request, operations, { ...config, mock: { ...mock } })()
+      if (result._tag === 'Left') throw result.left
+      const { output, validations } = result.right
+      const [violation] = validations.output
+      if (violation) throw new Error(`Prism's response violates the document: ${violation.message}`)
+      const { statusCode: status, headers = {}, body } = output
+      return { status, mediaType: headers['Content-type'], headers, body }
     },
   }
 }
@@ -79,13 +73,15 @@ const itemsMax = 3
 
 interface Schema {
   maxItems?: number
+  minimum?: number
+  exclusiveMinimum?: unknown
   properties?: { data?: Schema; nextCursor?: Schema }
 }
 
-/** A copy with pages of the given length and short other lists. */
-function withShortLists(operation: IHttpOperation, pageLength = itemsMax): IHttpOperation {
+/** A copy with pages of the given length, short other lists, and numbers that Prism can make up. */
+function forMadeUpValues(operation: IHttpOperation, pageLength = itemsMax): IHttpOperation {
   const copy = structuredClone(operation)
-  shortenLists(copy.responses, new Set())
+  narrow(copy.responses, new Set())
   for (const { contents = [] } of copy.responses) {
     for (const { schema } of contents) {
       const { data, nextCursor } = (schema as Schema | undefined)?.properties ?? {}
@@ -95,10 +91,12 @@ function withShortLists(operation: IHttpOperation, pageLength = itemsMax): IHttp
   return copy
 }
 
-function shortenLists(value: unknown, seen: Set<object>): void {
+function narrow(value: unknown, seen: Set<object>): void {
   if (typeof value !== 'object' || value === null || seen.has(value)) return
   seen.add(value)
   const schema = value as Schema
   if (typeof schema.maxItems === 'number') schema.maxItems = Math.min(schema.maxItems, itemsMax)
-  for (const member of Object.values(value)) shortenLists(member, seen)
+  // Prism makes up 0 for half of the numbers with `exclusiveMinimum: 0`.
+  if (typeof schema.exclusiveMinimum === 'number') schema.minimum = schema.exclusiveMinimum + 1
+  for (const member of Object.values(value)) narrow(member, seen)
 }

@@ -1,11 +1,11 @@
-/** The tab "Runs": the account's runs, one run in detail, and cancelling it. */
+/** The tab "Runs": the account's runs, one run in detail, cancelling and deleting it. */
 import { isFinal } from '../../../domain/runs/run-state.ts'
 import { orNotFound, type PageHandler } from '../page-handler.ts'
 import { parseAttempts } from './run-attempts.ts'
 import { parseRunFilter, toListRequest, toRunQuery } from './run-filter.ts'
 import { readQueuerLabels, shortId } from './run-labels.ts'
 import { renderRunList } from './run-list-template.ts'
-import { renderCancellation, renderRun } from './run-template.ts'
+import { renderCancellation, renderRun, renderRunDeletion } from './run-template.ts'
 
 const runsPerPage = 50
 const logLinesMax = 200
@@ -20,6 +20,7 @@ export const listRuns: PageHandler = async ({ account, query }, deps) => {
     ...list,
     filter,
     isFirstPage: cursor === undefined,
+    done: query.get('done') ?? '',
     workflows: deps.workflows.list(),
     queuerLabel: await readQueuerLabels(deps, account.id),
     executionUrl: deps.addresses().executionUrl,
@@ -59,4 +60,15 @@ export const cancelRun: PageHandler = async ({ account, params }, { runs }) => {
   const run = orNotFound(await runs.cancel(account.id, params.id ?? ''))
   const wasFinished = isFinal(run.status) && run.status !== 'cancelled'
   return { location: `/runs/${run.id}${wasFinished ? '?done=finished' : ''}` }
+}
+
+export const confirmRunDeletion: PageHandler = async ({ account, params }, { runs, workflows }) => {
+  const run = orNotFound(await runs.get(account.id, params.id ?? ''))
+  if (!isFinal(run.status)) return { location: `/runs/${run.id}?done=unfinished` }
+  return { title: 'Delete run', tab: 'runs', body: renderRunDeletion(run, workflows.get(run.workflowId)) }
+}
+
+export const deleteRun: PageHandler = async ({ account, params, actor }, { runs }) => {
+  const deleted = orNotFound(await runs.delete(account.id, params.id ?? '', actor))
+  return { location: deleted === 'deleted' ? '/runs?done=deleted' : `/runs/${deleted.id}?done=unfinished` }
 }

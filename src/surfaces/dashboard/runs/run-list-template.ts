@@ -2,7 +2,18 @@
 import type { Run } from '../../../domain/runs/run.ts'
 import type { Workflow } from '../../../domain/workflows/workflow.ts'
 import { time } from '../format.ts'
-import { copyable, emptyState, type Html, heading, html, labelledField, nothing, selectField, table } from '../html.ts'
+import {
+  copyable,
+  emptyState,
+  type Html,
+  heading,
+  html,
+  labelledField,
+  nothing,
+  notice,
+  selectField,
+  table,
+} from '../html.ts'
 import { queueCommand } from '../workflows/curl-commands.ts'
 import { exampleVariables } from '../workflows/example-variables.ts'
 import { isEmptyFilter, type RunFilter, statusFilterOptions, toRunQuery } from './run-filter.ts'
@@ -19,6 +30,7 @@ interface RunList {
   runs: Run[]
   nextCursor: string | null
   isFirstPage: boolean
+  done: string
   filter: RunFilter
   /** Installed workflows, sorted by id. */
   workflows: Workflow[]
@@ -27,12 +39,13 @@ interface RunList {
 }
 
 export function renderRunList(list: RunList): Html {
-  const { runs, filter, isFirstPage, workflows, nextCursor } = list
+  const { runs, filter, isFirstPage, workflows, nextCursor, done } = list
   const isEmpty = runs.length === 0 && isFirstPage && isEmptyFilter(filter)
   const actions = html`<a class="button" href="/workflows">Run a workflow</a>`
   const newest = html`<a href="/runs?${toRunQuery(filter)}">← Newest runs</a>`
   const older = nextCursor && html`<a href="/runs?${toRunQuery(filter, nextCursor)}">Older runs →</a>`
   return html`${heading('Runs', isEmpty ? {} : { actions })}
+    ${done === 'deleted' ? notice('good', 'Run deleted. Its data was erased.') : nothing}
     ${isEmpty ? nothing : renderFilter(filter, workflows)}
     <div id="runs" data-live="/runs/changes">
       ${isEmpty ? renderNoRuns(list) : runs.length === 0 ? noResults : renderRunTable(list)}

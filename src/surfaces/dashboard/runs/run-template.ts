@@ -1,4 +1,4 @@
-/** Templates of the page of a run and of its cancellation. */
+/** Templates of the page of a run, its cancellation and its deletion. */
 import type { BrowserContext } from '../../../domain/browser-contexts/browser-contexts.ts'
 import type { Run } from '../../../domain/runs/run.ts'
 import type { History } from '../../../domain/runs/run-history.ts'
@@ -34,11 +34,15 @@ export function renderRun(page: RunPage): Html {
   const last = history.events.at(-1)?.sequence ?? 0
   const live = isFinal(status) ? nothing : html`data-live="/runs/${id}/changes?after=${last}"`
   const wasFinished = done === 'finished' && isFinal(status)
+  const isUnfinished = done === 'unfinished' && !isFinal(status)
   const again = html`<a class="button secondary" href="/workflows/${workflowId}?from=${id}">Run again</a>`
   const cancel = html`<a class="button secondary danger" href="/runs/${id}/cancel">Cancel run</a>`
-  const actions = html`${workflow ? again : nothing} ${isFinal(status) || run.cancelRequested ? nothing : cancel}`
+  const remove = html`<a class="button secondary danger" href="/runs/${id}/delete">Delete run</a>`
+  const end = isFinal(status) ? remove : run.cancelRequested ? nothing : cancel
+  const actions = html`${workflow ? again : nothing} ${end}`
   return html`${backLink('/runs', 'Runs')}
     ${wasFinished ? notice('warning', 'This run had already finished, so it was not cancelled.') : nothing}
+    ${isUnfinished ? notice('warning', 'This run has not finished. Cancel it before you delete it.') : nothing}
     <div id="run" ${live}>
       ${runBadge(run)} ${heading(workflow?.title ?? workflowId, { lead: copyableId('run-id', id, 'Copy run ID'), actions })}
       ${renderState(page)} ${renderProgress(run)} <section class="card">${facts(runFacts(page))}</section>
@@ -128,5 +132,20 @@ export function renderCancellation(run: Run, workflow: Workflow | undefined): Ht
       <p>${consequence} This cannot be undone, but you can run the workflow again.</p>
       <p>${runBadge(run)} ${title} <code>${shortId(id)}</code></p>
       <div class="buttons"><button class="danger">Cancel run</button><a href="/runs/${id}">Keep run</a></div>
+    </form>`
+}
+
+export function renderRunDeletion(run: Run, workflow: Workflow | undefined): Html {
+  const { id, artifacts, workflowId } = run
+  const title = workflow?.title ?? workflowId
+  return html`${backLink(`/runs/${id}`, title)} ${heading('Delete this run?')}
+    <form method="post" class="card">
+      <p>Its variables, output, log and artifacts are erased. <strong>This cannot be undone.</strong></p>
+      ${facts([
+        ['Run', html`${runBadge(run)} ${title} <code>${shortId(id)}</code>`],
+        ['Finished', time(run.finishedAt, 'exact')],
+        ['Artifacts', artifacts.length === 0 ? 'none' : `${artifacts.length}`],
+      ])}
+      <div class="buttons"><button class="danger">Delete run</button><a href="/runs/${id}">Keep run</a></div>
     </form>`
 }
