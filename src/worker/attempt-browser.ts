@@ -8,6 +8,7 @@ import {
   stateBytesMax,
 } from '../domain/browser-contexts/storage-state.ts'
 import type { Claim } from '../domain/runs/attempts.ts'
+import { toRunError } from '../domain/runs/reported-values.ts'
 import type { Report } from '../domain/runs/run.ts'
 import type { Outcome, RunStatus } from '../domain/runs/run-state.ts'
 import { createRedactor, type Secrets } from '../domain/workflows/secrets.ts'
@@ -38,6 +39,7 @@ export class AttemptBrowser {
   #captured: CapturedState
   /** The storage state that the browser was opened with. */
   #restored: string | undefined
+  #requested = false
   #acquired = false
   #released = false
   /** Masks secrets and cookies in reports and errors. The run's output is masked separately. */
@@ -50,9 +52,11 @@ export class AttemptBrowser {
     this.redact = createRedactor(secrets)
   }
 
-  /** The reply to an executor whose workflow asks for the browser. */
+  /** The reply to an executor whose workflow asks for the browser, which it does once. */
   async provide(): Promise<Reply> {
     if (this.#released) return unavailable('The run has ended.')
+    if (this.#requested) return unavailable('The browser was requested before.')
+    this.#requested = true
     let storageState: string | undefined
     try {
       storageState = await this.#storedState()
@@ -112,7 +116,7 @@ export class AttemptBrowser {
     const { accountId, runId, contextLease, persistContext } = this.#claim
     const succeeded = outcome.kind === 'succeeded'
     if (!contextLease || !this.#captured || (persistContext !== 'always' && !succeeded)) return unchanged(outcome)
-    const problem = stateProblem(this.#captured)
+    const problem = this.redact(stateProblem(this.#captured))
     if (problem !== undefined) return succeeded ? unchanged(notSaved(problem)) : unchanged(outcome, warning(problem))
     const { json } = this.#captured as { json: string }
     // A run that changed nothing makes no new version, which would push out an old one.
@@ -153,7 +157,7 @@ function unavailable(message: string): Reply {
 }
 
 function notSaved(message: string): Outcome {
-  return { kind: 'failed', reason: 'contextNotSaved', error: { name: 'ContextNotSaved', message } }
+  return { kind: 'failed', reason: 'contextNotSaved', error: toRunError({ name: 'ContextNotSaved', message }) }
 }
 
 function unchanged(outcome: Outcome, ...reports: Report[]): SavedContext {

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { Socket } from 'node:net'
 import { setImmediate as nextTick } from 'node:timers/promises'
+import { reportsMax } from '../domain/runs/reported-values.ts'
 import { type LoadedWorkflow, loadWorkflows } from '../domain/workflows/load-workflows.ts'
 import { WorkflowError } from '../domain/workflows/workflow.ts'
 import { readLines } from './bounded-lines.ts'
@@ -22,7 +23,12 @@ function send(message: FromExecutor): void {
   channel.write(`${JSON.stringify(message)}\n`)
 }
 
+const reports: readonly string[] = ['log', 'progress', 'step']
+let reportCount = 0
+
+/** Reports above the limit, which the worker drops, would keep it from its other runs. */
 function sendFrom(attempt: number, message: AttemptMessage): void {
+  if (reports.includes(message.type) && ++reportCount > reportsMax) return
   send({ ...message, attempt })
 }
 
@@ -30,6 +36,7 @@ async function execute(workflow: LoadedWorkflow, start: Start): Promise<void> {
   const { attempt } = start
   const running = new RunningAttempt(start, (message) => sendFrom(attempt, message))
   current = running
+  reportCount = 0
   const resourcesBefore = process.getActiveResourcesInfo().length
   try {
     const returned = await attemptStorage.run(attempt, async () => workflow.run(running.context(workflow.usesBrowser)))

@@ -1,6 +1,7 @@
 /** Checks the environment and the workflows that it names. */
 import { type Config, ConfigError, readConfig, settings } from '../../config.ts'
 import { describeWorkflows } from '../../domain/workflows/describe-workflows.ts'
+import { executorIdentity } from '../../domain/workflows/executor-identity.ts'
 import { type Workflow, WorkflowError } from '../../domain/workflows/workflow.ts'
 import { Workflows } from '../../domain/workflows/workflows.ts'
 import { type Finding, fail, failWithMessage, ok, pluralize, shortMessage, warn } from './finding.ts'
@@ -21,7 +22,9 @@ export function readConfiguration(environment: NodeJS.ProcessEnv): ReadConfigura
   const remaining = { ...environment }
   for (;;) {
     try {
-      return { config: readConfig(remaining), errors, invalid }
+      const config = readConfig(remaining)
+      executorIdentity(config)
+      return { config, errors, invalid }
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       errors.push(error.message)
