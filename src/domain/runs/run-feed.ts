@@ -29,6 +29,9 @@ const missingMillisecondsMax = 30_000
 /** Bounds the query for missing ids. */
 const missingMax = 1000
 
+/** A stream that waits checks whether its run still exists each time this many quiet periods have passed. */
+const quietPeriodsPerCheck = 15
+
 export class RunFeed {
   readonly #store: Store
   /** By the id of the followed run or account. */
@@ -39,6 +42,7 @@ export class RunFeed {
   #lastId = 0
   /** Lower event ids that have not been seen, and since when. */
   readonly #missing = new Map<number, number>()
+  readonly #reads = new Map<string, Promise<RunEvent[]>>()
   #isReading = false
   #again = false
   #closed = false
@@ -87,7 +91,8 @@ export class RunFeed {
 
   /**
    * The run's events after `sequence`, then new ones as they are written. Ends after the final one, or when the run is
-   * purged. Yields `null` each time `quietSeconds` pass without an event.
+   * purged. Yields `null` each time `quietSeconds` pass without an event: to all streams of this process at the same
+   * moment, so that what they check then can be shared.
    */
   async *events(
     runId: string,
@@ -96,19 +101,23 @@ export class RunFeed {
     signal: AbortSignal,
   ): AsyncGenerator<RunEvent | null> {
     const follower = await this.#follow('run', runId)
+    const quietMilliseconds = quietSeconds * 1000
     let last = sequence
+    let quietPeriods = 0
     try {
       while (!this.#isOver(signal)) {
-        const events = await eventsAfter(this.#store.read, runId, last, eventsPerRead)
+        const events = quietPeriods > 0 ? [] : await this.#readEvents(runId, last)
         for (const event of events) {
           yield event
           last = event.sequence
           if (event.type === 'status' && isFinal(event.data.status as RunStatus)) return
         }
         if (events.length > 0) continue
-        const changed = await follower.wait(quietSeconds * 1000, signal)
+        const changed = await follower.wait(quietMilliseconds - (performance.now() % quietMilliseconds), signal)
+        quietPeriods = changed ? 0 : quietPeriods + 1
         if (changed || signal.aborted) continue
-        if ((await this.#store.read.all(findStatus, [runId])).length === 0) return
+        const isChecked = quietPeriods % quietPeriodsPerCheck === 0
+        if (isChecked && (await this.#store.read.all(findStatus, [runId])).length === 0) return
         yield null
       }
     } finally {
@@ -132,6 +141,18 @@ export class RunFeed {
     } finally {
       this.#unfollow('account', accountId, follower)
     }
+  }
+
+  /** Streams that one notification wakes call this before any other callback runs, so they share a read. */
+  #readEvents(runId: string, sequence: number): Promise<RunEvent[]> {
+    const key = `${runId} ${sequence}`
+    let reading = this.#reads.get(key)
+    if (!reading) {
+      reading = eventsAfter(this.#store.read, runId, sequence, eventsPerRead)
+      this.#reads.set(key, reading)
+      queueMicrotask(() => this.#reads.delete(key))
+    }
+    return reading
   }
 
   /** How many streams follow one run, and how many all runs of an account. */
@@ -204,7 +225,8 @@ export class RunFeed {
         for (const id of this.#followers.account.keys()) if (await this.#hasNewRuns(id)) accounts.add(id)
         for (const id of accounts) notifyAll(this.#followers.account.get(id))
       } catch {
-        // The store is unavailable. The next notification reads again, and followers get the error from their own reads.
+        // The store is unavailable. Streams get the error from their own reads.
+        for (const followers of this.#followers.run.values()) notifyAll(followers)
       }
     }
     // No await between the check of `#again` and this, where a notification would be lost.
