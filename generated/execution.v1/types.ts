@@ -840,7 +840,8 @@ export interface components {
         Priority: number;
         /**
          * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it,
-         *     the browser starts empty, and its cookies and storage are discarded.
+         *     the browser starts empty, and its cookies and storage are discarded. A key with scopes needs
+         *     `browser-contexts:use` for a request with this parameter, in addition to `runs:write`.
          */
         BrowserContextId: components["schemas"]["Uuid"];
         /**
@@ -967,7 +968,8 @@ export interface operations {
                 priority?: components["parameters"]["Priority"];
                 /**
                  * @description The browser context that the run's browser starts with, for a workflow whose `usesBrowser` is true. Without it,
-                 *     the browser starts empty, and its cookies and storage are discarded.
+                 *     the browser starts empty, and its cookies and storage are discarded. A key with scopes needs
+                 *     `browser-contexts:use` for a request with this parameter, in addition to `runs:write`.
                  */
                 browserContextId?: components["parameters"]["BrowserContextId"];
                 /**

@@ -49,6 +49,9 @@ export class Problem extends Error {
   }
 }
 
+/** The credential of a waiting request is no longer valid: 401. */
+export class CredentialRevoked extends Error {}
+
 export function problemBody(types: ProblemTypes, { kind, detail, errors }: ProblemDetail, requestId: string) {
   const { status, title } = problemType(types, kind)
   const members = errors && { errors: errors.map(withShortNames) }

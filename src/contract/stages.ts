@@ -14,7 +14,7 @@ import {
   type ServedOperation,
 } from './exchange.ts'
 import type { PathMatch } from './path-lookup.ts'
-import { Problem, problemType } from './problem.ts'
+import { CredentialRevoked, Problem, problemType } from './problem.ts'
 import { internalError, type RateLimitExceeded, rateLimited, send, unavailable } from './response.ts'
 import type { TenantLimits } from './tenant-limits.ts'
 
@@ -117,7 +117,7 @@ export function serveOperation<P>(options: StageOptions<P>): RequestHandler {
     await served.validateRequest(request, response, exchange.parameters, exchange.body)
     const stillAuthenticated = async () => {
       const caller = await options.authenticate(exchange.credential)
-      return caller !== undefined && permits(caller.scopes, operation)
+      return caller !== undefined && permits(caller.scopes, operation, request)
     }
     send(exchange, await served.run(new HandlerRequest(exchange, operation, stillAuthenticated)))
     exchange.tenant?.endTurn()
@@ -130,22 +130,26 @@ export function serveOperation<P>(options: StageOptions<P>): RequestHandler {
  */
 async function authenticate<P>(
   exchange: Exchange,
-  { credential, operation, refusals }: ServedOperation,
+  served: ServedOperation,
   options: StageOptions<P>,
 ): Promise<HandlerResponse | undefined> {
   const { request } = exchange
+  const { credential, operation, refusals } = served
   const value = credential.read(request)
   const client = describeClient(request, options.proxyHops ?? 0)
   const caller = value && (await options.authenticate(value, client))
-  if (!value || !caller)
-    return { status: 401, text: refusals[401], headers: { 'WWW-Authenticate': credential.challenge } }
+  if (!value || !caller) return unauthorized(served)
   exchange.credential = value
   exchange.principal = caller.principal
   const exceeded = await options.limitRate?.(caller.principal, client)
   if (exceeded) return rateLimited(exceeded)
   const { tenants } = options
   exchange.tenant = tenants?.limits.begin(tenants.nameOf(caller.principal), exchange.response)
-  return permits(caller.scopes, operation) ? undefined : { status: 403, text: refusals[403] }
+  return permits(caller.scopes, operation, request) ? undefined : { status: 403, text: refusals[403] }
+}
+
+function unauthorized({ credential, refusals }: ServedOperation): HandlerResponse {
+  return { status: 401, text: refusals[401], headers: { 'WWW-Authenticate': credential.challenge } }
 }
 
 /** Maximum length of the user agent that is recorded with the use of a credential. */
@@ -157,8 +161,16 @@ function describeClient(request: Request, proxyHops: number): string {
   return `${address} ${request.headers['user-agent']?.slice(0, userAgentLengthMax) ?? ''}`.trim()
 }
 
-function permits(scopes: readonly string[] | null, operation: Operation): boolean {
-  return scopes === null || operation.scopes.every((scope) => scopes.includes(scope))
+function permits(
+  scopes: readonly string[] | null,
+  { scopes: needed, parameters }: Operation,
+  request: Request,
+): boolean {
+  if (scopes === null) return true
+  const ofParameters = parameters.filter((it) => it.scopes.length > 0)
+  const query = new URLSearchParams(ofParameters.length > 0 ? splitUrl(request).search : '')
+  const all = [...needed, ...ofParameters.flatMap((it) => (query.has(it.name) ? it.scopes : []))]
+  return all.every((scope) => scopes.includes(scope))
 }
 
 /** Parameters of media ranges, with quoted values, except the weight `q`. */
@@ -183,6 +195,7 @@ export function fail(isUnavailable: (error: unknown) => boolean): ErrorRequestHa
     exchange.tenant?.endTurn()
     if (error instanceof ClientGone) return exchange.end(clientClosed)
     if (response.headersSent) return exchange.logError('request failed after its response', { err: error })
+    if (error instanceof CredentialRevoked && exchange.served) return send(exchange, unauthorized(exchange.served))
     if (error instanceof Problem) {
       const { problem, headers } = error
       return send(exchange, {

@@ -33,6 +33,8 @@ export interface ParameterObject {
   required?: boolean
   example?: unknown
   schema: Schema
+  /** Extension: scopes that a request with the parameter needs in addition to those of its operation. */
+  'x-required-scopes'?: string[]
 }
 
 export interface RequestBodyObject {

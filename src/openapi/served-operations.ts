@@ -17,6 +17,8 @@ export interface Parameter {
   name: string
   in: ParameterObject['in']
   schema: Schema
+  /** Scopes that a request with the parameter needs in addition to those of its operation. */
+  scopes: string[]
 }
 
 /** Where a request carries its credential. */
@@ -72,7 +74,7 @@ function readOperation(document: Document, { path, method, operation, parameters
     method: method.toUpperCase(),
     path,
     parameters: parameters.map((it) => readParameter(document, id, it)),
-    ...readSecurity(document, id, security ?? document.security ?? []),
+    ...readSecurity(document, id, security ?? document.security ?? [], scopesOf(parameters)),
     body: requestBody && readBody(id, resolve<RequestBodyObject>(document, requestBody)),
     responses,
     successTypes: [...new Set(successes)],
@@ -92,13 +94,29 @@ function readParameter(document: Document, id: string, { name, in: place, ...res
   const hasStyle = ['style', 'explode', 'allowReserved'].some((keyword) => keyword in rest)
   if (hasStyle || name.includes('['))
     throw new Error(`${subject} does not have the default style of its place; only that is served.`)
-  return { name, in: place, schema }
+  const { 'x-required-scopes': scopes = [] } = rest
+  if (scopes.length > 0 && place !== 'query') throw new Error(`${subject} has x-required-scopes outside the query.`)
+  return { name, in: place, schema, scopes }
 }
 
-function readSecurity(document: Document, id: string, requirements: Record<string, string[]>[]) {
-  const [requirement, ...others] = requirements.flatMap((it) => Object.entries(it))
-  if (!requirement || others.length > 0) throw new Error(`${id} must have exactly one security requirement.`)
+function scopesOf(parameters: ParameterObject[]): string[] {
+  return parameters.flatMap(({ 'x-required-scopes': scopes = [] }) => scopes)
+}
+
+/** @param ofParameters scopes that are in the second requirement, since OpenAPI has no security of parameters. */
+function readSecurity(
+  document: Document,
+  id: string,
+  requirements: Record<string, string[]>[],
+  ofParameters: string[],
+) {
+  const [requirement, another, ...others] = requirements.flatMap((it) => Object.entries(it))
+  if (!requirement || others.length > 0 || (another && ofParameters.length === 0))
+    throw new Error(`${id} must have exactly one security requirement.`)
   const [name, scopes] = requirement
+  const expected = ofParameters.length > 0 ? [name, [...scopes, ...ofParameters]] : undefined
+  if (JSON.stringify(another) !== JSON.stringify(expected))
+    throw new Error(`${id} must have a second security requirement with the scopes of its parameters.`)
   const scheme = resolve<Schema | undefined>(document, document.components?.securitySchemes?.[name])
   if (scheme?.type === 'http' && scheme.scheme === 'bearer') return { scopes, scheme: { type: 'bearer' } as const }
   if (scheme?.type === 'apiKey' && scheme.in === 'header' && typeof scheme.name === 'string')

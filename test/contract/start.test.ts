@@ -64,6 +64,16 @@ test.each<[string, (document: Library) => unknown, string]>([
     'getBook must have exactly one security requirement.',
   ],
   [
+    'an operation has a second security requirement that no parameter needs',
+    (it) => (getOperation(it).security = [{ key: ['books:read'] }, { key: ['books:read', 'books:write'] }]),
+    'getBook must have exactly one security requirement.',
+  ],
+  [
+    'the scopes of a parameter are in no security requirement',
+    (it) => (getOperation(it).parameters = [parameter({ 'x-required-scopes': ['books:write'] })]),
+    'getBook must have a second security requirement with the scopes of its parameters.',
+  ],
+  [
     'a response has no single status',
     (it) => (responses(it).default = {}),
     'The response default of getBook has no single status; document each status.',

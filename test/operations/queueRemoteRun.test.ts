@@ -194,8 +194,33 @@ describeOperation(
         },
       )
     },
-    401: testUnauthorized,
-    403: testForbidden,
+    401(subject) {
+      testUnauthorized(subject)
+
+      test('a waiting request ends when its key is deleted, and its run goes on', async () => {
+        const account = await subject.service.createAccount()
+        const { id, value } = await account.createKey()
+        const hold = { path: { workflowId: 'hold' }, body: { variableData: { file: 'none' } } }
+        const waiting = subject.call(value, { ...hold, headers: { Prefer: 'wait=30' } })
+        const runs = async () => (await send(subject.service, 'listRuns', account.key)).body.data
+        await expect.poll(runs).toMatchObject([{ status: 'running' }])
+        await account.deleteKey(id)
+        expect((await waiting).text).toBe('Unauthorized')
+        expect(await runs()).toMatchObject([{ status: 'running', cancelRequested: false }])
+      })
+    },
+    403(subject) {
+      testForbidden(subject)
+
+      const queries = ['browserContextId=', 'browserContext%49d=', 'priority=1&browserContextId=x&browserContextId=']
+      test.each(queries)('refuses a key without browser-contexts:use: ?%s…', async (query) => {
+        const account = await subject.service.createAccount({ scopesEnabled: true })
+        const others = ['browser-contexts:read', 'browser-contexts:state', 'browser-contexts:write']
+        const { value } = await account.createKey({ scopes: ['runs:write', ...others] })
+        const filled = { path, body, query: query + crypto.randomUUID() }
+        expect((await subject.call(value, filled)).text).toBe('Forbidden')
+      })
+    },
     404(subject) {
       testUnknownBrowserContext(subject)
 

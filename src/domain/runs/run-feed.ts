@@ -22,6 +22,8 @@ const findNewestRuns = statement<{ id: string }, [accountId: string]>(
 
 /** An event has up to 32 KiB, and a stream whose reader is slow holds what it has read. */
 const eventsPerRead = 32
+/** How often a waiting request's API key is checked. */
+const checkMilliseconds = 1000
 const changesPerRead = 1000
 
 /** No transaction of the service takes this long, so an event id still missing then was rolled back. */
@@ -68,8 +70,18 @@ export class RunFeed {
     }
   }
 
-  /** Waits up to `seconds` for the run to finish; returns its latest state. */
-  async waitUntilFinished(runs: Runs, run: Run, seconds: number, signal: AbortSignal, reserve?: Reserve): Promise<Run> {
+  /**
+   * Waits up to `seconds` for the run to finish; returns its latest state.
+   *
+   * @param check called every second and before the result is read; what it throws ends waiting.
+   */
+  async waitUntilFinished(
+    runs: Runs,
+    run: Run,
+    seconds: number,
+    signal: AbortSignal,
+    { reserve, check }: { reserve?: Reserve; check?: () => Promise<void> } = {},
+  ): Promise<Run> {
     const deadline = performance.now() + seconds * 1000
     const follower = await this.#follow('run', run.id)
     try {
@@ -77,8 +89,9 @@ export class RunFeed {
         const [current] = await this.#store.read.all(findStatus, [run.id])
         const milliseconds = deadline - performance.now()
         const isOver = !current || isFinal(current.status) || milliseconds <= 0 || this.#isOver(signal)
+        await check?.()
         if (isOver) return (await runs.get(run.accountId, run.id, reserve)) ?? run
-        await follower.wait(milliseconds, signal)
+        await follower.wait(check ? Math.min(milliseconds, checkMilliseconds) : milliseconds, signal)
       }
     } finally {
       this.#unfollow('run', run.id, follower)

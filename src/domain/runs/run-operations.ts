@@ -5,7 +5,7 @@ import { requestedRange } from '../../contract/conditional-requests.ts'
 import type { ServerSentEvent } from '../../contract/handler.ts'
 import { JsonText } from '../../contract/json-text.ts'
 import { preferredWait } from '../../contract/prefer.ts'
-import { invalidRequest } from '../../contract/problem.ts'
+import { CredentialRevoked, invalidRequest } from '../../contract/problem.ts'
 import type { Principal } from '../api-keys/api-key.ts'
 import { notFound } from '../problems.ts'
 import type { Artifact, RunArtifacts } from './artifacts.ts'
@@ -19,6 +19,8 @@ type Operations = Pick<
   ExecutionV1Handlers<Principal>,
   'queueRemoteRun' | 'listRuns' | 'getRun' | 'deleteRun' | 'cancelRun' | 'streamRunEvents' | 'getRunArtifact'
 >
+
+type WaitingRequest = Pick<Parameters<Operations['queueRemoteRun']>[0], 'signal' | 'reserve' | 'stillAuthenticated'>
 
 /** Maximum seconds that a response waits for its run to finish (`Prefer: wait`). */
 export const waitSecondsMax = 30
@@ -51,11 +53,8 @@ export function runOperations({ runs, artifacts, feed }: RunDependencies): Opera
       })
       if (queued.kind !== 'queued') return toProblem(queued)
       const wait = preferredWait(header.Prefer, waitSecondsMax)
-      // The run is stored: if waiting fails, 202 is still correct.
       if (wait !== undefined) request.endTurn()
-      const waited =
-        wait !== undefined && feed.waitUntilFinished(runs, queued.run, wait, request.signal, request.reserve)
-      const run = waited ? await waited.catch(() => queued.run) : queued.run
+      const run = wait === undefined ? queued.run : await waitUntilFinished(feed, runs, queued.run, wait, request)
       const headers = {
         Location: `/v1/execution/runs/${run.id}`,
         ...(wait !== undefined && { 'Preference-Applied': `wait=${wait}` }),
@@ -143,6 +142,24 @@ function toProblem(result: Exclude<QueueResult, { kind: 'queued' }>) {
         result.errors.map(({ pointer, detail }) => ({ pointer: `/variableData${pointer}`, detail })),
       )
   }
+}
+
+/** @throws {CredentialRevoked} within about a second after the API key of the request was deleted or has expired. */
+function waitUntilFinished(
+  feed: RunFeed,
+  runs: Runs,
+  run: Run,
+  seconds: number,
+  { signal, reserve, stillAuthenticated }: WaitingRequest,
+): Promise<Run> {
+  const check = async () => {
+    if (!(await stillAuthenticated())) throw new CredentialRevoked()
+  }
+  return feed.waitUntilFinished(runs, run, seconds, signal, { reserve, check }).catch((error: unknown) => {
+    if (error instanceof CredentialRevoked) throw error
+    // The run is stored: if waiting fails, 202 is still correct.
+    return run
+  })
 }
 
 const idempotencyConflict = {

@@ -8,6 +8,7 @@ import * as browserContexts from './0004-browser-contexts.ts'
 import * as severalMachines from './0005-several-machines.ts'
 import * as queue from './0006-queue.ts'
 import * as signIn from './0008-sign-in.ts'
+import * as contextScope from './0011-context-scope.ts'
 
 /** Column types that the databases name differently; the others have the same name. */
 export interface ColumnTypes {
@@ -27,6 +28,7 @@ const scripts: Record<string, (types: ColumnTypes) => string> = {
   '0005-several-machines': severalMachines.script,
   '0006-queue': queue.script,
   '0008-sign-in': signIn.script,
+  '0011-context-scope': contextScope.script,
 }
 const names = Object.keys(scripts)
 

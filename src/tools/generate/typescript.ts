@@ -129,7 +129,7 @@ function typeName(name: DocumentName): string {
 
 /** A doc comment with the operation's summary, description, address, scopes and statuses. */
 function docComment({ path, method, operation }: DocumentOperation, indent: string): string {
-  const scopes = operation.security.flatMap((requirement) => Object.values(requirement).flat()).join(', ')
+  const scopes = operation.security.map((requirement) => Object.values(requirement).flat().join(', ')).join(' or ')
   const statuses = Object.keys(operation.responses).join(', ')
   const lines = [
     `${operation.summary}.`,

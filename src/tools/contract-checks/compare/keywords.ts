@@ -30,7 +30,7 @@ const handled = {
   document: ['openapi', 'info', 'servers', 'tags', 'paths', 'components', 'security'],
   path: ['parameters', 'get', 'put', 'post', 'delete', 'patch'],
   operation: ['operationId', 'tags', 'security', 'parameters', 'requestBody', 'responses', 'x-idempotent'],
-  parameter: ['name', 'in', 'required', 'style', 'explode', 'allowReserved', 'content', 'schema'],
+  parameter: ['name', 'in', 'required', 'style', 'explode', 'allowReserved', 'content', 'schema', 'x-required-scopes'],
   body: ['required', 'content', 'x-body-bytes-max'],
   response: ['headers', 'content', 'links'],
   header: ['required', 'style', 'explode', 'schema'],

@@ -113,6 +113,8 @@ function compareParameter(place: Place, was: Parameter, is: Parameter): void {
     if (isSame(before[keyword], value)) continue
     place.note('breaking', `has a different \`${keyword}\``, reasons.rejected)
   }
+  const scopes = is['x-required-scopes']?.filter((it) => !was['x-required-scopes']?.includes(it)) ?? []
+  if (scopes.length) place.note('breaking', `now requires the scope ${formatScopes(scopes)}`, reasons.forbidden)
   compareKeywords(place, 'parameter', was, is)
   compareSchemas(place.below(place.subject, 'schema'), 'request', was.schema, is.schema)
 }
