@@ -1,7 +1,7 @@
 /** Collects an attempt's reports for 20 ms and writes them in one transaction, in order and with secrets masked. */
 
 import type { Lease } from '../domain/runs/attempts.ts'
-import { reportLengthMax, reportsMax, toEventData } from '../domain/runs/reported-values.ts'
+import { boundEventData, reportLengthMax, reportsMax } from '../domain/runs/reported-values.ts'
 import type { Report } from '../domain/runs/run.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
 import { StoreUnavailable } from '../storage/store.ts'
@@ -41,7 +41,7 @@ export class Reporter {
   /** A report of this attempt, masked and truncated. */
   report(type: Report['type'], data: Record<string, unknown>, at = Date.now()): Report {
     // Masked before it is truncated, which could leave a part of a secret.
-    return { at, type, data: { attempt: this.#lease.attempt, ...toEventData(type, this.#redact(data)) } }
+    return { at, type, data: { attempt: this.#lease.attempt, ...boundEventData(type, this.#redact(data)) } }
   }
 
   /** Waits for earlier batches to be written and returns the reports that are not in any, for another transaction. */

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import {
+  boundEventData,
   logLevels,
   messageLengthMax,
   nameLengthMax,
-  toEventData,
   truncate,
 } from '../../src/domain/runs/reported-values.ts'
 
@@ -29,10 +29,10 @@ test('a truncated text has the maximum length and is well-formed', () => {
 
 test('events of earlier versions are read within the limits', () => {
   const log = { attempt: 1, level: 'evil', message: 'x'.repeat(8193) }
-  expect(toEventData('log', log)).toEqual({ attempt: 1, level: 'info', message: `${'x'.repeat(8191)}…` })
+  expect(boundEventData('log', log)).toEqual({ attempt: 1, level: 'info', message: `${'x'.repeat(8191)}…` })
   const progress = { attempt: 1, percent: null, message: 7 }
-  expect(toEventData('progress', progress)).toEqual({ attempt: 1, percent: 0, message: null })
-  expect(toEventData('step', { name: 'x'.repeat(300), state: 'started' })).toMatchObject({
+  expect(boundEventData('progress', progress)).toEqual({ attempt: 1, percent: 0, message: null })
+  expect(boundEventData('step', { name: 'x'.repeat(300), state: 'started' })).toMatchObject({
     name: `${'x'.repeat(199)}…`,
   })
 })

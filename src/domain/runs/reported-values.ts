@@ -45,7 +45,7 @@ export function toRunProgress({ percent, message }: { percent: unknown; message:
 }
 
 /** The data of an event within the limits. */
-export function toEventData(type: RunEvent['type'], data: Record<string, unknown>): Record<string, unknown> {
+export function boundEventData(type: RunEvent['type'], data: Record<string, unknown>): Record<string, unknown> {
   if (type === 'log') {
     const level = isLogLevel(data.level) ? data.level : 'info'
     return { ...data, level, message: truncate(String(data.message), messageLengthMax) }

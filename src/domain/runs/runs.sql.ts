@@ -3,7 +3,7 @@ import type { NewEvent } from '../../storage/run-statements.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { RunsTable } from '../../storage/tables.ts'
-import { toEventData } from './reported-values.ts'
+import { boundEventData } from './reported-values.ts'
 import { parseCreatedAt, type Report, type RunEvent } from './run.ts'
 
 export const findRun = (tx: Transaction, accountId: string, id: string) => find(tx, 'findRun', accountId, id)
@@ -73,5 +73,5 @@ export function followsFirst(stored: { sequence: number } | undefined): boolean 
 
 export function toEvent(row: { sequence: number; at: number; type: string; data: string }): RunEvent {
   const type = row.type as RunEvent['type']
-  return { ...row, type, data: toEventData(type, JSON.parse(row.data)) }
+  return { ...row, type, data: boundEventData(type, JSON.parse(row.data)) }
 }

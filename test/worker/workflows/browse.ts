@@ -92,7 +92,7 @@ async function browse({ variables, browser, log, progress, signal }: BrowserRunC
     throw new Error(message)
   }
   if (how === 'failing') throw new Error('The page is not as it was.')
-  const after = how.startsWith('closing') ? undefined : await seenBy(page, url)
+  const after = how.startsWith('closing') || how === 'hoarding' ? undefined : await seenBy(page, url)
   return { pid: process.pid, before, after }
 }
 
