@@ -1,6 +1,6 @@
 /** The PostgreSQL store replaces unusable connections by itself, and waits for migrations. */
 import pg from 'pg'
-import { expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { QueueRequest } from '../../src/domain/runs/runs.ts'
 import { toStoreError } from '../../src/storage/postgres/postgres-errors.ts'
 import { migrationLockId } from '../../src/storage/postgres/postgres-schema.ts'
@@ -45,26 +45,38 @@ test('a silently lost connection fails one call and is then replaced', async (te
   }
 })
 
-test('runs whose connection is lost during the commit are stored once, and refused', async (test) => {
-  const { location, proxied, proxy } = await newProxiedLocation(test)
-  const direct = await openDomain(test, { kind: postgres, location })
-  const domain = await openDomain(test, { kind: postgres, location: proxied })
-  const { principal } = await newAccount(direct)
-  const withKeys = ['one', 'two'].map((idempotencyKey) => ({ ...request, idempotencyKey }))
-  const queueAll = (requests: QueueRequest[]) =>
-    Promise.allSettled(requests.map((each) => domain.runs.queue(principal, each)))
-  // Writes through a connection that is open, and prepares the queue.
-  await queueRun(domain, principal)
-  proxy.loseResponseTo('COMMIT')
-  for (const refused of await queueAll([request, request, ...withKeys])) {
-    expect(refused).toMatchObject({ status: 'rejected', reason: expect.any(StoreUnavailable) })
+describe('runs whose connection is lost while they are stored', () => {
+  async function openBehindProxy(test: Test) {
+    const { location, proxied, proxy } = await newProxiedLocation(test)
+    const direct = await openDomain(test, { kind: postgres, location })
+    const domain = await openDomain(test, { kind: postgres, location: proxied })
+    const { principal } = await newAccount(direct)
+    // Opens the connection.
+    await queueRun(domain, principal)
+    const queueAll = (requests: QueueRequest[]) =>
+      Promise.allSettled(requests.map((each) => domain.runs.queue(principal, each)))
+    const count = async () => (await direct.runs.list(principal.accountId, { limit: 100 }))?.runs.length
+    return { proxy, queueAll, count }
   }
-  const list = async () => (await direct.runs.list(principal.accountId, { limit: 100 }))?.runs
-  expect(await list()).toHaveLength(5)
-  for (const repeated of await queueAll(withKeys)) {
-    expect(repeated).toMatchObject({ status: 'fulfilled', value: { kind: 'queued', replayed: true } })
-  }
-  expect(await list()).toHaveLength(5)
+  const refused = { status: 'rejected', reason: expect.any(StoreUnavailable) }
+
+  test('are stored once, and refused', async (test) => {
+    const { proxy, queueAll, count } = await openBehindProxy(test)
+    proxy.loseResponseTo('a value to find')
+    const requests = Array.from({ length: 3 }, () => ({ ...request, variables: { text: 'a value to find' } }))
+    expect(await queueAll(requests)).toMatchObject([refused, refused, refused])
+    expect(await count()).toBe(1 + requests.length)
+  })
+
+  test('are found by their idempotency keys', async (test) => {
+    const { proxy, queueAll, count } = await openBehindProxy(test)
+    proxy.loseResponseTo('COMMIT')
+    const requests = ['one', 'two'].map((idempotencyKey) => ({ ...request, idempotencyKey }))
+    expect(await queueAll(requests)).toMatchObject([refused, refused])
+    const replayed = { status: 'fulfilled', value: { kind: 'queued', replayed: true } }
+    expect(await queueAll(requests)).toMatchObject([replayed, replayed])
+    expect(await count()).toBe(1 + requests.length)
+  })
 })
 
 test('statements are prepared again after a newer version has migrated the tables', async (test) => {

@@ -125,7 +125,7 @@ test('writes that exceed the size of one commit are all committed', async (test)
 test("a write waits for another process's transaction without blocking the event loop", async (test) => {
   const { directory, store } = await openStoreIn(test)
   const other = openWriter(test, directory)
-  other.exec("BEGIN IMMEDIATE; INSERT INTO accounts VALUES ('theirs', '', 0, 0)")
+  other.exec("BEGIN IMMEDIATE; INSERT INTO accounts (id, name, scopes_enabled, created_at) VALUES ('theirs', '', 0, 0)")
   const onSettled = vi.fn()
   const writing = store.write(insert('ours')).then(onSettled)
   // Would not run if SQLite blocked the process.
