@@ -63,6 +63,8 @@ export class Exchange<P = unknown> {
   readonly request: Request
   readonly response: Response
   readonly context: ExchangeContext<P>
+  /** As it was sent: stages see HEAD as GET. */
+  readonly method: string
   /** Undefined until the operation is found. */
   served: ServedOperation | undefined = undefined
   /** Path parameters in their order, still percent-encoded. */
@@ -78,12 +80,13 @@ export class Exchange<P = unknown> {
     this.request = request
     this.response = response
     this.context = context
+    this.method = request.method
   }
 
   /** Logs and counts the exchange. Call it once, when nothing more will be sent. */
   end(status: number) {
     const { log, describe, observe } = this.context
-    const { method } = this.request
+    const { method } = this
     const operationId = this.served?.operation.id ?? ''
     const milliseconds = performance.now() - this.#startedAt
     const described = this.principal !== undefined && describe?.(this.principal)

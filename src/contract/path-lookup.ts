@@ -28,6 +28,8 @@ export function createPathLookup(operations: Operation[]): (path: string) => Pat
     const other = node.operations.get(operation.method)
     if (other) throw new Error(`${operation.id} and ${other.id} have the same method and path.`)
     node.operations.set(operation.method, operation)
+    // RFC 9110, section 9.1: a server must support both.
+    if (operation.method === 'GET') node.operations.set('HEAD', operation)
   }
   return (path) => {
     const segments = path.split('/')

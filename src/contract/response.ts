@@ -129,6 +129,10 @@ const heartbeat = ': heartbeat\n\n'
 function sendEvents(exchange: Exchange, response: HandlerResponse, events: AsyncIterable<ServerSentEvent>) {
   const { response: raw } = exchange
   raw.writeHead(response.status, headerList(exchange, response, 'text/event-stream')).flushHeaders()
+  if (exchange.method === 'HEAD') {
+    raw.end()
+    return exchange.end(response.status)
+  }
   writeEvents(exchange, events)
     .then(() => raw.end())
     .catch((error: unknown) => {

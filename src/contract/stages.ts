@@ -64,10 +64,17 @@ export function findOperation(
       const allowed = [...match.operations.keys()].join(', ')
       throw new Problem({ kind: 'method-not-allowed', detail: `This path has ${allowed}.` }, { Allow: allowed })
     }
+    if (request.method === 'HEAD') serveAsGet(request)
     exchange.pathValues = match.values
     exchange.served = servedOperations.get(operation)
     next()
   }
+}
+
+/** HEAD is GET without content, which Node omits (RFC 9110, section 9.3.2). It ignores `Range` (section 14.2). */
+function serveAsGet(request: Request) {
+  request.method = 'GET'
+  delete request.headers.range
 }
 
 /** Not `request.path` and `request.query`, which Express parses at every access. */

@@ -83,10 +83,10 @@ describe('the order of checks', () => {
       status: 404,
       type: '/docs/errors#not-found',
     })
-    for (const method of ['PATCH', 'OPTIONS', 'HEAD']) {
+    for (const method of ['PATCH', 'OPTIONS', 'TRACE']) {
       const response = await call(method, '/books/a', { headers: [] })
       expect(response.status).toBe(405)
-      expect(response.headers.allow).toBe('GET, PUT, DELETE')
+      expect(response.headers.allow).toBe('GET, HEAD, PUT, DELETE')
     }
   })
 

@@ -48,8 +48,9 @@ describe('a method that the path lacks', () => {
   })
 
   test('(HEAD) gets 405 without a body', async () => {
-    const response = await sendUnstored(service.executionUrl, { method: 'HEAD', path: '/v1/execution/runs' })
-    const headers = { allow: 'GET', 'content-type': 'application/problem+json' }
+    const path = '/v1/execution/queue-remote/greet'
+    const response = await sendUnstored(service.executionUrl, { method: 'HEAD', path })
+    const headers = { allow: 'PUT', 'content-type': 'application/problem+json' }
     expect(response).toMatchObject({ status: 405, text: '', headers })
     const unknown = await sendUnstored(service.executionUrl, { method: 'HEAD', path: '/nothing' })
     expect(unknown).toMatchObject({ status: 404, text: '' })
