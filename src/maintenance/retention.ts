@@ -23,7 +23,7 @@ export function retentionFrom(config: RetentionConfig): Retention {
 const candidatesMax = rowsMax / 2
 
 const findExpiredRuns = statement<ErasableRun, [finishedUpTo: number, limit: number]>(
-  `${selectErasable} WHERE finished_at <= ? ORDER BY finished_at, id LIMIT ?`,
+  `${selectErasable} WHERE finished_at <= ? ORDER BY finished_at LIMIT ?`,
 )
 const findExpiredEntries = statement<{ id: string }, [upTo: number, limit: number]>(
   'SELECT id FROM audit_log WHERE at <= ? ORDER BY at, id LIMIT ?',

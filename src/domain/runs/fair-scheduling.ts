@@ -61,8 +61,9 @@ export class FairSchedule {
     { after, accountsMax, now }: { after: string; accountsMax: number; now: number },
   ): Promise<FairSchedule> {
     const heads = await tx.all(tx.statements.queueHeads, [after, accountsMax, now])
-    const running = heads.length > 0 && hasLimits(claimer) ? await RunningCounts.read(tx) : new RunningCounts()
-    for (const { account_id, running: count } of heads) running.byAccount.set(account_id, count)
+    const isCounted = heads.length > 0 && hasLimits(claimer)
+    const running = isCounted ? await RunningCounts.read(tx) : new RunningCounts()
+    if (!isCounted) for (const { account_id, running: count } of heads) running.byAccount.set(account_id, count)
     return new FairSchedule(heads, running, claimer, accountsMax)
   }
 

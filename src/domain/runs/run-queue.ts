@@ -38,7 +38,7 @@ export interface QueueOptions {
 }
 
 /** Accounts that a snapshot has in addition to one for each free slot, to choose from. */
-const accountsMore = 4
+const accountsMore = 2
 /** A snapshot in which no run can be claimed is followed by one of this many times as many accounts. */
 const growth = 8
 /** At most this many of these in a row; the next claim resumes after the last account seen. */

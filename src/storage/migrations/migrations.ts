@@ -16,8 +16,8 @@ export interface ColumnTypes {
   blob: string
   /** Compared bytewise. */
   text: string
-  /** A further statement that drops a schema with its tables; empty in SQLite, which has no schemas. */
-  dropSchema(name: string): string
+  /** Returns a further statement for PostgreSQL, and nothing for SQLite. */
+  inPostgres(statement: string): string
 }
 
 const scripts: Record<string, (types: ColumnTypes) => string> = {

@@ -37,16 +37,22 @@ function clientConfig(url: string): ClientConfig {
 }
 
 /**
- * Planner settings that force index scans. Every statement has an index, whatever the statistics say about the table. An
- * index scan remembers dead entries; a bitmap scan reads entries of finished runs again each time.
+ * Planner settings that leave nested loops of index scans, and prefer the index that has the order of the statement.
+ * Every statement has an index, so these plans are right at any size, whatever the statistics said when a connection
+ * planned the statement: it keeps the plan, and a queue that is empty now may have thousands of runs in a moment. An
+ * index scan also remembers dead entries; a bitmap scan reads entries of finished runs again each time. Planning for
+ * values (`plan_cache_mode`) would take longer than executing.
  */
-const disabledPlans = ['jit', 'enable_seqscan', 'enable_bitmapscan']
+const disabledPlans = [
+  'jit',
+  ...['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'sort', 'incremental_sort'].map((name) => `enable_${name}`),
+]
 
 /**
  * Runs on each new connection, since options in the URL would replace those of the client configuration. A write is
  * acknowledged once it is durable, even if the server defaults to asynchronous commits.
  */
-const settings = `SET search_path TO ${schema}; SET lock_timeout TO ${lockMillisecondsMax};
+const settings = `SET search_path TO ${schema}; SET plan_cache_mode TO force_generic_plan; SET lock_timeout TO ${lockMillisecondsMax};
   SET idle_in_transaction_session_timeout TO ${idleMillisecondsMax};
   ${disabledPlans.map((name) => `SET ${name} TO off;`).join(' ')}
   SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`
@@ -110,7 +116,6 @@ export async function withConnection<Result>(
   }
   client.on('error', onError)
   try {
-    await discardOldPlans(client)
     return await act(client)
   } catch (error) {
     isBroken ||= isConnectionUnusable(error)
@@ -123,22 +128,6 @@ export async function withConnection<Result>(
     client.off('error', onError)
     client.release(isBroken)
   }
-}
-
-const planMillisecondsMax = 1000
-const plannedAt = new WeakMap<PoolClient, number>()
-
-/**
- * Discards cached plans after a second. PostgreSQL plans by the size of a table at that moment: a plan made while the
- * table was nearly empty reads all rows, and stays cached until the statistics are updated. That takes a minute, in which
- * thousands of runs may arrive.
- */
-async function discardOldPlans(client: PoolClient): Promise<void> {
-  const now = performance.now()
-  const before = plannedAt.get(client)
-  if (before !== undefined && now - before < planMillisecondsMax) return
-  plannedAt.set(client, now)
-  if (before !== undefined) await client.query('DISCARD PLANS')
 }
 
 export function createTransaction(runner: Runner): Transaction {
@@ -188,7 +177,7 @@ export const postgresColumnTypes: ColumnTypes = {
   autoIncrementKey: 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
   blob: 'BYTEA',
   text: 'TEXT COLLATE "C"',
-  dropSchema: (name) => `;\nDROP SCHEMA IF EXISTS ${name} CASCADE`,
+  inPostgres: (statement) => `;\n${statement}`,
 }
 
 export function createKysely(runner: Runner): Kysely<Tables> {

@@ -15,7 +15,8 @@ import {
 import { type Statement, statement, type Value } from '../store.ts'
 import type { RunsTable } from '../tables.ts'
 
-/** CASE hides the condition, so that the planner cannot pick the partial index of ready runs instead of the primary key. */
+/** CASE hides conditions, so that the planner cannot pick a partial index of ready or running runs instead of the id's. */
+const isRunning = "CASE WHEN status = 'running' THEN 1 ELSE 0 END = 1"
 const isClaimable = `CASE WHEN ${ready()} THEN 1 ELSE 0 END`
 
 /** A table of parameters, one array for each column. */
@@ -45,7 +46,7 @@ const insertRunsSql = statement(
 const eventColumns = { run_id: 'text', position: 'int', at: 'bigint', type: 'text', data: 'text' }
 const appendEventsSql = (condition = '') => `INSERT INTO run_events (run_id, sequence, at, type, data)
   SELECT run_id, ${lastSequence('event.run_id')} + position, at, type, data
-  FROM ${table('event', eventColumns)} ${condition} ORDER BY run_id, position`
+  FROM ${table('event', eventColumns)} ${condition}`
 
 /** The subquery with LIMIT runs once for each queue. By ids, since a join could read the whole primary key. */
 const claimRunsSql = statement<Omit<ClaimedRun, 'steps'> & { steps: { name: string; value: string }[] | null }>(
@@ -79,7 +80,7 @@ const finishRunsSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_
   `WITH finished AS (UPDATE runs SET status = 'succeeded', reason = NULL, worker_id = NULL, lease_expires_at = NULL,
     finished_at = attempt.at, output = attempt.output, error = NULL, progress = COALESCE(attempt.progress, runs.progress)
     FROM ${table('attempt', attemptColumns)}
-    WHERE runs.id = attempt.run_id AND status = 'running' AND attempts = attempt.number
+    WHERE runs.id = attempt.run_id AND runs.id = ANY (CAST(? AS text[])) AND ${isRunning} AND attempts = attempt.number
       AND runs.worker_id = attempt.worker_id AND cancel_requested = 0 AND browser_context_id IS NULL
     RETURNING runs.id, workflow_id, started_at),
   event AS (${appendEventsSql('WHERE run_id IN (SELECT id FROM finished)')}),
@@ -88,7 +89,7 @@ const finishRunsSql = statement<Pick<RunsTable, 'id' | 'workflow_id' | 'started_
 )
 
 const extendLeasesSql = statement<Pick<RunsTable, 'id' | 'attempts'>>(
-  `UPDATE runs SET lease_expires_at = ? WHERE status = 'running' AND worker_id = ? AND id = ANY (CAST(? AS text[]))
+  `UPDATE runs SET lease_expires_at = ? WHERE ${isRunning} AND worker_id = ? AND id = ANY (CAST(? AS text[]))
     RETURNING id, attempts`,
 )
 
@@ -129,7 +130,8 @@ export const postgresRunStatements = {
       ...[id, attempt, workerId],
       ...[result.finishedAt, result.output, result.progress],
     ])
-    return tx.all(finishRunsSql, [...toColumns(6, rows), ...toColumns(eventWidth, eventValues(events))])
+    const ids = attempts.map(({ id }) => id) as unknown as Value
+    return tx.all(finishRunsSql, [...toColumns(6, rows), ids, ...toColumns(eventWidth, eventValues(events))])
   },
   async extendLeases(tx, workerId, runIds, leaseExpiresAt) {
     return tx.all(extendLeasesSql, [leaseExpiresAt, workerId, runIds as unknown as Value])
@@ -144,7 +146,7 @@ export const postgresRunStatements = {
     `SELECT id, browser_context_id, persist_context, ${isClaimable} AS claimable FROM runs WHERE id = ? FOR UPDATE`,
   ),
   lockLeasedRun: statement(
-    "SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND status = 'running' FOR UPDATE",
+    `SELECT * FROM runs WHERE id = ? AND attempts = ? AND worker_id = ? AND ${isRunning} FOR UPDATE`,
   ),
   lockLostRuns: statement("SELECT * FROM runs WHERE status = 'running' AND lease_expires_at <= ? LIMIT 500 FOR UPDATE"),
   // A caller may send any number as Last-Event-ID, beyond the column's INTEGER too.

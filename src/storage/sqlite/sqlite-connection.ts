@@ -34,7 +34,7 @@ export const sqliteColumnTypes: ColumnTypes = {
   autoIncrementKey: 'INTEGER PRIMARY KEY AUTOINCREMENT',
   blob: 'BLOB',
   text: 'TEXT',
-  dropSchema: () => '',
+  inPostgres: () => '',
 }
 
 /**
