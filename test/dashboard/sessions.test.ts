@@ -2,12 +2,17 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import {
   type DashboardService,
+  pageText,
   type SignedInUser,
   setCookieHeaders,
   signIn,
   startDashboardService,
   Visitor,
 } from '../support/dashboard.ts'
+
+const linuxFirefox = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+const iphoneSafari =
+  'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1'
 
 let dashboard: DashboardService
 
@@ -184,6 +189,64 @@ describe('a session', () => {
     await store.write(({ query }) =>
       query.updateTable('sessions').set({ expires_at: Date.now() }).where('user_id', '=', ada.id).execute(),
     )
+    expect(await isSignedIn(ada.visitor)).toBe(false)
+  })
+
+  test('is listed with browser and address, and the user can end each one or all', async () => {
+    const ada = await signIn(dashboard, { headers: { 'User-Agent': linuxFirefox } })
+    const eve = await signIn(dashboard)
+    const phone = new Visitor(dashboard.url, { 'User-Agent': iphoneSafari })
+    const tool = new Visitor(dashboard.url, { 'User-Agent': 'curl/8.5 <b>' })
+    for (const visitor of [phone, tool]) await submitSignIn(visitor, ada)
+    const page = await ada.visitor.get('/profile')
+    const rows = page.text.match(/<tr>.*?<\/tr>/gs)?.map((text) => pageText({ text }).trim()) ?? []
+    expect(rows).toEqual([
+      expect.stringMatching(/^Browser/),
+      expect.stringMatching(/^curl 127\.0\.0\.1 .* End$/),
+      expect.stringMatching(/^Safari on iOS 127\.0\.0\.1 .* End$/),
+      expect.stringMatching(/^Firefox on Linux 127\.0\.0\.1 .* This session End$/),
+    ])
+    const [, , phonePath = '', ownPath = ''] = [
+      null,
+      ...page.text.matchAll(/action="(\/profile\/sessions\/[^"]+\/end)"/g),
+    ].map((match) => match?.[1] ?? '')
+    expect((await eve.visitor.post(phonePath)).status).toBe(404)
+    expect((await ada.visitor.post(phonePath)).headers.location).toBe('/profile?done=ended')
+    expect([await isSignedIn(phone), await isSignedIn(tool)]).toEqual([false, true])
+    expect((await ada.visitor.post(ownPath)).headers.location).toBe('/sign-in?done=signedOut')
+    expect(await isSignedIn(ada.visitor)).toBe(false)
+    await submitSignIn(ada.visitor, ada)
+    const out = await tool.post('/profile/sign-out-everywhere')
+    expect(out.headers.location).toBe('/sign-in?done=signedOutEverywhere')
+    expect([await isSignedIn(tool), await isSignedIn(ada.visitor), await isSignedIn(eve.visitor)]).toEqual([
+      false,
+      false,
+      true,
+    ])
+  })
+
+  test('ends when the user was idle, which the requests of open pages do not change', async () => {
+    const ada = await signIn(dashboard)
+    const { store, sessions } = dashboard.domain
+    const age = (minutes: number) =>
+      store.write(({ query }) =>
+        query
+          .updateTable('sessions')
+          .set({ last_used_at: Date.now() - minutes * 60_000 })
+          .where('user_id', '=', ada.id)
+          .execute(),
+      )
+    const idleMinutes = async () =>
+      Math.round((Date.now() - ((await sessions.list(ada.id))[0]?.lastUsedAt ?? 0)) / 60_000)
+    await age(1000)
+    expect((await ada.visitor.get('/', { 'X-Background': '1' })).status).toBe(200)
+    expect((await ada.visitor.send('HEAD', '/runs/changes', { headers: { Accept: 'text/event-stream' } })).status).toBe(
+      200,
+    )
+    expect(await idleMinutes()).toBe(1000)
+    expect(await isSignedIn(ada.visitor)).toBe(true)
+    expect(await idleMinutes()).toBe(0)
+    await age(1441)
     expect(await isSignedIn(ada.visitor)).toBe(false)
   })
 

@@ -187,6 +187,47 @@ describe('failed attempts', () => {
     expect((await submitSignIn(newBrowser(), ada)).status).toBe(303)
   })
 
+  test('that the limit of a user refuses do not count for their address', async () => {
+    const [ada, bo] = [await signIn(dashboard), await signIn(dashboard)]
+    const visitor = newBrowser()
+    const guess = () => submitSignIn(visitor, { ...ada, password: invalid })
+    for (let tries = 0; tries < 5; tries += 1) expect((await guess()).status).toBe(401)
+    for (let tries = 0; tries < 40; tries += 1) expect((await guess()).status).toBe(429)
+    expect((await submitSignIn(visitor, { ...bo, password: invalid })).status).toBe(401)
+    expect((await submitSignIn(visitor, bo)).status).toBe(303)
+  })
+
+  test('are logged with the address, and audited where they concern a user', async () => {
+    const ada = await signIn(dashboard)
+    const visitor = new Visitor(dashboard.url, { 'X-Forwarded-For': '10.9.9.9' })
+    const before = dashboard.log.length
+    await submitSignIn(visitor, { email: `none-${ada.email}`, password: invalid })
+    for (let tries = 0; tries < 7; tries += 1) await submitSignIn(visitor, { ...ada, password: invalid })
+    await ada.visitor.post('/profile/password', { currentPassword: invalid, password: 'another engine' })
+    await visitor.post('/links/none')
+    const lines = dashboard.log.slice(before).filter(({ level }) => level === 40)
+    expect(lines.map(({ msg, address, count }) => [msg, address, count])).toEqual([
+      ['sign-in refused', '10.9.9.9', 1],
+      ['sign-in rate limited', '10.9.9.9', 1],
+      ['current password refused', '127.0.0.1', 1],
+      ['sign-in link refused', '10.9.9.9', 1],
+    ])
+    expect(JSON.stringify(lines)).not.toContain(ada.email)
+    const listRefusals = async () => {
+      const entries = await dashboard.domain.auditLog.list(ada.accountId, { limit: 20 })
+      return entries.filter(({ by }) => by.kind === 'caller').reverse()
+    }
+    await expect.poll(async () => (await listRefusals()).length).toBe(3)
+    const subject = { id: ada.id, name: ada.name }
+    expect(await listRefusals()).toMatchObject([
+      { action: 'user.signInRefused', by: { name: '10.9.9.9' }, subject },
+      { action: 'user.rateLimited', by: { name: '10.9.9.9' }, subject },
+      { action: 'user.passwordRefused', by: { name: '127.0.0.1' }, subject },
+    ])
+    const page = await ada.visitor.get('/settings/audit-log')
+    expect(pageText(page)).toContain('10.9.9.9 failed to sign in as Ada')
+  })
+
   test('are limited to fifty per user', async () => {
     const ada = await signIn(dashboard)
     const guess = () => submitSignIn(newBrowser(), { ...ada, password: invalid })

@@ -1,10 +1,11 @@
 /** Every page of the dashboard with data on it, for screenshots and accessibility checks. */
+import { Secret, TOTP } from 'otpauth'
 import type { Page } from 'playwright-core'
 import { readConfig } from '../../src/config.ts'
 import { acquireContextLease } from '../../src/domain/browser-contexts/context-lease.ts'
 import { openStore } from '../../src/domain/installation.ts'
 import { putArtifact } from '../../src/domain/runs/artifacts.ts'
-import { createKey, type Dashboard, inNewWindow } from './dashboard-browser.ts'
+import { createKey, type Dashboard, inNewWindow, owner } from './dashboard-browser.ts'
 import { until } from './service.ts'
 
 export interface ShownPage {
@@ -39,6 +40,40 @@ export const emptyPages: ShownPage[] = [
   at('browser-contexts-empty', '/browser-contexts'),
   at('api-keys-empty', '/api-keys'),
 ]
+
+/** Pages of two-factor authentication, the last of which signs the user out. */
+const twoFactorPages: ShownPage[] = [
+  at('two-factor-set-up', '/profile/two-factor/set-up'),
+  { name: 'two-factor-codes', open: setUpTwoFactor },
+  at('two-factor', '/profile/two-factor'),
+  { name: 'sign-in-code', open: enterPassword },
+]
+
+/** Sets up two-factor authentication of the owner, and returns the secret. */
+export async function setUpTwoFactor(page: Page): Promise<string> {
+  await page.goto('/profile/two-factor/set-up')
+  const secret = await page.locator('input[name=secret]').inputValue()
+  await page.getByLabel('Code').fill(codeOf(secret))
+  await page.getByLabel('Current password').fill(owner.password)
+  await page.getByRole('button', { name: 'Turn on' }).click()
+  await page.getByRole('heading', { name: 'Recovery codes' }).waitFor()
+  return secret
+}
+
+/** The code of this time step, or of one close to it. */
+export function codeOf(secret: string, steps = 0): string {
+  return new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: Date.now() + steps * 30_000 })
+}
+
+/** Opens the page that asks for the code. */
+export async function enterPassword(page: Page): Promise<void> {
+  await page.context().clearCookies()
+  await page.goto('/sign-in')
+  await page.getByLabel('Email').fill(owner.email)
+  await page.getByLabel('Password').fill(owner.password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { name: 'Enter your code' }).waitFor()
+}
 
 /** Creates data in the account, and returns the pages that show it. */
 export async function populateDashboard(dashboard: Dashboard, page: Page): Promise<ShownPage[]> {
@@ -78,6 +113,7 @@ export async function populateDashboard(dashboard: Dashboard, page: Page): Promi
     at('audit-log', '/settings/audit-log'),
     at('profile', '/profile'),
     at('not-found', '/nowhere'),
+    ...twoFactorPages,
   ]
 }
 

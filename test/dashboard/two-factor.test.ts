@@ -1,0 +1,199 @@
+/** Two-factor authentication over HTTP: setting it up, signing in with it, and accounts that require it. */
+import { Secret, TOTP } from 'otpauth'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { operator } from '../../src/domain/audit-log/audit-log.ts'
+import {
+  type DashboardService,
+  fieldError,
+  inputValue,
+  pageText,
+  type SignedInUser,
+  signIn,
+  startDashboardService,
+  Visitor,
+} from '../support/dashboard.ts'
+
+let dashboard: DashboardService
+
+beforeAll(async () => {
+  // In the middle of a time step, so that the step does not end during a test.
+  vi.useFakeTimers({ toFake: ['Date'], now: Math.floor(Date.now() / 30_000) * 30_000 + 15_000 })
+  dashboard = await startDashboardService({ PROXY_HOPS: '1' })
+})
+
+afterAll(async () => {
+  await dashboard.stop()
+  vi.useRealTimers()
+})
+
+let address = 0
+function newBrowser(): Visitor {
+  address += 1
+  return new Visitor(dashboard.url, { 'X-Forwarded-For': `10.2.0.${address}` })
+}
+
+const nextStep = () => vi.setSystemTime(Date.now() + 30_000)
+const codeNow = (secret: string) => new TOTP({ secret: Secret.fromBase32(secret) }).generate()
+const setUpPath = '/profile/two-factor/set-up'
+
+async function setUp({ visitor, password }: SignedInUser) {
+  const secret = inputValue(await visitor.get(setUpPath), 'secret') ?? ''
+  const page = await visitor.post(setUpPath, { secret, code: codeNow(secret), currentPassword: password })
+  expect(page.status).toBe(200)
+  const recoveryCodes = shownCodes(page)
+  expect(recoveryCodes).toHaveLength(10)
+  nextStep()
+  return { secret, recoveryCodes }
+}
+
+const shownCodes = ({ text }: { text: string }) =>
+  text.match(/id="recovery-codes"[^>]*>([^<]*)</)?.[1]?.split('\n') ?? []
+
+const isSignedIn = async (visitor: Visitor) => (await visitor.get('/profile')).status === 200
+
+/** Submits the password, and returns the form for the code. */
+async function passFirstFactor(visitor: Visitor, { email, password }: SignedInUser, next = '') {
+  const page = await visitor.post('/sign-in', { email, password, next })
+  expect([page.status, page.headers['set-cookie']]).toEqual([200, undefined])
+  return { challenge: inputValue(page, 'challenge') ?? '', next: inputValue(page, 'next') ?? '' }
+}
+
+test('a user with a second factor signs in with password and code, and each code works once', async () => {
+  const ada = await signIn(dashboard)
+  const other = newBrowser()
+  expect((await other.post('/sign-in', { email: ada.email, password: ada.password })).status).toBe(303)
+  const { secret } = await setUp(ada)
+  expect([await isSignedIn(ada.visitor), await isSignedIn(other)]).toEqual([true, false])
+  const form = await passFirstFactor(other, ada, '/runs?status=failed')
+  expect(await isSignedIn(other)).toBe(false)
+  const wrong = await other.post('/sign-in/code', { ...form, code: '000000' })
+  expect([wrong.status, wrong.headers['set-cookie']]).toEqual([401, undefined])
+  expect(fieldError(wrong, 'code')).toBe('This code is incorrect or was already used. Wait for the next one.')
+  expect(inputValue(wrong, 'challenge')).toBe(form.challenge)
+  const signedIn = await other.post('/sign-in/code', { ...form, code: codeNow(secret) })
+  expect([signedIn.status, signedIn.headers.location]).toEqual([303, '/runs?status=failed'])
+  expect(await isSignedIn(other)).toBe(true)
+  const third = newBrowser()
+  const again = await passFirstFactor(third, ada)
+  expect((await third.post('/sign-in/code', { ...again, code: codeNow(secret) })).status).toBe(401)
+  nextStep()
+  expect((await third.post('/sign-in/code', { ...again, code: codeNow(secret) })).status).toBe(303)
+  const [entry] = await dashboard.domain.auditLog.list(ada.accountId, { action: 'user.signedIn', limit: 1 })
+  expect(entry?.details).toEqual({ how: 'password', secondFactor: 'code', address: `10.2.0.${address}` })
+})
+
+test('a recovery code signs in once, and the profile shows how many are left', async () => {
+  const ada = await signIn(dashboard)
+  const { recoveryCodes } = await setUp(ada)
+  const visitor = newBrowser()
+  const enter = async () =>
+    visitor.post('/sign-in/code', { ...(await passFirstFactor(visitor, ada)), recoveryCode: recoveryCodes[0] ?? '' })
+  expect((await enter()).status).toBe(303)
+  expect(pageText(await visitor.get('/profile'))).toContain('9 of 10 recovery codes are left.')
+  const refused = await enter()
+  expect([refused.status, fieldError(refused, 'recoveryCode')]).toEqual([
+    401,
+    'This recovery code is incorrect or was already used.',
+  ])
+  expect(refused.text).toMatch(/<details open>/)
+  const manage = '/profile/two-factor/recovery-codes'
+  expect(fieldError(await visitor.post(manage, { currentPassword: 'wrong' }), 'currentPassword')).toBeDefined()
+  const replaced = await visitor.post(manage, { currentPassword: ada.password })
+  const [fresh = ''] = shownCodes(replaced)
+  const form = await passFirstFactor(newBrowser(), ada)
+  expect((await visitor.post('/sign-in/code', { ...form, recoveryCode: recoveryCodes[1] ?? '' })).status).toBe(401)
+  expect((await visitor.post('/sign-in/code', { ...form, recoveryCode: fresh })).status).toBe(303)
+})
+
+test('a sign-in link asks for the code too', async () => {
+  const ada = await signIn(dashboard)
+  const { secret } = await setUp(ada)
+  const user = await dashboard.domain.users.get(ada.id)
+  if (!user) throw new Error('The user exists.')
+  const visitor = newBrowser()
+  const page = await visitor.post(`/links/${await dashboard.domain.links.createSignInLink(user, operator)}`)
+  expect([page.status, page.headers['set-cookie']]).toEqual([200, undefined])
+  const challenge = inputValue(page, 'challenge') ?? ''
+  expect((await visitor.post('/sign-in/code', { challenge, code: codeNow(secret) })).status).toBe(303)
+  expect(inputValue(await visitor.get('/profile'), 'currentPassword')).toBeUndefined()
+})
+
+test('wrong codes are limited per user over all addresses', async () => {
+  const [ada, eve] = [await signIn(dashboard), await signIn(dashboard)]
+  const [factor, other] = [await setUp(ada), await setUp(eve)]
+  const form = await passFirstFactor(newBrowser(), ada)
+  const enter = (code: string) => newBrowser().post('/sign-in/code', { ...form, code })
+  const statuses = await Promise.all(Array.from({ length: 5 }, () => enter('000000')))
+  expect(statuses.map(({ status }) => status)).toEqual(Array(5).fill(401))
+  const refused = await enter(codeNow(factor.secret))
+  expect([refused.status, pageText(refused)]).toEqual([429, expect.stringContaining('Too many attempts.')])
+  const code = { ...(await passFirstFactor(newBrowser(), eve)), code: codeNow(other.secret) }
+  expect((await newBrowser().post('/sign-in/code', code)).status).toBe(303)
+})
+
+test('a code without a valid challenge is refused, also after ten minutes or a change of the password', async () => {
+  const ada = await signIn(dashboard)
+  const { secret } = await setUp(ada)
+  const visitor = newBrowser()
+  const form = await passFirstFactor(visitor, ada)
+  const change = { currentPassword: ada.password, password: 'another engine' }
+  expect((await ada.visitor.post('/profile/password', change)).status).toBe(303)
+  const late = await passFirstFactor(visitor, { ...ada, password: change.password })
+  vi.setSystemTime(Date.now() + 10 * 60_000)
+  for (const challenge of ['', 'forged', form.challenge, late.challenge]) {
+    const refused = await visitor.post('/sign-in/code', { challenge, code: codeNow(secret) })
+    expect([refused.status, pageText(refused)]).toEqual([401, expect.stringContaining('Sign in again')])
+  }
+})
+
+test('setting up requires the password and a right code, and keeps the secret that was scanned', async () => {
+  const { visitor, password, id } = await signIn(dashboard)
+  const page = await visitor.get(setUpPath)
+  const secret = inputValue(page, 'secret') ?? ''
+  expect(page.text).toMatch(/<svg class="qr-code"/)
+  expect(page.text).toMatch(/<input id="field-code"[^>]*autocomplete="one-time-code"\s+inputmode="numeric"/)
+  expect(inputValue(await visitor.get(setUpPath), 'secret')).not.toBe(secret)
+  const code = codeNow(secret)
+  for (const [form, member] of [
+    [{ code, currentPassword: 'wrong' }, 'currentPassword'],
+    [{ code: '000000', currentPassword: password }, 'code'],
+  ] as const) {
+    const refused = await visitor.post(setUpPath, { secret, ...form })
+    expect([refused.status, inputValue(refused, 'secret')]).toEqual([400, secret])
+    expect(fieldError(refused, member)).toBeDefined()
+  }
+  expect((await visitor.post(setUpPath, { secret: 'A', code, currentPassword: password })).status).toBe(400)
+  expect((await dashboard.domain.users.get(id))?.hasSecondFactor).toBe(false)
+})
+
+test('removing it requires the password', async () => {
+  const ada = await signIn(dashboard)
+  await setUp(ada)
+  const remove = (currentPassword: string) => ada.visitor.post('/profile/two-factor/remove', { currentPassword })
+  expect(fieldError(await remove('wrong'), 'currentPassword')).toBe('The current password is incorrect.')
+  expect((await remove(ada.password)).headers.location).toBe('/profile?done=removed')
+  expect((await newBrowser().post('/sign-in', { email: ada.email, password: ada.password })).status).toBe(303)
+})
+
+test('an account that requires it leads every user to set it up before anything else', async () => {
+  const ada = await signIn(dashboard)
+  const bo = await signIn(dashboard, { accountId: ada.accountId, role: 'member', name: 'Bo' })
+  const settings = { name: 'Test', secondFactorRequired: 'on' }
+  expect((await bo.visitor.post('/settings', settings)).status).toBe(403)
+  expect((await ada.visitor.post('/settings', settings)).headers.location).toBe('/settings?done=saved')
+  for (const visitor of [ada.visitor, bo.visitor]) {
+    for (const path of ['/', '/runs', '/runs/changes', '/profile', '/settings']) {
+      expect([path, (await visitor.get(path)).headers.location]).toEqual([path, setUpPath])
+    }
+    const post = await visitor.post('/profile/password', { currentPassword: bo.password, password: 'another engine' })
+    expect(post.headers.location).toBe(setUpPath)
+    expect(pageText(await visitor.get(setUpPath))).toContain('Test requires two-factor authentication.')
+  }
+  await setUp(bo)
+  expect([await isSignedIn(bo.visitor), await isSignedIn(ada.visitor)]).toEqual([true, false])
+  const refused = await bo.visitor.post('/profile/two-factor/remove', { currentPassword: bo.password })
+  expect([refused.status, pageText(refused)]).toEqual([403, expect.stringContaining('requires two-factor')])
+  // Another app can replace the present one.
+  await setUp(bo)
+  expect((await ada.visitor.post('/sign-out')).status).toBe(303)
+})
