@@ -169,8 +169,8 @@ test('setting up requires the password and a right code, and keeps the secret th
 test('removing it requires the password', async () => {
   const ada = await signIn(dashboard)
   await setUp(ada)
-  const remove = (currentPassword: string) => ada.visitor.post('/profile/two-factor/remove', { currentPassword })
-  expect(fieldError(await remove('wrong'), 'currentPassword')).toBe('The current password is incorrect.')
+  const remove = (passwordNow: string) => ada.visitor.post('/profile/two-factor/remove', { passwordNow })
+  expect(fieldError(await remove('wrong'), 'passwordNow')).toBe('The current password is incorrect.')
   expect((await remove(ada.password)).headers.location).toBe('/profile?done=removed')
   expect((await newBrowser().post('/sign-in', { email: ada.email, password: ada.password })).status).toBe(303)
 })
@@ -191,7 +191,7 @@ test('an account that requires it leads every user to set it up before anything 
   }
   await setUp(bo)
   expect([await isSignedIn(bo.visitor), await isSignedIn(ada.visitor)]).toEqual([true, false])
-  const refused = await bo.visitor.post('/profile/two-factor/remove', { currentPassword: bo.password })
+  const refused = await bo.visitor.post('/profile/two-factor/remove', { passwordNow: bo.password })
   expect([refused.status, pageText(refused)]).toEqual([403, expect.stringContaining('requires two-factor')])
   // Another app can replace the present one.
   await setUp(bo)

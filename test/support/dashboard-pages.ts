@@ -53,7 +53,7 @@ const twoFactorPages: ShownPage[] = [
 export async function setUpTwoFactor(page: Page): Promise<string> {
   await page.goto('/profile/two-factor/set-up')
   const secret = await page.locator('input[name=secret]').inputValue()
-  await page.getByLabel('Code').fill(codeOf(secret))
+  await page.getByLabel('Code', { exact: true }).fill(codeOf(secret))
   await page.getByLabel('Current password').fill(owner.password)
   await page.getByRole('button', { name: 'Turn on' }).click()
   await page.getByRole('heading', { name: 'Recovery codes' }).waitFor()

@@ -5,8 +5,13 @@ import { type Html, inputField, nothing } from '../html.ts'
 import type { PageRequest } from '../page-handler.ts'
 import { recordRefusal } from '../sign-in/attempt-limits.ts'
 
+type CurrentPasswordName = 'currentPassword' | 'passwordNow'
+
 /** The current password in the form; `undefined` after signing in with a link, which proves the user's identity. */
-export function currentPassword({ form, session }: PageRequest, name = 'currentPassword'): string | undefined {
+export function currentPassword(
+  { form, session }: PageRequest,
+  name: CurrentPasswordName = 'currentPassword',
+): string | undefined {
   return session.byLink ? undefined : (form.get(name) ?? '')
 }
 
@@ -19,8 +24,13 @@ export function toUserError({ user, address }: PageRequest, deps: Dependencies, 
   return error
 }
 
-export function currentPasswordField({ session }: PageRequest, error: string | undefined): Html | '' {
+/** @param name differs between the forms of a page, because the field's id contains it. */
+export function currentPasswordField(
+  { session }: PageRequest,
+  error: string | undefined,
+  name: CurrentPasswordName = 'currentPassword',
+): Html | '' {
   if (session.byLink) return nothing
-  const field = { name: 'currentPassword', label: 'Current password', error, autocomplete: 'current-password' }
+  const field = { name, label: 'Current password', error, autocomplete: 'current-password' }
   return inputField({ ...field, type: 'password', required: true })
 }

@@ -46,13 +46,21 @@ export function renderMembers({ user, members, invitations, done, error }: Membe
 
 function renderMemberTable(user: User, members: User[]): Html {
   const isOwner = user.role === 'owner'
-  const columns = ['Name', 'Email', 'Role', 'Last sign-in', ...(isOwner ? [''] : [])]
+  const columns = [
+    'Name',
+    'Email',
+    'Role',
+    ...(isOwner ? ['Two-factor'] : []),
+    'Last sign-in',
+    ...(isOwner ? [''] : []),
+  ]
   const rows = members.map((member) => {
     const isSelf = member.id === user.id
     return [
       html`<strong>${member.name}</strong>${isSelf ? html` <span class="muted">(you)</span>` : nothing}`,
       member.email ?? html`<span class="muted">not set</span>`,
       badge(member.role === 'owner' ? 'busy' : 'quiet', roleTitles[member.role]),
+      ...(isOwner ? [member.hasSecondFactor ? badge('good', 'On') : badge('quiet', 'Off')] : []),
       time(member.lastSignedInAt),
       ...(isOwner ? [renderMemberActions(member, isSelf)] : []),
     ]

@@ -42,7 +42,7 @@ async function managePage(request: PageRequest, deps: Dependencies, failed?: { f
   const removal = html`<form method="post" action="${path}/remove" class="card">
     <h2>Remove</h2>
     <p>You then sign in with your password alone. Your other sessions are signed out.</p>
-    ${currentPasswordField(request, errorOf('remove'))}
+    ${currentPasswordField(request, errorOf('remove'), 'passwordNow')}
     <div class="buttons"><button class="danger">Remove two-factor authentication</button></div>
   </form>`
   const body = html`${backLink('/profile', 'Profile')} ${heading(title)}
@@ -90,7 +90,8 @@ export const remove: PageHandler = async (request, deps) => {
   const { user, account, session } = request
   if (account.secondFactorRequired) throw new PageForbidden('Your account requires two-factor authentication.')
   try {
-    await request.renewSession(await deps.secondFactors.remove(user, currentPassword(request)), session.byLink)
+    const removed = await deps.secondFactors.remove(user, currentPassword(request, 'passwordNow'))
+    await request.renewSession(removed, session.byLink)
     return { location: '/profile?done=removed' }
   } catch (error) {
     return managePage(request, deps, { form: 'remove', error: toUserError(request, deps, error) })
