@@ -348,6 +348,7 @@ export interface components {
              * @enum {string}
              */
             type: "status";
+            /** @description Position within the run, from 1. */
             sequence: number;
             at: components["schemas"]["Timestamp"];
             status: components["schemas"]["RunStatus"];
@@ -362,10 +363,15 @@ export interface components {
              * @enum {string}
              */
             type: "log";
+            /** @description Position within the run, from 1. */
             sequence: number;
             at: components["schemas"]["Timestamp"];
+            /** @description The attempt that reported it. */
             attempt: number;
-            /** @enum {string} */
+            /**
+             * @description How serious the line is.
+             * @enum {string}
+             */
             level: "info" | "warn" | "error";
             /** @description A longer message is truncated and ends in `…`. */
             message: string;
@@ -377,9 +383,12 @@ export interface components {
              * @enum {string}
              */
             type: "progress";
+            /** @description Position within the run, from 1. */
             sequence: number;
             at: components["schemas"]["Timestamp"];
+            /** @description The attempt that reported it. */
             attempt: number;
+            /** @description Percent done. */
             percent: number;
             /** @description A longer message is truncated and ends in `…`. */
             message: string | null;
@@ -391,12 +400,17 @@ export interface components {
              * @enum {string}
              */
             type: "step";
+            /** @description Position within the run, from 1. */
             sequence: number;
             at: components["schemas"]["Timestamp"];
+            /** @description The attempt that reported it. */
             attempt: number;
             /** @description The step's name, with secret values masked. */
             name: string;
-            /** @enum {string} */
+            /**
+             * @description `reused`: skipped, because an earlier attempt finished it.
+             * @enum {string}
+             */
             state: "started" | "finished" | "failed" | "reused";
         };
         /** @description The workflow created an artifact. */
@@ -406,11 +420,14 @@ export interface components {
              * @enum {string}
              */
             type: "artifact";
+            /** @description Position within the run, from 1. */
             sequence: number;
             at: components["schemas"]["Timestamp"];
+            /** @description The attempt that reported it. */
             attempt: number;
             name: components["schemas"]["ArtifactName"];
             mediaType: components["schemas"]["ArtifactMediaType"];
+            /** @description Size of the file. */
             sizeBytes: number;
         };
         /** @description A definition that can be run. */

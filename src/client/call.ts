@@ -81,6 +81,8 @@ async function call(caller: Caller, description: OperationDescription, given: In
     return { error: invalidRequest(cause), response: Response.error() }
   }
   if (description.retry === 'withIdempotencyKey') ensureIdempotencyKey(headers)
+  // If a lost response was a success, the condition no longer holds, and another try would be refused.
+  const rule = headers.has('If-Match') ? 'ifRefused' : description.retry
   const init = { ...withoutLimits(given), headers }
   const timeoutSeconds = limits.timeoutSeconds + preferredWaitSeconds(headers)
   // A monotonic clock: the wall clock may be set during the call.
@@ -88,7 +90,7 @@ async function call(caller: Caller, description: OperationDescription, given: In
   for (let failures = 1; ; failures += 1) {
     const left = (deadline - performance.now()) / 1000
     const result = await tryOnce(caller, description, init, Math.min(timeoutSeconds, left))
-    if (!result.error || failures > limits.retries || !mayRetry(description.retry, result.error)) return result
+    if (!result.error || failures > limits.retries || !mayRetry(rule, result.error)) return result
     const seconds = retryDelay(failures, result.error, limits)
     if (seconds === undefined || performance.now() + seconds * 1000 >= deadline) return result
     await pause(seconds, init.signal)

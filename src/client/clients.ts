@@ -3,17 +3,33 @@ import {
   type BrowserContextAlphaOperations,
   browserContextAlphaOperations,
 } from '../../generated/browser-context.alpha/client.ts'
-import type { components, operations } from '../../generated/browser-context.alpha/types.ts'
+import type * as browserContext from '../../generated/browser-context.alpha/types.ts'
 import { type ExecutionV1Operations, executionV1Operations } from '../../generated/execution.v1/client.ts'
+import type * as execution from '../../generated/execution.v1/types.ts'
 import { createOperations } from './call.ts'
 import type { CallOptions, ClientOptions } from './options.ts'
 import { createList, type List } from './pages.ts'
 import { createRuns, type Runs } from './runs.ts'
 
-/** A client of the Execution API: a function for each operationId, and `runs` with helpers of several requests. */
+/** The query of `listWorkflows`. `limit` is the page size; `cursor` is the page to start with. */
+export type WorkflowFilters = NonNullable<execution.operations['listWorkflows']['parameters']['query']>
+
+export interface Workflows {
+  /**
+   * Lists all workflows, sorted by id, over all pages.
+   *
+   * @example
+   * for await (const { id, title } of client.workflows.list()) console.log(id, title)
+   */
+  list(filters?: WorkflowFilters, options?: CallOptions): List<execution.components['schemas']['Workflow']>
+}
+
+/** A client of the Execution API: a function for each operationId, and helpers of several requests. */
 export interface ExecutionClient extends ExecutionV1Operations {
   /** List all runs, follow a run, wait until it finishes. */
   readonly runs: Runs
+  /** List all workflows. */
+  readonly workflows: Workflows
 }
 
 /**
@@ -27,11 +43,16 @@ export interface ExecutionClient extends ExecutionV1Operations {
  */
 export function createExecutionClient(options: ClientOptions): ExecutionClient {
   const operations = createOperations(executionV1Operations, options)
-  return { ...operations, runs: createRuns(operations, options) }
+  const list: Workflows['list'] = (filters = {}, callOptions = {}) =>
+    createList((cursor) => {
+      const query = { ...filters, ...(cursor !== undefined && { cursor }) }
+      return operations.listWorkflows({ ...callOptions, params: { query } })
+    })
+  return { ...operations, runs: createRuns(operations, options), workflows: { list } }
 }
 
-/** The query of `listBrowserContexts`. `limit` is the page size; `cursor` is the page to start with. */
-export type BrowserContextFilters = NonNullable<operations['listBrowserContexts']['parameters']['query']>
+/** The query of `listBrowserContexts`. `limit` is the page size; `cursor` is the page to start with; `name` finds one. */
+export type BrowserContextFilters = NonNullable<browserContext.operations['listBrowserContexts']['parameters']['query']>
 
 export interface BrowserContexts {
   /**
@@ -40,7 +61,10 @@ export interface BrowserContexts {
    * @example
    * for await (const { id, name } of client.browserContexts.list()) console.log(id, name)
    */
-  list(filters?: BrowserContextFilters, options?: CallOptions): List<components['schemas']['BrowserContext']>
+  list(
+    filters?: BrowserContextFilters,
+    options?: CallOptions,
+  ): List<browserContext.components['schemas']['BrowserContext']>
 }
 
 /** A client of the Browser Context API: a function for each operationId, and `browserContexts` to list them all. */

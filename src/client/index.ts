@@ -14,6 +14,8 @@ export {
   createBrowserContextClient,
   createExecutionClient,
   type ExecutionClient,
+  type WorkflowFilters,
+  type Workflows,
 } from './clients.ts'
 export type { EventsOptions } from './follow.ts'
 export type { Result } from './operation.ts'

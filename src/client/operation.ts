@@ -33,7 +33,7 @@ type Data<Operation, As extends ParseAs> = Operation extends { responses: infer 
   ? Body<Responses[keyof Responses & Success], As>
   : never
 
-type Success = 200 | 201 | 202 | 204
+type Success = 200 | 201 | 202 | 204 | 206
 
 type Body<Response, As extends ParseAs> = Response extends { content: infer Content }
   ? Bodies<Content[keyof Content]>[As]

@@ -110,10 +110,11 @@ function isProblem(body: unknown): body is Problem {
   return typeof type === 'string' && typeof title === 'string' && typeof detail === 'string'
 }
 
-/** The specification defines the bodies of 401 and 403 as one word of plain text. */
-const titles: Record<number, string> = { 401: 'Unauthorized', 403: 'Forbidden' }
+/** Responses without a problem: the specification defines the bodies of 401 and 403 as one word of plain text. */
+const titles: Record<number, string> = { 304: 'Not modified', 401: 'Unauthorized', 403: 'Forbidden' }
 
 const details: Record<number, string> = {
+  304: 'The resource is the one that If-None-Match names.',
   401: 'The API key is missing, unknown, deleted or expired.',
   403: 'The API key is valid, but its scopes do not permit this operation.',
 }

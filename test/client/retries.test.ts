@@ -50,6 +50,24 @@ describe.concurrent('retries', () => {
     expect(server.requests[2]).toMatchObject({ method: 'PUT', body: '{"variableData":{"name":"Ada"}}' })
   })
 
+  test('a call with If-Match is not retried, because a lost success would be refused', async (test) => {
+    const { server, browserContext } = await startClients(test, [
+      drop,
+      respond(204),
+      problem('rate-limited'),
+      respond(204),
+    ])
+    const path = { browserContextId: params.path.runId }
+    const replace = (header: { 'If-Match'?: string }) =>
+      browserContext.putStorageState({ params: { path, header }, body: { cookies: [], origins: [] } })
+    expect((await replace({ 'If-Match': '"one"' })).error?.type).toBe(problemTypes.networkFailure)
+    expect(server.requests).toHaveLength(1)
+    expect((await replace({})).error).toBeUndefined()
+    // Refused before anything was stored.
+    expect((await replace({ 'If-Match': '"one"' })).error).toBeUndefined()
+    expect(server.requests).toHaveLength(4)
+  })
+
   test('an Idempotency-Key of the caller is used', async (test) => {
     const { server, execution } = await startClients(test, [drop, run])
     const header = { 'Idempotency-Key': 'invoice-42' }

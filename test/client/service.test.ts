@@ -174,6 +174,49 @@ describe('a run', () => {
   })
 })
 
+test('a list of workflows returns every workflow over all pages, sorted by id', async () => {
+  const { execution, paths } = await createCaller()
+  const { data } = unwrap(await execution.listWorkflows())
+  paths.length = 0
+  const listed: unknown[] = []
+  for await (const workflow of execution.workflows.list({ limit: 2 })) listed.push(workflow)
+  expect(listed).toEqual(data)
+  expect(paths).toHaveLength(Math.ceil(data.length / 2))
+})
+
+test('a context is found by its name', async () => {
+  const { browserContext } = await createCaller()
+  const { id } = unwrap(await browserContext.createBrowserContext({ body: { name: 'Shop & Co' } }))
+  await browserContext.createBrowserContext({ body: { name: 'Shop' } })
+  const listed: string[] = []
+  for await (const context of browserContext.browserContexts.list({ name: 'Shop & Co' })) listed.push(context.id)
+  expect(listed).toEqual([id])
+})
+
+test('a storage state is read only if it has changed, and replaced only if it has not', async () => {
+  const { browserContext: client } = await createCaller()
+  const { id: browserContextId } = unwrap(await client.createBrowserContext())
+  const path = { browserContextId }
+  const read = (header = {}) => client.getStorageState({ params: { path, header } })
+  const etag = (await read()).response.headers.get('ETag') ?? ''
+  expect((await read({ 'If-None-Match': etag })).error).toMatchObject({ status: 304, title: 'Not modified' })
+  const body = { cookies: [], origins: [] }
+  const replace = () => client.putStorageState({ params: { path, header: { 'If-Match': etag } }, body })
+  expect((await replace()).error).toBeUndefined()
+  expect((await replace()).error).toMatchObject({ status: 412, type: '/docs/errors#version-changed' })
+  expect((await read({ 'If-None-Match': etag })).data).toEqual(body)
+})
+
+test('a finished run is deleted, and an unfinished one refused', async () => {
+  const caller = await createCaller()
+  const [runId = ''] = await queueDelayedRuns(caller, 1)
+  const params = { path: { runId } }
+  expect((await caller.execution.deleteRun({ params })).error).toMatchObject({ status: 409 })
+  unwrap(await caller.execution.cancelRun({ params }))
+  expect((await caller.execution.deleteRun({ params })).error).toBeUndefined()
+  expect((await caller.execution.getRun({ params })).error).toMatchObject({ status: 404 })
+})
+
 test('the service and both clients use the same documents', async () => {
   const { execution, browserContext, drifts } = await createCaller()
   const results = [await execution.listWorkflows(), await browserContext.listBrowserContexts()]
