@@ -9,6 +9,7 @@ import { Accounts } from './domain/accounts/accounts.ts'
 import { SecondFactors } from './domain/accounts/second-factors.ts'
 import { Sessions } from './domain/accounts/sessions.ts'
 import { SignInLinks } from './domain/accounts/sign-in-links.ts'
+import { StorageUsage } from './domain/accounts/storage-usage.ts'
 import { Users } from './domain/accounts/users.ts'
 import { ApiKeys } from './domain/api-keys/api-keys.ts'
 import { RateLimit } from './domain/api-keys/rate-limit.ts'
@@ -145,6 +146,7 @@ function createDomain({ config, store, encryption, observer, log, ...options }: 
   const artifacts = new RunArtifacts(store, retention.artifacts)
   const workflows = new Workflows(options.workflows)
   const { ACCOUNT_CONCURRENCY: accountConcurrency, QUEUED_RUNS_MAX: queuedRunsMax } = config
+  const usage = new StorageUsage(store, config.STORAGE_QUOTA_MB)
   return {
     cursors,
     workflows,
@@ -156,15 +158,26 @@ function createDomain({ config, store, encryption, observer, log, ...options }: 
     auditLog: new AuditLog(store),
     refusals,
     apiKeys: new ApiKeys(store, knownScopes(), Date.now, refusals),
-    runs: new Runs({ store, workflows, encryption, cursors, artifacts, accountConcurrency, queuedRunsMax, observer }),
+    runs: new Runs({
+      store,
+      workflows,
+      encryption,
+      cursors,
+      artifacts,
+      accountConcurrency,
+      queuedRunsMax,
+      observer,
+      usage,
+    }),
     artifacts,
     retention,
     feed: new RunFeed(store),
     statistics: new RunStatistics(store),
     workers: new Workers(store),
-    maintenance: createMaintenance(store, retention, log, observer),
-    browserContexts: new BrowserContexts(store, cursors),
-    contextVersions: new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS),
+    maintenance: createMaintenance(store, retention, log, observer, usage),
+    browserContexts: new BrowserContexts(store, cursors, usage),
+    contextVersions: new ContextVersions(store, encryption, config.BROWSER_CONTEXT_VERSIONS, usage),
+    usage,
   }
 }
 

@@ -111,6 +111,12 @@ export const settings = {
     1,
     10080,
   ),
+  STORAGE_QUOTA_MB: integer(
+    'Maximum storage per account in megabytes: runs with their events, artifacts and browser contexts; 0 for no limit.',
+    '10240',
+    0,
+    1_000_000_000,
+  ),
   BROWSER_CONTEXT_VERSIONS: integer('Versions to keep per browser context.', '5', 1, 100),
   ARTIFACT_RETENTION_DAYS: integer('Days to keep artifacts of runs.', '30', 1, 3650),
   RUN_RETENTION_DAYS: integer('Days to keep finished runs.', '90', 1, 3650),

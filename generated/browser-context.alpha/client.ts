@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = '4438b64ba29931bb'
+export const documentHash = '8979e8bd66fdf08d'
 
 /** Every operation of Browser Context API 0.2.0 as a function. */
 export interface BrowserContextAlphaOperations {
@@ -23,7 +23,7 @@ export interface BrowserContextAlphaOperations {
    * Creates an empty browser context. The body may be absent, even with `Content-Type: application/json`; the context
    * then gets a name derived from its id.
    *
-   * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · responses: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · responses: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503, 507
    */
   createBrowserContext: Operation<operations, 'createBrowserContext'>
   /**
@@ -69,7 +69,7 @@ export interface BrowserContextAlphaOperations {
    * wrote, of at most 5 MiB. The dashboard can restore the previous version for a while. With `If-Match`, the body
    * replaces only the version that you have read: of several writers with the same `ETag`, one succeeds.
    *
-   * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 204, 400, 401, 403, 404, 409, 412, 413, 415, 429, 500, 503
+   * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 204, 400, 401, 403, 404, 409, 412, 413, 415, 429, 500, 503, 507
    */
   putStorageState: Operation<operations, 'putStorageState'>
 }

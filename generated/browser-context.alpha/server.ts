@@ -20,7 +20,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * Creates an empty browser context. The body may be absent, even with `Content-Type: application/json`; the context
    * then gets a name derived from its id.
    *
-   * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · responses: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503
+   * `POST /alpha/browser-contexts` · scopes: browser-contexts:write · responses: 201, 400, 401, 403, 406, 409, 413, 415, 429, 500, 503, 507
    */
   createBrowserContext: Handler<operations['createBrowserContext'], never, Principal>
   /**
@@ -66,7 +66,7 @@ export interface BrowserContextAlphaHandlers<Principal> {
    * wrote, of at most 5 MiB. The dashboard can restore the previous version for a while. With `If-Match`, the body
    * replaces only the version that you have read: of several writers with the same `ETag`, one succeeds.
    *
-   * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 204, 400, 401, 403, 404, 409, 412, 413, 415, 429, 500, 503
+   * `PUT /alpha/browser-contexts/{browserContextId}/storage-state` · scopes: browser-contexts:state · responses: 204, 400, 401, 403, 404, 409, 412, 413, 415, 429, 500, 503, 507
    */
   putStorageState: Handler<operations['putStorageState'], never, Principal>
 }

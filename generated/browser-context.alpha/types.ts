@@ -590,6 +590,39 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /**
+         * @description The account has reached its storage quota, which counts its runs with their events, its artifacts and its browser
+         *     contexts. Nothing was stored.
+         */
+        StorageQuotaExceeded: {
+            headers: {
+                /**
+                 * @description Identifies this request in the service's logs. Quote it when you report a problem.
+                 * @example 3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11
+                 */
+                "X-Request-Id": string;
+                /**
+                 * @description Identifies the OpenAPI document that this response follows: the first 16 hexadecimal digits of the SHA-256 of the
+                 *     bundled JSON document, which `/docs` serves. If it differs from the document that a client was generated from, the
+                 *     contract has changed.
+                 * @example 5f9a1c0e7b2d4836
+                 */
+                "X-Document-Hash": string;
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "/docs/errors#storage-quota-exceeded",
+                 *       "title": "Storage quota exceeded",
+                 *       "status": 507,
+                 *       "detail": "This account has reached its storage quota of 10240 MB. Delete runs or browser contexts, or wait until their retention ends. Nothing was stored.",
+                 *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description No such resource in this account. */
         NotFound: {
             headers: {
@@ -792,6 +825,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageQuotaExceeded"];
         };
     };
     getBrowserContext: {
@@ -1103,6 +1137,7 @@ export interface operations {
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageQuotaExceeded"];
         };
     };
 }

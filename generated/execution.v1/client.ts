@@ -3,7 +3,7 @@ import type { Operation, SurfaceDescription } from '../../src/client/operation.t
 import type { operations } from './types.ts'
 
 /** A service built from the same document sends this as `X-Document-Hash`. */
-export const documentHash = 'f4f5b0d745d5843a'
+export const documentHash = '880c3d91cdf01ead'
 
 /** Every operation of Execution API 1.2.0 as a function. */
 export interface ExecutionV1Operations {
@@ -13,7 +13,7 @@ export interface ExecutionV1Operations {
    * Queues a run, and responds as soon as the run is stored durably. Every call creates a new run unless it repeats
    * an `Idempotency-Key`. `variableData` must be valid by the workflow's `variablesSchema`.
    *
-   * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write or runs:write, browser-contexts:use · responses: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503
+   * `PUT /v1/execution/queue-remote/{workflowId}` · scopes: runs:write or runs:write, browser-contexts:use · responses: 200, 202, 400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503, 507
    */
   queueRemoteRun: Operation<operations, 'queueRemoteRun'>
   /**

@@ -87,7 +87,7 @@ type WithText<Response> = Response extends { content: { 'application/json': infe
       : Record<never, never>
 
 /** The framework sends 401, 403, 406, 413, 415 and 5xx by itself. */
-type HandlerStatus = 200 | 201 | 202 | 204 | 206 | 304 | 400 | 404 | 409 | 412 | 416 | 429 | 507
+type HandlerStatus = 200 | 201 | 202 | 204 | 206 | 304 | 400 | 404 | 409 | 412 | 416 | 429
 
 /** The responses that the document gives the operation, except those of the framework. */
 export type OperationResponse<Operation extends OperationTypes> = {

@@ -1,7 +1,7 @@
 /** JSON text that becomes part of a response as it is: parsing and formatting 1 MiB blocks the process for 20 ms. */
 
 let collected: string[] = []
-/** Unguessable, so that no other text of a response is mistaken for it. */
+/** Random, so that no other text of a response is mistaken for it. */
 const placeholder = crypto.randomUUID()
 
 export class JsonText<Value = unknown> {

@@ -23,6 +23,7 @@ export const httpProblemTypes = {
   'header-fields-too-large': { status: 431, title: 'Header fields too large' },
   'internal-error': { status: 500, title: 'Internal error' },
   unavailable: { status: 503, title: 'Unavailable' },
+  'storage-quota-exceeded': { status: 507, title: 'Storage quota exceeded' },
 } as const satisfies ProblemTypes
 
 export type HttpProblemKind = keyof typeof httpProblemTypes

@@ -10,7 +10,7 @@ export const tenantLimits = {
   /** Requests of a tenant in flight, event streams included. */
   requestsMax: 1000,
   /** Bytes of a tenant's large bodies and responses in flight. A single one may be larger. */
-  largeBytesMax: 32 * 1024 * 1024,
+  largeBytesMax: 24 * 1024 * 1024,
   /** How long a large body or response waits for others before it is refused. */
   waitMillisecondsMax: 10_000,
   /** Between two large requests, the process serves other tenants for this many times the duration of the first. */

@@ -1,4 +1,5 @@
 /** Time-driven changes: delays end, runs expire, leases of lost workers expire, and expired data is purged. */
+import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { unfinishedErasures, unfinishedVersions } from '../domain/browser-contexts/context-erasure.ts'
 import { RunArtifacts } from '../domain/runs/artifacts.ts'
 import { completeAttempt, resumeForFreeContexts } from '../domain/runs/attempts.ts'
@@ -46,6 +47,7 @@ export class Maintenance {
   readonly #now: () => number
   readonly #onError: (error: unknown) => void
   readonly #observer: RunObserver | undefined
+  readonly #usage: StorageUsage | undefined
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
   #stopped = false
@@ -56,9 +58,11 @@ export class Maintenance {
     onError: (error: unknown) => void,
     now: () => number = Date.now,
     observer?: RunObserver,
+    usage?: StorageUsage,
   ) {
     this.#store = store
     this.#observer = observer
+    this.#usage = usage
     const targets = [
       new RunArtifacts(store, retention.artifacts, now).expired,
       expiredRuns(retention.runs, now),
@@ -103,6 +107,7 @@ export class Maintenance {
       this.#store.notify('queue')
       this.#store.notify('runs')
     }
+    await this.#usage?.maintain()
     const interval = await this.#purge()
     const delayEnd = await this.#nextDelayEnd()
     return delayEnd === null ? interval : Math.min(interval, Math.max(1, delayEnd - this.#now()))

@@ -24,6 +24,7 @@ export interface Tables {
   sign_in_links: SignInLinksTable
   audit_log: AuditLogTable
   workers: WorkersTable
+  storage_usage: StorageUsageTable
   encryption_check: EncryptionCheckTable
 }
 
@@ -262,6 +263,12 @@ export interface WorkersTable {
   started_at: Milliseconds
   /** When the worker counts as lost, unless a heartbeat extends it. */
   alive_until: Milliseconds
+}
+
+export interface StorageUsageTable {
+  account_id: string
+  /** As last measured. */
+  bytes: number
 }
 
 export interface EncryptionCheckTable {

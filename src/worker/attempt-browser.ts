@@ -1,4 +1,5 @@
 /** The worker's part of an attempt's browser: restores and saves its browser context, and masks cookies in reports. */
+import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import type { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
 import {
   domainLengthMax,
@@ -21,6 +22,7 @@ import { retryUntilAvailable } from './reporter.ts'
 export interface AttemptBrowserDependencies {
   host: BrowserHost
   versions: ContextVersions
+  usage: StorageUsage
 }
 
 /** How saving the browser context changes the end of an attempt. */
@@ -116,13 +118,14 @@ export class AttemptBrowser {
     const { accountId, runId, contextLease, persistContext } = this.#claim
     const succeeded = outcome.kind === 'succeeded'
     if (!contextLease || !this.#captured || (persistContext !== 'always' && !succeeded)) return unchanged(outcome)
-    const problem = this.redact(stateProblem(this.#captured))
+    const problem = this.redact(stateProblem(this.#captured)) ?? this.#dependencies.usage.refusal(accountId)
     if (problem !== undefined) return succeeded ? unchanged(notSaved(problem)) : unchanged(outcome, warning(problem))
     const { json } = this.#captured as { json: string }
     // A run that changed nothing makes no new version, which would push out an old one.
     if (this.#restored !== undefined && isSameState(this.#restored, json)) return unchanged(outcome)
     const staged = await this.#dependencies.versions.stage(accountId, contextLease.contextId, json, { runId })
     if (!staged) return unchanged(outcome, warning(contextDeleted))
+    this.#dependencies.usage.add(accountId, Buffer.byteLength(json))
     const within = async (tx: Transaction, next: RunStatus) => {
       // A cancellation may arrive after the workflow has returned.
       if (persistContext !== 'always' && next !== 'succeeded') {

@@ -1,4 +1,5 @@
 /** One attempt of a run, from its claim to its outcome. */
+import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { ArtifactError, artifactWritesMax, type NewArtifact } from '../domain/runs/artifacts.ts'
 import type { Claim, Claimable } from '../domain/runs/attempts.ts'
 import { parseOutput, stepBytesOfRunMax, stepsMax, toRunError } from '../domain/runs/reported-values.ts'
@@ -35,6 +36,7 @@ export interface AttemptDependencies {
   /** Time between a workflow's AbortSignal and the end of its process. */
   abortGraceSeconds: number
   browser: AttemptBrowserDependencies
+  usage: StorageUsage
 }
 
 export class Attempt {
@@ -213,13 +215,17 @@ export class Attempt {
     if (this.#artifactWrites > artifactWritesMax) {
       return { error: `An attempt may write artifacts ${artifactWritesMax} times, including replacements.` }
     }
-    const { queue } = this.#dependencies
+    const { queue, usage } = this.#dependencies
+    const { accountId } = this.#claim
+    const refusal = usage.refusal(accountId)
+    if (refusal) return { error: `${refusal} The artifact was not stored.` }
     const bytes = Buffer.from(content, 'base64')
     const artifact = { name: this.#redact(name), mediaType: mediaType as NewArtifact['mediaType'], content: bytes }
     const report = this.#reporter.report('artifact', { name: artifact.name, mediaType, sizeBytes: bytes.length })
     const before = await this.#reporter.take()
     try {
       const saved = await retryUntilAvailable(() => queue.keepArtifact(this.#claim, artifact, [...before, report]))
+      if (saved) usage.add(accountId, bytes.length)
       return saved ? {} : 'leaseLost'
     } catch (error) {
       if (!(error instanceof ArtifactError)) throw error

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino'
 import { v7 as uuid } from 'uuid'
 import type { Config } from '../config.ts'
+import { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
 import { RunQueue } from '../domain/runs/run-queue.ts'
 import type { RunObserver } from '../domain/runs/run-state.ts'
@@ -28,6 +29,8 @@ export interface WorkerOptions extends Omit<WorkerSettings, 'id'> {
   /** Concurrent runs of one account, over all workers; 0 for no limit. */
   accountConcurrency?: number
   loadSecondsMax?: number
+  /** 0 for none. */
+  storageQuotaMegabytes?: number
   observer?: RunObserver
   observers?: readonly ObserveAttempt[]
 }
@@ -44,6 +47,7 @@ export function workerSettings(config: Config): WorkerOptions {
     contextVersionsKept: config.BROWSER_CONTEXT_VERSIONS,
     retention: retentionFrom(config),
     accountConcurrency: config.ACCOUNT_CONCURRENCY,
+    storageQuotaMegabytes: config.STORAGE_QUOTA_MB,
   }
 }
 
@@ -60,11 +64,13 @@ export function createWorker(
   const { slots, leaseSeconds, abortGraceSeconds } = options
   const id = uuid()
   const log = parentLog.child({ workerId: id })
+  const usage = new StorageUsage(store, options.storageQuotaMegabytes ?? 0)
   const dependencies = {
     store,
     queue: new RunQueue(store, { accountConcurrency, ...(observer && { observer }) }),
     workers: new Workers(store),
-    maintenance: createMaintenance(store, options.retention, log, observer),
+    maintenance: createMaintenance(store, options.retention, log, observer, usage),
+    usage,
     encryption,
     contextVersions: new ContextVersions(store, encryption, options.contextVersionsKept),
     executors: new ExecutorPool({ workflowsDirectory, memoryMegabytesMax, loadSecondsMax, identity }, slots),
@@ -81,7 +87,8 @@ export function createMaintenance(
   retention: Retention,
   log: Logger,
   observer?: RunObserver,
+  usage?: StorageUsage,
 ): Maintenance {
   const onError = (error: unknown) => log.warn({ err: error }, 'maintenance failed; retrying')
-  return new Maintenance(store, retention, onError, Date.now, observer)
+  return new Maintenance(store, retention, onError, Date.now, observer, usage)
 }

@@ -1,6 +1,7 @@
 /** Claims runs while it has free slots, renews its leases, and returns unfinished runs to the queue when it stops. */
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
+import type { StorageUsage } from '../domain/accounts/storage-usage.ts'
 import type { ContextVersions } from '../domain/browser-contexts/context-versions.ts'
 import type { Claim, Lease } from '../domain/runs/attempts.ts'
 import type { RunQueue } from '../domain/runs/run-queue.ts'
@@ -25,6 +26,7 @@ interface WorkerDependencies {
   maintenance: Maintenance
   encryption: Encryption
   contextVersions: ContextVersions
+  usage: StorageUsage
   executors: ExecutorPool
   browser: BrowserHost
   observers: readonly ObserveAttempt[]
@@ -73,11 +75,11 @@ export class Worker {
 
   /** Resolves with the loaded workflows once the worker claims runs. */
   async start(): Promise<readonly Workflow[]> {
-    const { store, encryption, contextVersions: versions, browser: host, maintenance } = this.#dependencies
+    const { store, encryption, contextVersions: versions, browser: host, maintenance, usage } = this.#dependencies
     const workflows = await this.#loadWorkflows()
     const { abortGraceSeconds, leaseSeconds, slots } = this.#settings
-    const browser = { host, versions }
-    this.#attemptDependencies = { queue: this.#queue, encryption, workflows, abortGraceSeconds, browser }
+    const browser = { host, versions, usage }
+    this.#attemptDependencies = { queue: this.#queue, encryption, workflows, abortGraceSeconds, browser, usage }
     this.#unsubscribe = [
       store.listen('queue', () => this.#wake()),
       store.listen('cancellations', () => this.#interruptCancelled()),

@@ -1,7 +1,7 @@
 /** The service's promises, each with the tests that verify it. `docs/reliability.md` is generated from this list. */
 
 export interface Promised {
-  /** `P1` to `P16`. */
+  /** `P1` to `P20`. */
   id: string
   sentence: string
   /** Slow tests with faults. Empty when only the quick tests exist; these also run on PostgreSQL. */
@@ -114,5 +114,11 @@ export const promises: readonly Promised[] = [
     sentence: 'A browser context never sees data of another.',
     faults: ['test/faults/doctor.test.ts', 'test/faults/browsing.test.ts'],
     quick: ['test/e2e/examples-browser.test.ts'],
+  },
+  {
+    id: 'P20',
+    sentence: "An account's large requests neither slow down another account nor exhaust the memory.",
+    faults: [fault('neighbours')],
+    quick: ['test/contract/tenant-limits.test.ts', 'test/storage/run-list.test.ts'],
   },
 ]

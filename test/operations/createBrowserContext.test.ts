@@ -14,6 +14,7 @@ import {
   testUnsupportedMediaType,
 } from './request-tests.ts'
 import { send } from './requests.ts'
+import { testStorageQuota } from './storage-quota-tests.ts'
 
 describeOperation(
   'createBrowserContext',
@@ -93,5 +94,6 @@ describeOperation(
     429: testRateLimit,
     500: testInternalError,
     503: testUnavailable,
+    507: testStorageQuota,
   },
 )

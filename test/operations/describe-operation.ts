@@ -4,6 +4,7 @@ import {
   queuedRunsMax,
   requestsPerMinute,
   startTestService,
+  storageQuotaMegabytes,
   type TestAccount,
   type TestService,
 } from '../support/service.ts'
@@ -46,7 +47,11 @@ export function describeOperation<Id extends OperationId>(
   const operation = operationOf(id)
   let service: TestService | undefined
   beforeAll(async () => {
-    const settings = { RATE_LIMIT_PER_MINUTE: String(requestsPerMinute), QUEUED_RUNS_MAX: String(queuedRunsMax) }
+    const settings = {
+      RATE_LIMIT_PER_MINUTE: String(requestsPerMinute),
+      QUEUED_RUNS_MAX: String(queuedRunsMax),
+      STORAGE_QUOTA_MB: String(storageQuotaMegabytes),
+    }
     service = await startTestService({ worker, settings })
   })
   afterAll(() => service?.stop())

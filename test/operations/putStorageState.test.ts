@@ -14,6 +14,7 @@ import {
   testUnsupportedMediaType,
 } from './request-tests.ts'
 import { createContext, leaseContext, queueRun, send, sendRequest, storageStateFor } from './requests.ts'
+import { testStorageQuota } from './storage-quota-tests.ts'
 
 /**
  * Written by Playwright 1.65.1 with `storageState({ path, indexedDB: true })`: cookies of every kind, an entry without a
@@ -194,5 +195,6 @@ describeOperation(
     429: testRateLimit,
     500: testInternalError,
     503: testUnavailable,
+    507: testStorageQuota,
   },
 )

@@ -20,6 +20,7 @@ import {
   testUnsupportedMediaType,
 } from './request-tests.ts'
 import { send } from './requests.ts'
+import { fillStorage, testStorageQuota } from './storage-quota-tests.ts'
 
 const path = { workflowId: 'greet' }
 const body = { variableData: { name: 'Ada' } }
@@ -313,6 +314,19 @@ describeOperation(
         const { account, request } = await subject.caller()
         await subject.service.whileLocked(() => subject.send(request))
         expect((await send(subject.service, 'listRuns', account.key)).body.data).toEqual([])
+      })
+    },
+    507(subject) {
+      testStorageQuota(subject)
+
+      test('returns the run of a repeated request', async () => {
+        const account = await subject.service.createAccount()
+        const repeated = { path, body, query: later, headers: { 'Idempotency-Key': 'once' } }
+        const first = await send(subject.service, 'queueRemoteRun', account.key, repeated).expect(202)
+        await fillStorage(subject, account)
+        await subject.call(account.key, { ...repeated, headers: { 'Idempotency-Key': 'another' } })
+        const again = await send(subject.service, 'queueRemoteRun', account.key, repeated).expect(202)
+        expect(again.body.id).toBe(first.body.id)
       })
     },
   },

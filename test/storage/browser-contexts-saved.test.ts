@@ -13,8 +13,8 @@ import { stores } from '../support/store-kinds.ts'
 const succeeded = { kind: 'succeeded', output: null } as const
 
 /** The browser of an attempt that ended with this state. */
-function attemptBrowser({ contextVersions: versions }: Domain, claim: Claim, json: string): AttemptBrowser {
-  const browser = new AttemptBrowser({ host: {} as BrowserHost, versions }, claim, {})
+function attemptBrowser({ contextVersions: versions, usage }: Domain, claim: Claim, json: string): AttemptBrowser {
+  const browser = new AttemptBrowser({ host: {} as BrowserHost, versions, usage }, claim, {})
   browser.capture({ json })
   return browser
 }

@@ -4,6 +4,7 @@ import { v7 as uuid } from 'uuid'
 import type { TestContext } from 'vitest'
 import { readConfig } from '../../src/config.ts'
 import { Accounts } from '../../src/domain/accounts/accounts.ts'
+import { StorageUsage } from '../../src/domain/accounts/storage-usage.ts'
 import type { Principal } from '../../src/domain/api-keys/api-key.ts'
 import { ApiKeys } from '../../src/domain/api-keys/api-keys.ts'
 import { operator } from '../../src/domain/audit-log/audit-log.ts'
@@ -80,6 +81,8 @@ export interface DomainOptions {
   retention?: Retention
   /** Limit of queued runs per account; default none. */
   queuedRunsMax?: number
+  /** Default none. */
+  storageQuotaMegabytes?: number
   /** Encryption keys, the current one first; default one that belongs to the location. */
   encryptionKeys?: readonly Buffer[]
 }
@@ -106,6 +109,10 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
   const artifacts = new RunArtifacts(store, retention.artifacts, now)
   const apiKeys = new ApiKeys(store, knownScopes(), now)
   test.onTestFinished(() => apiKeys.close())
+  const usage = new StorageUsage(store, options.storageQuotaMegabytes ?? 0, {
+    now,
+    measureMilliseconds: Number.POSITIVE_INFINITY,
+  })
   const fail = (error: unknown) => {
     throw error
   }
@@ -116,12 +123,13 @@ export async function openDomain(test: Test, options: DomainOptions = {}) {
     encryption,
     apiKeys,
     accounts: new Accounts(store),
-    runs: new Runs({ store, workflows, encryption, cursors, artifacts, accountConcurrency, queuedRunsMax }, now),
+    runs: new Runs({ store, workflows, encryption, cursors, artifacts, accountConcurrency, queuedRunsMax, usage }, now),
     artifacts,
     queue: new RunQueue(store, { now, accountConcurrency }),
-    maintenance: new Maintenance(store, options.retention ?? retention, fail, now),
-    browserContexts: new BrowserContexts(store, cursors),
-    contextVersions: new ContextVersions(store, encryption, options.versionsKept ?? 5),
+    maintenance: new Maintenance(store, options.retention ?? retention, fail, now, undefined, usage),
+    browserContexts: new BrowserContexts(store, cursors, usage),
+    contextVersions: new ContextVersions(store, encryption, options.versionsKept ?? 5, usage),
+    usage,
   }
 }
 

@@ -93,6 +93,8 @@ export async function startTestService({
 export const requestsPerMinute = 100
 /** Limit of queued runs for tests that reach it. */
 export const queuedRunsMax = 50
+/** Storage quota for tests that reach it. */
+export const storageQuotaMegabytes = 5
 
 /** Returns settings with ports that the system chooses, so that several services can run at once. */
 export function serviceSettings(storage: Environment): Environment {

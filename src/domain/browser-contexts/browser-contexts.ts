@@ -5,6 +5,7 @@ import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Cursors } from '../../storage/cursors.ts'
 import { eraseRest, pageBytesMax, takeBatch } from '../../storage/purge-target.ts'
 import type { Store } from '../../storage/store.ts'
+import type { StorageUsage } from '../accounts/storage-usage.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
 import { type ContextRow, findContext, isContextNameTaken, selectContexts } from './browser-contexts.sql.ts'
 import { eraseBatch } from './context-erasure.ts'
@@ -37,8 +38,10 @@ interface ListRequest {
 export class BrowserContexts {
   readonly #store: Store
   readonly #cursors: Cursors
+  readonly #usage: StorageUsage | undefined
 
-  constructor(store: Store, cursors: Cursors) {
+  constructor(store: Store, cursors: Cursors, usage?: StorageUsage) {
+    this.#usage = usage
     this.#store = store
     this.#cursors = cursors
   }
@@ -49,6 +52,7 @@ export class BrowserContexts {
    * @param actor recorded in the audit log, as for the other changes; without one, nothing is recorded.
    */
   async create(accountId: string, name: string | undefined, actor?: Actor): Promise<BrowserContext | undefined> {
+    this.#usage?.require(accountId)
     const id = uuid()
     const at = Date.now()
     const row = { id, account_id: accountId, name: name ?? `context-${id.slice(-12)}`, created_at: at, updated_at: at }

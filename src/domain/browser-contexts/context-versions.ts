@@ -7,6 +7,7 @@ import type { Encryption } from '../../storage/encryption.ts'
 import { parseId } from '../../storage/statement-values.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { BrowserContextVersionsTable } from '../../storage/tables.ts'
+import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
 import { type ContextRow, findContext, selectContexts, versionAad } from './browser-contexts.sql.ts'
 import type { ContextLease } from './context-lease.ts'
@@ -62,9 +63,11 @@ export class ContextVersions {
   readonly #store: Store
   readonly #encryption: Encryption
   readonly #versionsKept: number
+  readonly #usage: StorageUsage | undefined
 
   /** @param versionsKept per context, including the current version. */
-  constructor(store: Store, encryption: Encryption, versionsKept: number) {
+  constructor(store: Store, encryption: Encryption, versionsKept: number, usage?: StorageUsage) {
+    this.#usage = usage
     this.#store = store
     this.#encryption = encryption
     this.#versionsKept = versionsKept
@@ -107,7 +110,11 @@ export class ContextVersions {
     return rows.map((row) => ({ ...toVersion(row), isCurrent: row.id === context.version_id }))
   }
 
-  /** Stores the state as the context's next version. Returns `undefined` if the account has no such context. */
+  /**
+   * Stores the state as the context's next version. Returns `undefined` if the account has no such context.
+   *
+   * @throws {Problem} beyond the storage quota.
+   */
   async replace(
     accountId: string,
     contextId: string,
@@ -120,8 +127,10 @@ export class ContextVersions {
     // Both are checked again at the commit. These checks avoid encrypting a state that would be refused.
     if (context.held_by_run_id !== null) return { heldByRunId: context.held_by_run_id }
     if (!mayReplace(currentVersionId(context))) return { currentVersionId: currentVersionId(context) }
+    this.#usage?.require(accountId)
     const staged = await this.stage(accountId, context.id, state, writer, restoredFrom)
     if (!staged) return undefined
+    this.#usage?.add(accountId, rowBytes + Buffer.byteLength(state))
     return this.#store.write(async (tx) => {
       const committed = await this.#commit(tx, staged, { mayReplace })
       if (actor && committed && 'number' in committed) await recordVersion(tx, context, committed, actor)

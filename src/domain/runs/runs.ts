@@ -5,6 +5,7 @@ import type { Reserve } from '../../contract/tenant-limits.ts'
 import type { Encryption } from '../../storage/encryption.ts'
 import type { Transaction } from '../../storage/store.ts'
 import { inSpan } from '../../telemetry/tracing.ts'
+import { rowBytes, type StorageUsage } from '../accounts/storage-usage.ts'
 import type { Actor, ApiKeyUse } from '../audit-log/audit-log.ts'
 import type { Secrets } from '../workflows/secrets.ts'
 import type { VariableError } from '../workflows/workflows.ts'
@@ -51,6 +52,7 @@ export type QueueResult =
 const idempotencyMilliseconds = 24 * 60 * 60 * 1000
 
 interface RunsDependencies extends RunReaderDependencies {
+  usage?: StorageUsage
   encryption: Encryption
   /** How many queued runs an account may have; 0 for no limit. */
   queuedRunsMax?: number
@@ -70,9 +72,9 @@ export class Runs extends RunReader {
     this.#now = now
   }
 
-  /** Queues a run. Once this resolves, the run survives a power cut. */
+  /** Queues a run. Once this resolves, the run survives a power cut. @throws {Problem} beyond the storage quota. */
   async queue(queuer: Queuer, request: QueueRequest): Promise<QueueResult> {
-    const { store, workflows, encryption } = this.#dependencies
+    const { store, workflows, encryption, usage } = this.#dependencies
     const workflow = workflows.get(request.workflowId)
     if (!workflow) return { kind: 'noSuchWorkflow' }
     if (request.browserContext && !workflow.usesBrowser) return { kind: 'usesNoBrowser' }
@@ -88,6 +90,8 @@ export class Runs extends RunReader {
     if (Object.keys(checked.secrets).length > 0) {
       run.secrets = () => encryption.encrypt(JSON.stringify(checked.secrets), secretsAad(account_id, id))
     }
+    // A repeated request returns its run although nothing more can be stored.
+    if (usage?.refusal(account_id) && !(key && (await this.#isKeyInUse(account_id, key)))) usage.require(account_id)
     // Read before the write: after the commit, nothing may fail before the response.
     const isAtLimit = await this.readLimits([run])
     const idempotencyKey =
@@ -106,6 +110,7 @@ export class Runs extends RunReader {
       return this.#batcher.enqueue({ run, idempotencyKey })
     })
     if (result.kind === 'enqueued') {
+      usage?.add(account_id, rowBytes + run.variables.length)
       store.notify('queue')
       const row = { ...unstarted, ...result.run, secrets: null }
       return { kind: 'queued', run: toRun(row, isAtLimit, []), replayed: false }
@@ -116,6 +121,11 @@ export class Runs extends RunReader {
     const first = await this.get(account_id, result.runId)
     if (!first) return { kind: 'runDeleted' }
     return { kind: 'queued', run: first, replayed: true }
+  }
+
+  async #isKeyInUse(accountId: string, key: string): Promise<boolean> {
+    const { read } = this.#dependencies.store
+    return (await read.all(read.statements.findIdempotencyKey, [accountId, key])).length > 0
   }
 
   /** Cancels a queued run, requests a running one to stop, and leaves a finished one unchanged. */

@@ -7,6 +7,7 @@ import * as encryptionCheck from './0003-encryption-check.ts'
 import * as browserContexts from './0004-browser-contexts.ts'
 import * as severalMachines from './0005-several-machines.ts'
 import * as queue from './0006-queue.ts'
+import * as storageUsage from './0007-storage-usage.ts'
 import * as signIn from './0008-sign-in.ts'
 import * as contextScope from './0011-context-scope.ts'
 
@@ -27,6 +28,7 @@ const scripts: Record<string, (types: ColumnTypes) => string> = {
   '0004-browser-contexts': browserContexts.script,
   '0005-several-machines': severalMachines.script,
   '0006-queue': queue.script,
+  '0007-storage-usage': storageUsage.script,
   '0008-sign-in': signIn.script,
   '0011-context-scope': contextScope.script,
 }

@@ -1,10 +1,12 @@
 /** The parts of the domain that the dashboard uses, and its settings. */
 import type { RequestHandler } from 'express'
 import type { Logger } from 'pino'
+import type { TenantLimits } from '../../contract/tenant-limits.ts'
 import type { Accounts } from '../../domain/accounts/accounts.ts'
 import type { SecondFactors } from '../../domain/accounts/second-factors.ts'
 import type { Sessions } from '../../domain/accounts/sessions.ts'
 import type { SignInLinks } from '../../domain/accounts/sign-in-links.ts'
+import type { StorageUsage } from '../../domain/accounts/storage-usage.ts'
 import type { Users } from '../../domain/accounts/users.ts'
 import type { ApiKeys } from '../../domain/api-keys/api-keys.ts'
 import type { AuditLog } from '../../domain/audit-log/audit-log.ts'
@@ -38,11 +40,13 @@ export interface DashboardDomain {
   statistics: RunStatistics
   retention: Retention
   workers: Workers
+  usage: StorageUsage
 }
 
 export interface Dependencies extends DashboardDomain {
   /** Counts failed attempts at passwords and links. */
   attempts: AttemptCounts
+  tenantLimits: TenantLimits
   /** Runs before every other handler: tracing. */
   before?: RequestHandler | undefined
   checkHost?: RequestHandler

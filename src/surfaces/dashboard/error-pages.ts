@@ -1,6 +1,8 @@
 /** Turns errors into pages that do not reveal internals. */
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express'
+import { Problem, problemType } from '../../contract/problem.ts'
 import { CredentialsChangedError } from '../../domain/accounts/sessions.ts'
+import { problemTypes } from '../../domain/problems.ts'
 import type { Dependencies } from './dependencies.ts'
 import { html, notice } from './html.ts'
 import { renderPlainPage } from './layout.ts'
@@ -23,7 +25,8 @@ export function errorPages(deps: Dependencies): ErrorRequestHandler {
       return
     }
     const failure = toFailure(deps, error)
-    if (failure.status >= 500) deps.log.error({ err: error, requestId }, 'dashboard page failed')
+    if (failure.status >= 500 && !(error instanceof Problem))
+      deps.log.error({ err: error, requestId }, 'dashboard page failed')
     await sendFailure(deps, request, response, failure)
   }
 }
@@ -37,6 +40,10 @@ interface Failure {
 function toFailure({ isUnavailable }: Dependencies, error: unknown): Failure {
   if (error instanceof PageNotFound) return { status: 404, title: 'Not found', message: error.message }
   if (error instanceof PageForbidden) return { status: 403, title: 'Access denied', message: error.message }
+  if (error instanceof Problem) {
+    const { status, title } = problemType(problemTypes, error.problem.kind)
+    return { status, title, message: error.message }
+  }
   if (isUnavailable(error)) {
     const message = 'The service is temporarily unavailable. Check whether your change was saved, then try again.'
     return { status: 503, title: 'Try again in a moment', message }

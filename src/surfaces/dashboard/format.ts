@@ -46,5 +46,7 @@ export function formatBytes(bytes: number): string {
   if (bytes < 1024) return `${bytes}\u00a0B`
   // Rounded before the unit is chosen, so that one byte less than 1 MiB is not formatted as 1024 KiB.
   const kibibytes = Math.round(bytes / 102.4) / 10
-  return kibibytes < 1024 ? `${kibibytes}\u00a0KiB` : `${Math.round(bytes / 104857.6) / 10}\u00a0MiB`
+  if (kibibytes < 1024) return `${kibibytes}\u00a0KiB`
+  const mebibytes = Math.round(bytes / 104857.6) / 10
+  return mebibytes < 1024 ? `${mebibytes}\u00a0MiB` : `${Math.round(mebibytes / 102.4) / 10}\u00a0GiB`
 }

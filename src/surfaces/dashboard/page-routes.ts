@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Express, Request, RequestHandler, Response } from 'express'
 import type { SessionData } from 'express-session'
+import { largeBytesMin } from '../../contract/body.ts'
 import { toActor } from '../../domain/accounts/user.ts'
 import type { Dependencies } from './dependencies.ts'
 import { readFormFields, readFormFile, submittedFile, submittedForm } from './form-body.ts'
@@ -97,6 +98,9 @@ function redirectToSignIn(deps: Dependencies): RequestHandler {
       if (isUserActivity(request)) await deps.sessions.recordUse(page.session, clientOf(request))
       if (needsSetUp(page) && request.path !== setUpPath) return redirect(response, setUpPath)
       response.locals.page = page
+      const tenant = deps.tenantLimits.begin(page.account.id, response)
+      const bytes = bodyBytes(request)
+      if (bytes >= largeBytesMin) await tenant.hold(bytes)
       return next()
     }
     const isPage = request.method === 'GET' && request.accepts('html') === 'html'
@@ -115,6 +119,11 @@ export const setUpPath = '/profile/two-factor/set-up'
 /** Whether the account requires a second factor that the user lacks. They can only set it up, and sign out. */
 function needsSetUp({ account, user }: PageRequest): boolean {
   return account.secondFactorRequired && !user.hasSecondFactor
+}
+
+/** Those of a body without a declared length are the most that a form may have. */
+function bodyBytes({ headers }: Request): number {
+  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : formBytesMax
 }
 
 /** Reads the user, account and role from the store on each request; `undefined` without a signed-in user. */

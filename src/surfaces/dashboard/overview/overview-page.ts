@@ -3,14 +3,15 @@ import { hostname } from 'node:os'
 import type { Run } from '../../../domain/runs/run.ts'
 import type { AccountStatistics, HourOfRuns } from '../../../domain/runs/run-statistics.ts'
 import type { LiveWorker } from '../../../domain/runs/workers.ts'
-import { time } from '../format.ts'
+import { formatBytes, time } from '../format.ts'
 import { emptyState, type Html, heading, html, nothing, notice, table } from '../html.ts'
 import type { PageHandler } from '../page-handler.ts'
 import { groupOutcomes, renderRunChart } from './run-chart.ts'
 
 const failuresShown = 5
 
-export const showOverview: PageHandler = async ({ account }, { statistics, workers, runs, apiKeys, workflows }) => {
+export const showOverview: PageHandler = async ({ account }, deps) => {
+  const { statistics, workers, runs, apiKeys, workflows, usage } = deps
   const [counted, alive, failed, timedOut, keys] = await Promise.all([
     statistics.count(account.id),
     workers.alive(),
@@ -25,6 +26,7 @@ export const showOverview: PageHandler = async ({ account }, { statistics, worke
     failures: failures.slice(0, failuresShown),
     hasKey: keys.length > 0,
     workflowCount: workflows.list().length,
+    storage: { bytes: usage.bytesOf(account.id), quotaMegabytes: usage.quotaMegabytes },
   })
   return { title: 'Overview', tab: 'overview', body }
 }
@@ -35,6 +37,7 @@ interface Overview {
   failures: Run[]
   hasKey: boolean
   workflowCount: number
+  storage: { bytes: number; quotaMegabytes: number }
 }
 
 function renderOverview(overview: Overview): Html {
@@ -51,7 +54,7 @@ const noWorkers = notice(
   html`<strong>No workers are running.</strong> Queued runs start when a worker does. Start one with <code>npm run worker</code>.`,
 )
 
-function renderTiles({ statistics, workers }: Overview): Html {
+function renderTiles({ statistics, workers, storage }: Overview): Html {
   const { ready, delayed, running, oldestReady, hours } = statistics
   const { succeeded, failed } = countOutcomes(hours)
   const slots = workers.reduce((total, worker) => total + worker.slots, 0)
@@ -68,10 +71,18 @@ function renderTiles({ statistics, workers }: Overview): Html {
     ${tile('Succeeded', succeeded, '/runs?status=succeeded', 'in the last 24 hours')}
     ${tile('Failed', failed, '/runs?status=failed', failureNote, failed > 0 ? 'bad' : '')}
     ${tile('Workers', workers.length, undefined, describeHosts(workers))}
+    ${renderStorage(storage)}
   </ul>`
 }
 
-function tile(title: string, count: number, path: string | undefined, note: Html | string, tone = ''): Html {
+function renderStorage({ bytes, quotaMegabytes }: Overview['storage']): Html {
+  const quotaBytes = quotaMegabytes * 1024 * 1024
+  const isFull = quotaBytes > 0 && bytes >= quotaBytes
+  const note = quotaBytes === 0 ? 'no limit' : `${isFull ? 'full: ' : ''}of ${formatBytes(quotaBytes)}`
+  return tile('Storage', formatBytes(bytes), undefined, note, isFull ? 'bad' : '')
+}
+
+function tile(title: string, count: number | string, path: string | undefined, note: Html | string, tone = ''): Html {
   const name = path ? html`<a href="${path}">${title}</a>` : title
   return html`<li class="tile ${tone}"><h2>${name}</h2><p class="count">${count.toLocaleString('en')}</p><p class="muted">${note}</p></li>`
 }

@@ -1,0 +1,188 @@
+/**
+ * How much each account stores, and whether that reaches its quota. Maintenance measures all accounts again and again, a
+ * few milliseconds at a time; in between, each process adds what it stores itself. So the check of a request reads memory
+ * alone, nothing has to be subtracted when data is purged, and no error lasts longer than a measurement.
+ */
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { Problem } from '../../contract/problem.ts'
+import { takeBatch } from '../../storage/purge-target.ts'
+import { type Store, statement, type Transaction } from '../../storage/store.ts'
+
+/** Counted for each run, and for each browser context and version: its row and indexes. */
+export const rowBytes = 1024
+const eventRowBytes = 128
+
+const nextRuns = statement<{ id: string; size_bytes: number }, [afterId: string]>(
+  `SELECT id, COALESCE((SELECT MAX(sequence) FROM run_events WHERE run_id = runs.id)
+      - (SELECT MIN(sequence) FROM run_events WHERE run_id = runs.id) + 1, 0) AS size_bytes
+    FROM runs WHERE id > ? ORDER BY id LIMIT 500`,
+)
+type AccountBytes = { account_id: string; bytes: number }
+const sumRuns = statement<AccountBytes, [afterId: string, upToId: string]>(
+  `SELECT account_id, CAST(SUM(bytes) AS BIGINT) AS bytes FROM (SELECT account_id, ${rowBytes}
+      + octet_length(variables) + COALESCE(octet_length(secrets), 0) + COALESCE(octet_length(output), 0)
+      + COALESCE(octet_length(error), 0)
+      + (SELECT COALESCE(SUM(size_bytes), 0) FROM artifacts WHERE run_id = runs.id)
+      + (SELECT COALESCE(SUM(octet_length(data) + ${eventRowBytes}), 0) FROM run_events WHERE run_id = runs.id) AS bytes
+    FROM runs WHERE id > ? AND id <= ?) AS sizes GROUP BY account_id`,
+)
+const sumContexts = statement<AccountBytes, []>(
+  `SELECT account_id, CAST(SUM(bytes) AS BIGINT) AS bytes FROM (
+      SELECT account_id, ${rowBytes} AS bytes FROM browser_contexts
+      UNION ALL
+      SELECT account_id, size_bytes + ${rowBytes} FROM browser_context_versions
+        JOIN browser_contexts ON browser_contexts.id = browser_context_id) AS sizes GROUP BY account_id`,
+)
+const readUsage = statement<AccountBytes, []>('SELECT account_id, bytes FROM storage_usage')
+const writeUsage = statement<object, [accountId: string, bytes: number]>(
+  `INSERT INTO storage_usage (account_id, bytes) VALUES (?, ?)
+    ON CONFLICT (account_id) DO UPDATE SET bytes = excluded.bytes`,
+)
+
+/** Bounds a statement: 5,000 events take 2 ms. */
+const eventsMax = 5000
+const defaults = {
+  now: Date.now as () => number,
+  /** How long a call of `maintain` measures before it leaves the rest to the next. */
+  measureMilliseconds: 20,
+}
+const intervalMilliseconds = 10_000
+/** A process that dies while it measures delays the next measurement until then. */
+const leaseMilliseconds = 60 * 60 * 1000
+const lease = 'storage-usage'
+/** Counts measurements, for all processes to notice them. */
+const passes = 'storage-usage-measured'
+
+interface Usage {
+  measured: number
+  /** What this process has added since the last measurement, and during it. Some of the latter is counted twice. */
+  added: number
+  addedBefore: number
+}
+
+interface Measurement {
+  sums: Map<string, number>
+  /** The last run measured. */
+  lastId: string
+}
+
+export class StorageUsage {
+  /** In megabytes, as configured; 0 for no quota. */
+  readonly quotaMegabytes: number
+  readonly #store: Store
+  readonly #options: typeof defaults
+  readonly #usage = new Map<string, Usage>()
+  #measurement: Measurement | undefined
+  #measureAt = 0
+  #readAt = 0
+  /** The number of the last measurement that this process knows. */
+  #passes = 0
+
+  constructor(store: Store, quotaMegabytes: number, options: Partial<typeof defaults> = {}) {
+    this.#store = store
+    this.quotaMegabytes = quotaMegabytes
+    this.#options = { ...defaults, ...options }
+  }
+
+  /** Why the account may store nothing more; `undefined` below its quota. */
+  refusal(accountId: string): string | undefined {
+    if (this.quotaMegabytes === 0 || this.bytesOf(accountId) < this.quotaMegabytes * 1024 * 1024) return undefined
+    return `This account has reached its storage quota of ${this.quotaMegabytes} MB. Delete runs or browser contexts, or wait until their retention ends.`
+  }
+
+  /** @throws {Problem} 507 when the account may store nothing more. */
+  require(accountId: string): void {
+    const detail = this.refusal(accountId)
+    if (detail) throw new Problem({ kind: 'storage-quota-exceeded', detail: `${detail} Nothing was stored.` })
+  }
+
+  bytesOf(accountId: string): number {
+    const usage = this.#usage.get(accountId)
+    return usage ? usage.measured + usage.added + usage.addedBefore : 0
+  }
+
+  /** Counts bytes that this process has stored, until they are measured. */
+  add(accountId: string, bytes: number): void {
+    this.#usageOf(accountId).added += bytes
+  }
+
+  /** Measures for some milliseconds, if a measurement is due and no other process measures. Call it every second. */
+  async maintain(): Promise<void> {
+    const now = this.#options.now()
+    if (this.#measurement || now >= this.#measureAt) await this.#measure(now)
+    if (now < this.#readAt) return
+    this.#readAt = now + intervalMilliseconds
+    await this.#read()
+  }
+
+  async #measure(now: number): Promise<void> {
+    const { counters } = this.#store
+    if (!this.#measurement) {
+      this.#measureAt = now + intervalMilliseconds
+      const { count } = await counters.add(lease, 1, leaseMilliseconds)
+      if (count !== 1) return void (await counters.add(lease, -1, leaseMilliseconds))
+      this.#measurement = { sums: new Map(), lastId: '' }
+    }
+    const startedAt = performance.now()
+    while (await this.#measureRuns(this.#measurement)) {
+      if (performance.now() - startedAt > this.#options.measureMilliseconds) return
+      await yieldToEventLoop()
+    }
+    const { sums } = this.#measurement
+    addAll(sums, await this.#store.read.all(sumContexts, []))
+    this.#measurement = undefined
+    await this.#write(sums)
+    await counters.add(passes, 1, leaseMilliseconds)
+    this.#readAt = now
+    await counters.add(lease, -1, leaseMilliseconds)
+  }
+
+  /** Measures the next runs; returns whether there may be more. */
+  async #measureRuns(measurement: Measurement): Promise<boolean> {
+    const { read } = this.#store
+    const runs = takeBatch(await read.all(nextRuns, [measurement.lastId]), eventsMax)
+    const lastId = runs.at(-1)?.id
+    if (lastId === undefined) return false
+    addAll(measurement.sums, await read.all(sumRuns, [measurement.lastId, lastId]))
+    measurement.lastId = lastId
+    return true
+  }
+
+  /** Writes what has changed. */
+  async #write(sums: ReadonlyMap<string, number>): Promise<void> {
+    const known = new Map((await this.#store.read.all(readUsage, [])).map((row) => [row.account_id, row.bytes]))
+    const accounts = [...new Set([...known.keys(), ...sums.keys()])].sort()
+    const changed = accounts.filter((id) => (known.get(id) ?? 0) !== (sums.get(id) ?? 0))
+    if (changed.length === 0) return
+    const write = async (tx: Transaction) => {
+      for (const id of changed) await tx.all(writeUsage, [id, sums.get(id) ?? 0])
+    }
+    await this.#store.write(write, { concurrent: true, exclusive: 'maintenance' })
+  }
+
+  async #read(): Promise<void> {
+    const { count } = await this.#store.counters.add(passes, 0, leaseMilliseconds)
+    const isMeasured = count !== this.#passes
+    this.#passes = count
+    for (const { account_id, bytes } of await this.#store.read.all(readUsage, []))
+      this.#usageOf(account_id).measured = bytes
+    if (!isMeasured) return
+    for (const usage of this.#usage.values()) {
+      usage.addedBefore = usage.added
+      usage.added = 0
+    }
+  }
+
+  #usageOf(accountId: string): Usage {
+    let usage = this.#usage.get(accountId)
+    if (!usage) {
+      usage = { measured: 0, added: 0, addedBefore: 0 }
+      this.#usage.set(accountId, usage)
+    }
+    return usage
+  }
+}
+
+function addAll(sums: Map<string, number>, rows: readonly AccountBytes[]): void {
+  for (const { account_id, bytes } of rows) sums.set(account_id, (sums.get(account_id) ?? 0) + bytes)
+}
