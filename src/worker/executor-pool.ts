@@ -73,7 +73,12 @@ export class ExecutorPool {
 
   /** A process that has served no account can serve any. */
   #startSpare(): void {
-    if (!this.#idle.some(({ accountId }) => accountId === undefined)) this.#idle.push(this.#start())
+    if (this.#idle.some(({ accountId }) => accountId === undefined)) return
+    try {
+      this.#idle.push(this.#start())
+    } catch {
+      // The next run without a process reports the error.
+    }
   }
 
   /** Up to two processes for each slot, so that a few accounts that take turns need no new ones, and a spare. */

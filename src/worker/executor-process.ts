@@ -51,6 +51,8 @@ export class ExecutorProcess {
   #memoryTimer: NodeJS.Timeout | undefined
   /** Whether processes that the attempts have started may be left. */
   #mayHaveDescendants = false
+  /** Another group may get its number now. */
+  #hasEnded = false
 
   constructor(options: ExecutorOptions, reaper: ProcessReaper) {
     const { workflowsDirectory, memoryMegabytesMax, loadSecondsMax, identity } = options
@@ -63,7 +65,10 @@ export class ExecutorProcess {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       detached: true,
     })
-    this.#channel = this.#child.stdio[channelDescriptor] as Duplex
+    this.#child.on('error', () => {})
+    const channel = this.#child.stdio?.[channelDescriptor]
+    if (!channel) throw new Error('No executor can be started: this process has too many open files.')
+    this.#channel = channel as Duplex
     // Errors are ignored: the exit event reports a dead process.
     this.#channel.on('error', () => {})
     // A process without its channel is of no use. Its exit code is kept if it is exiting.
@@ -105,7 +110,7 @@ export class ExecutorProcess {
 
   #killDescendants(): void {
     try {
-      if (this.#child.pid) process.kill(-this.#child.pid, 'SIGKILL')
+      if (this.#child.pid && !this.#hasEnded) process.kill(-this.#child.pid, 'SIGKILL')
     } catch {
       // The group is empty.
     }
@@ -155,6 +160,7 @@ export class ExecutorProcess {
       this.#child.once('error', reject)
       this.#child.once('exit', () => {
         this.#killDescendants()
+        this.#hasEnded = true
         const destroyStreams = () => {
           for (const stream of this.#child.stdio) stream?.destroy()
         }
