@@ -2,18 +2,13 @@
 import type { Reserve } from '../../contract/tenant-limits.ts'
 import { inList } from '../../storage/statement-values.ts'
 import { type Store, statement, type Transaction } from '../../storage/store.ts'
+import { ChangedRuns } from './changed-runs.ts'
 import { Follower } from './follower.ts'
 import type { Run, RunEvent } from './run.ts'
 import { isFinal, type RunStatus } from './run-state.ts'
 import { eventsAfter } from './runs.sql.ts'
 import type { Runs } from './runs.ts'
 
-type EventId = { id: number; run_id: string }
-
-const findLatestEvent = statement<{ latest: number }, []>('SELECT COALESCE(MAX(id), 0) AS latest FROM run_events')
-const findNewEvents = statement<EventId, [afterId: number, limit: number]>(
-  'SELECT id, run_id FROM run_events WHERE id > ? ORDER BY id LIMIT ?',
-)
 const findStatus = statement<{ status: RunStatus }, [id: string]>('SELECT status FROM runs WHERE id = ?')
 /** Queueing a run writes no event. Several runs, since one that is committed later may have a lower id. */
 const findNewestRuns = statement<{ id: string }, [accountId: string]>(
@@ -24,12 +19,7 @@ const findNewestRuns = statement<{ id: string }, [accountId: string]>(
 const eventsPerRead = 32
 /** How often a waiting request's API key is checked. */
 const checkMilliseconds = 1000
-const changesPerRead = 1000
-
-/** No transaction of the service takes this long, so an event id still missing then was rolled back. */
-const missingMillisecondsMax = 30_000
-/** Bounds the query for missing ids. */
-const missingMax = 1000
+const accountsPerRead = 1000
 
 /** A stream that waits checks whether its run still exists each time this many quiet periods have passed. */
 const quietPeriodsPerCheck = 15
@@ -40,11 +30,8 @@ export class RunFeed {
   readonly #followers = { run: new Map<string, Set<Follower>>(), account: new Map<string, Set<Follower>>() }
   /** The ids of the newest runs of each followed account. */
   readonly #newestRuns = new Map<string, string>()
-  /** The id of the last event that followers were notified of. */
-  #lastId = 0
-  /** Lower event ids that have not been seen, and since when. */
-  readonly #missing = new Map<number, number>()
   readonly #reads = new Map<string, Promise<RunEvent[]>>()
+  readonly #changedRuns: ChangedRuns
   #isReading = false
   #again = false
   #closed = false
@@ -52,6 +39,7 @@ export class RunFeed {
 
   constructor(store: Store) {
     this.#store = store
+    this.#changedRuns = new ChangedRuns(store)
     this.#stopListening = [
       store.listen('runs', () => this.#notify()),
       // Queueing a run notifies only this topic, and a new run has no followers yet.
@@ -185,22 +173,15 @@ export class RunFeed {
 
   async #follow(kind: 'run' | 'account', id: string): Promise<Follower> {
     if (!this.#hasFollowers) {
-      const [row] = await this.#store.read.all(findLatestEvent, [])
+      const latestId = await this.#changedRuns.latestId()
       // If another follower has started in the meantime, keep its position.
-      if (!this.#hasFollowers) await this.#start(row?.latest ?? 0)
+      if (!this.#hasFollowers) await this.#changedRuns.skipTo(latestId)
     }
     if (kind === 'account' && !this.#followers.account.has(id)) await this.#hasNewRuns(id)
     const follower = new Follower()
     const followers = this.#followers[kind].get(id) ?? new Set()
     this.#followers[kind].set(id, followers.add(follower))
     return follower
-  }
-
-  /** Skips past events, except ids whose transactions may not have committed yet. */
-  async #start(latestId: number): Promise<void> {
-    this.#missing.clear()
-    this.#lastId = Math.max(0, latestId - changesPerRead)
-    await this.#findChangedRuns()
   }
 
   #unfollow(kind: 'run' | 'account', id: string, follower: Follower): void {
@@ -231,7 +212,7 @@ export class RunFeed {
     while (this.#again) {
       this.#again = false
       try {
-        const changed = await this.#findChangedRuns()
+        const changed = await this.#changedRuns.find()
         for (const runId of changed) notifyAll(this.#followers.run.get(runId))
         if (this.#followers.account.size === 0) continue
         const accounts = await findAccounts(this.#store.read, changed)
@@ -245,36 +226,6 @@ export class RunFeed {
     // No await between the check of `#again` and this, where a notification would be lost.
     this.#isReading = false
   }
-
-  /**
-   * Runs with new events. PostgreSQL assigns ids before the commit, so a missing id may still appear: it is queried
-   * until its transaction must have been rolled back.
-   */
-  async #findChangedRuns(): Promise<Set<string>> {
-    const runs = new Set<string>()
-    const { read } = this.#store
-    const now = performance.now()
-    for (const [id, since] of this.#missing) if (now - since > missingMillisecondsMax) this.#missing.delete(id)
-    if (this.#missing.size > 0) {
-      const { marks, values } = inList([...this.#missing.keys()])
-      for (const row of await read.all<EventId>(`SELECT id, run_id FROM run_events WHERE id IN (${marks})`, values)) {
-        this.#missing.delete(row.id)
-        runs.add(row.run_id)
-      }
-    }
-    for (let count = changesPerRead; count === changesPerRead; ) {
-      const events = await read.all(findNewEvents, [this.#lastId, changesPerRead])
-      count = events.length
-      for (const { id, run_id } of events) {
-        for (let skipped = this.#lastId + 1; skipped < id && this.#missing.size < missingMax; skipped += 1) {
-          this.#missing.set(skipped, now)
-        }
-        this.#lastId = id
-        runs.add(run_id)
-      }
-    }
-    return runs
-  }
 }
 
 function notifyAll(followers: ReadonlySet<Follower> = new Set()): void {
@@ -284,8 +235,8 @@ function notifyAll(followers: ReadonlySet<Follower> = new Set()): void {
 async function findAccounts(tx: Transaction, runs: ReadonlySet<string>): Promise<Set<string>> {
   const accounts = new Set<string>()
   const ids = [...runs]
-  for (let start = 0; start < ids.length; start += changesPerRead) {
-    const { marks, values } = inList(ids.slice(start, start + changesPerRead))
+  for (let start = 0; start < ids.length; start += accountsPerRead) {
+    const { marks, values } = inList(ids.slice(start, start + accountsPerRead))
     const rows = await tx.all<{ account_id: string }>(`SELECT account_id FROM runs WHERE id IN (${marks})`, values)
     for (const { account_id } of rows) accounts.add(account_id)
   }
