@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { jsonDepthMax, parseJson } from '../../src/contract/body.ts'
+import { jsonDepthMax, parseJson } from '../../src/contract/i-json.ts'
 import { Problem } from '../../src/contract/problem.ts'
 
 const parse = (text: string) => parseJson(Buffer.from(text))

@@ -2,7 +2,7 @@
  * The limits of what workflows report, as the contract documents them. Workers apply them before anything is stored, and
  * readers again, because rows of earlier versions may exceed them.
  */
-import { jsonDepthMax } from '../../contract/body.ts'
+import { jsonDepthMax } from '../../contract/i-json.ts'
 import type { RunEvent, RunProgress } from './run.ts'
 import type { RunError } from './run-state.ts'
 

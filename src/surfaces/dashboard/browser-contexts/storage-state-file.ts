@@ -2,7 +2,7 @@
  * Validates uploaded storage states by the schema of the Browser Context API. Errors name members, never their values,
  * which may be secrets.
  */
-import { parseJson } from '../../../contract/body.ts'
+import { parseJson } from '../../../contract/i-json.ts'
 import { Problem } from '../../../contract/problem.ts'
 import { schemaCompiler } from '../../../contract/response-validation.ts'
 import { stateBytesMax } from '../../../domain/browser-contexts/storage-state.ts'

@@ -1,5 +1,5 @@
 /** Converts between the texts in a form's fields and the variables of a run. */
-import { isInexactInteger } from '../../../contract/body.ts'
+import { isInexactInteger } from '../../../contract/i-json.ts'
 import type { VariableError } from '../../../domain/workflows/workflows.ts'
 import { parsePointer } from '../../../openapi/json-pointer.ts'
 import { hiddenSecret, hideSecrets, parseVariables, type SecretPlaces } from './json-input.ts'

@@ -1,5 +1,5 @@
 /** JSON entered into a form: parsed by the rules of the Execution API, and shown again without its secrets. */
-import { parseJson } from '../../../contract/body.ts'
+import { parseJson } from '../../../contract/i-json.ts'
 import { Problem } from '../../../contract/problem.ts'
 import { mask } from '../../../domain/workflows/secrets.ts'
 import type { JsonSchema } from '../../../domain/workflows/workflow.ts'
