@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { v7 as uuid } from 'uuid'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { NotOwnerError } from '../../src/domain/accounts/accounts.sql.ts'
 import { Sessions } from '../../src/domain/accounts/sessions.ts'
 import { SignInLinks } from '../../src/domain/accounts/sign-in-links.ts'
 import { type Role, toActor, type User, UserError } from '../../src/domain/accounts/user.ts'
@@ -131,6 +132,31 @@ describe.each(stores)('users ($name)', (kind) => {
       expect(await users.changeRole(accountId, id, 'member', operator)).toBe(true)
       await expect(users.remove(accountId, bo.id, operator)).rejects.toThrow(onlyOwner)
       expect(await users.remove(accountId, id, operator)).toBe(true)
+    })
+
+    test('who lost the role can no longer act as an owner, in requests that had begun before', async (test) => {
+      const opened = await openUsers(test, kind)
+      const { users, links, accounts } = opened
+      const ada = await newAccount(opened)
+      const { accountId } = ada
+      const bo = await newUser(opened, accountId, 'owner')
+      const by = toActor(bo)
+      const token = await links.invite(accountId, { label: 'Cy', role: 'owner' }, by)
+      expect(await links.find(token)).toBeDefined()
+      await users.changeRole(accountId, bo.id, 'member', toActor(ada))
+      const invitation = { id: crypto.randomUUID(), label: 'Di', role: 'owner' } as const
+      const settings = { name: 'His', scopesEnabled: true, secondFactorRequired: false }
+      const late = [
+        () => links.invite(accountId, invitation, by),
+        () => links.createSignInLink(ada, by),
+        () => links.withdrawInvitation(accountId, invitation.id, by),
+        () => users.changeRole(accountId, bo.id, 'owner', by),
+        () => users.remove(accountId, ada.id, by),
+        () => accounts.update(accountId, settings, by),
+      ]
+      for (const act of late) await expect(act()).rejects.toThrow(NotOwnerError)
+      expect(await links.find(token)).toBeUndefined()
+      expect(await users.list(accountId)).toMatchObject([{ role: 'owner' }, { role: 'member' }])
     })
 
     test.for([1, 2, 3, 4])('remains when two owners remove each other concurrently (round %i)', async (round, test) => {

@@ -1,6 +1,7 @@
 /** Statements that users, their second factors and sign-in links share. */
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { UsersTable } from '../../storage/tables.ts'
+import type { Actor } from '../audit-log/audit-log.ts'
 import { verifyPassword } from './passwords.ts'
 import { type User, UserError, type UserRow } from './user.ts'
 
@@ -40,6 +41,16 @@ export async function requireEpoch({ query }: Transaction, { id, credentialsEpoc
   const user = query.selectFrom('users').select('id').where('id', '=', id).where('removed_at', 'is', null)
   if (await user.where('credentials_epoch', '=', credentialsEpoch).executeTakeFirst()) return
   throw new UserError('Your password or second factor was just changed. Sign in again.')
+}
+
+/** The actor has lost the role that the action requires, since the request was authenticated. */
+export class NotOwnerError extends Error {}
+
+/** @throws {NotOwnerError} unless the actor is an owner of the account, or the operator. */
+export async function requireOwner({ query }: Transaction, accountId: string, { kind, id }: Actor): Promise<void> {
+  if (kind === 'operator') return
+  const owners = query.selectFrom('users').select('id').where('account_id', '=', accountId).where('role', '=', 'owner')
+  if (!(await owners.where('id', '=', id).where('removed_at', 'is', null).executeTakeFirst())) throw new NotOwnerError()
 }
 
 type Credentials = Partial<Pick<UsersTable, 'password_hash' | 'totp_secret'>> & { totp_step?: number }

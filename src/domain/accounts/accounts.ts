@@ -4,6 +4,7 @@ import { v7 as uuid } from 'uuid'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { AccountsTable } from '../../storage/tables.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
+import { requireOwner } from './accounts.sql.ts'
 
 export interface Account {
   id: string
@@ -46,9 +47,10 @@ export class Accounts {
     return row.executeTakeFirst().then((found) => found && toAccount(found))
   }
 
-  /** Updates the settings that owners control, and records each change in the audit log. */
+  /** Updates the settings that owners control, and records each change in the audit log. @throws {NotOwnerError} */
   async update(id: string, to: Settings, by: Actor): Promise<void> {
     await this.#store.write(async (tx) => {
+      await requireOwner(tx, id, by)
       const accounts = tx.query.selectFrom('accounts').selectAll().where('id', '=', id)
       const from = toAccount(await accounts.executeTakeFirstOrThrow())
       const flags = {

@@ -5,7 +5,7 @@ import { dayMilliseconds } from '../../storage/purge-target.ts'
 import type { Store, Transaction } from '../../storage/store.ts'
 import type { SignInLinksTable } from '../../storage/tables.ts'
 import { type Actor, recordAudit } from '../audit-log/audit-log.ts'
-import { changeCredentials, endLinksForUser, findUserRow, requireUniqueEmail } from './accounts.sql.ts'
+import { changeCredentials, endLinksForUser, findUserRow, requireOwner, requireUniqueEmail } from './accounts.sql.ts'
 import { hashPassword, requireGoodPassword } from './passwords.ts'
 import { hashToken } from './sessions.ts'
 import { parseEmail, parseName, type Role, toActor, toUser, type User, UserError } from './user.ts'
@@ -85,11 +85,12 @@ export class SignInLinks {
 
   /**
    * @param invitation.id makes the call idempotent; by default a new ID.
-   * @throws {UserError} if an invitation with this ID exists.
+   * @throws {UserError} if an invitation with this ID exists. @throws {NotOwnerError}
    */
   async invite(accountId: string, invitation: { id?: string; label: string; role: Role }, by: Actor): Promise<string> {
     const { id = uuid(), label, role } = invitation
     return this.#store.write(async (tx) => {
+      await requireOwner(tx, accountId, by)
       const same = tx.query.selectFrom('sign_in_links').select('id').where('id', '=', id)
       if (await same.executeTakeFirst()) throw new UserError('This invitation has already been created.', 'repeated')
       const token = await this.#insert(tx, { id, kind: 'invitation', accountId, label, role, by: by.id })
@@ -102,6 +103,7 @@ export class SignInLinks {
   async createSignInLink(user: User, by: Actor): Promise<string> {
     const subject = { id: user.id, name: user.name }
     return this.#store.write(async (tx) => {
+      await requireOwner(tx, user.accountId, by)
       await recordAudit(tx, user.accountId, { action: 'user.signInLinkMade', by, subject })
       return this.#replace(tx, { kind: 'signIn', accountId: user.accountId, userId: user.id, by: by.id })
     })
@@ -161,6 +163,7 @@ export class SignInLinks {
   /** Returns whether there was such an invitation. */
   async withdrawInvitation(accountId: string, id: string, by: Actor): Promise<boolean> {
     return this.#store.write(async (tx) => {
+      await requireOwner(tx, accountId, by)
       const row = await this.#selectInvitations(tx, accountId).where('id', '=', id).executeTakeFirst()
       if (!row) return false
       await tx.query.updateTable('sign_in_links').set({ ended_at: this.#now() }).where('id', '=', id).execute()

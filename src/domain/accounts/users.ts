@@ -9,6 +9,7 @@ import {
   findUserRow,
   removeSecondFactor,
   requireEpoch,
+  requireOwner,
   requirePassword,
   requireUniqueEmail,
 } from './accounts.sql.ts'
@@ -114,6 +115,7 @@ export class Users {
   async changeRole(accountId: string, id: string, role: Role, by: Actor): Promise<boolean> {
     return this.#store.write(async (tx) => {
       const user = await this.#lock(tx, accountId, id)
+      await requireOwner(tx, accountId, by)
       if (!user || user.role === role) return user !== undefined
       if (role !== 'owner') await requireAnotherOwner(tx, accountId, id)
       await tx.query.updateTable('users').set({ role }).where('id', '=', id).execute()
@@ -134,6 +136,7 @@ export class Users {
     const at = Date.now()
     return this.#store.write(async (tx) => {
       const user = await this.#lock(tx, accountId, id)
+      await requireOwner(tx, accountId, by)
       if (!user) return false
       await requireAnotherOwner(tx, accountId, id)
       await removeSecondFactor(tx, user)

@@ -1,6 +1,7 @@
 /** Turns errors into pages that do not reveal internals. */
 import type { ErrorRequestHandler, Request, RequestHandler, Response } from 'express'
 import { Problem, problemType } from '../../contract/problem.ts'
+import { NotOwnerError } from '../../domain/accounts/accounts.sql.ts'
 import { CredentialsChangedError } from '../../domain/accounts/sessions.ts'
 import { problemTypes } from '../../domain/problems.ts'
 import type { Dependencies } from './dependencies.ts'
@@ -37,14 +38,15 @@ interface Failure {
   message: string
 }
 
-function toFailure({ isUnavailable }: Dependencies, error: unknown): Failure {
+function toFailure(deps: Dependencies, error: unknown): Failure {
   if (error instanceof PageNotFound) return { status: 404, title: 'Not found', message: error.message }
   if (error instanceof PageForbidden) return { status: 403, title: 'Access denied', message: error.message }
   if (error instanceof Problem) {
     const { status, title } = problemType(problemTypes, error.problem.kind)
     return { status, title, message: error.message }
   }
-  if (isUnavailable(error)) {
+  if (error instanceof NotOwnerError) return toFailure(deps, new PageForbidden())
+  if (deps.isUnavailable(error)) {
     const message = 'The service is temporarily unavailable. Check whether your change was saved, then try again.'
     return { status: 503, title: 'Try again in a moment', message }
   }
