@@ -17,6 +17,8 @@ export const exceptions: Record<string, string> = {
   '^[^\\s\\p{Cc}@<>()]+@[^\\s\\p{Cc}@<>()]+$': 'Neither side can match the @, so there is one way to match.',
   'at position [0-9]+ \\(line [0-9]+ column [0-9]+\\)$': 'Its input is a message of the JSON parser.',
   '\\{([^}]+)\\}': 'Its input is a path of the documents.',
+  '^[^\\p{L}]+|[^\\p{L}]+$': 'Its input is a password of at most 200 characters.',
+  '^(.+?)\\1+$': 'Its input is a password of at most 200 characters.',
 }
 
 interface Pattern {
