@@ -84,6 +84,7 @@ export class Maintenance {
     this.#stopped = true
     clearTimeout(this.#timer)
     await this.#running
+    await this.#usage?.stop().catch(this.#onError)
   }
 
   async #runAndSchedule(): Promise<void> {

@@ -64,7 +64,7 @@ export function createWorker(
   const { slots, leaseSeconds, abortGraceSeconds } = options
   const id = uuid()
   const log = parentLog.child({ workerId: id })
-  const usage = new StorageUsage(store, options.storageQuotaMegabytes ?? 0)
+  const usage = new StorageUsage(store, options.storageQuotaMegabytes ?? 0, { measures: false })
   const dependencies = {
     store,
     queue: new RunQueue(store, { accountConcurrency, ...(observer && { observer }) }),

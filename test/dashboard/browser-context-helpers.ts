@@ -3,13 +3,14 @@ import { fileURLToPath } from 'node:url'
 import type { BrowserContext } from '../../src/domain/browser-contexts/browser-contexts.ts'
 import type { Claim } from '../../src/domain/runs/attempts.ts'
 import { type DashboardService, inputValue, type SignedInUser, startDashboardService } from '../support/dashboard.ts'
+import type { Environment } from '../support/service-storage.ts'
 
 /** A workflow with a browser, and one without. */
 const workflows = fileURLToPath(new URL('workflows', import.meta.url))
 
 /** Starts a service without a worker: runs stay queued until a test claims them. */
-export function startBrowserDashboard(): Promise<DashboardService> {
-  return startDashboardService({ WORKFLOWS_DIR: workflows })
+export function startBrowserDashboard(settings: Environment = {}): Promise<DashboardService> {
+  return startDashboardService({ WORKFLOWS_DIR: workflows, ...settings })
 }
 
 /** A storage state in Playwright's format with a cookie for each site. */

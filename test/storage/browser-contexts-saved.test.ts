@@ -123,6 +123,15 @@ describe.each(stores)('versions stored by a run ($name)', (kind) => {
     expect(await rows()).toHaveLength(2)
   })
 
+  test('a state is not saved when the account has reached its storage quota', async (test) => {
+    const { domain, accountId, rows } = await openStaging(test, { storageQuotaMegabytes: 1 })
+    domain.usage.add(accountId, 1024 * 1024)
+    const { outcome } = await attemptBrowser(domain, await claimOne(domain), createState('after')).save(succeeded)
+    const message = expect.stringContaining('This account has reached its storage quota of 1 MB.')
+    expect(outcome).toMatchObject({ kind: 'failed', reason: 'contextNotSaved', error: { message } })
+    expect(await rows()).toHaveLength(1)
+  })
+
   test('a version is committed once, and the next run gets the lease', async (test) => {
     const { domain, writeAs, queue, context } = await openStaging(test)
     const { complete } = await writeAs(await claimOne(domain), 'after')

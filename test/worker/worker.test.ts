@@ -259,6 +259,19 @@ describe.concurrent('a worker', () => {
     expect(run.artifacts).toMatchObject([{ name: 'a', sizeBytes: 2 }])
   })
 
+  test('refuses an artifact of an account that has reached its storage quota', async (test) => {
+    const write = (name: string) => `artifact('${name}', 'x'.repeat(1024 * 1024))`
+    const members = `run: async ({ artifact }) => { await ${write('a')}; await ${write('b')} }`
+    const workflowsDirectory = await writeModules(test, { 'write.js': moduleText('write', members) })
+    const domain = await openDomain(test, { workflows: await describeWorkflows(workflowsDirectory) })
+    const { principal } = await newAccount(domain)
+    await startWorker(test, domain, { workflowsDirectory, storageQuotaMegabytes: 1 })
+    const run = await waitForRun(domain, await queueRun(domain, principal, { workflowId: 'write' }))
+    const message =
+      'This account has reached its storage quota of 1 MB. Delete runs or browser contexts, or wait until their retention ends. The artifact was not stored.'
+    expect(run).toMatchObject({ status: 'failed', error: { message }, artifacts: [{ name: 'a' }] })
+  })
+
   test('gives a workflow its secrets, masks them everywhere, and exposes no key of the service', async (test) => {
     const { domain, principal } = await openInstallation(test)
     for (const name of ['ENCRYPTION_KEY', 'ENCRYPTION_KEY_PREVIOUS', 'DATABASE_URL', 'BROWSER_CDP_URL']) {

@@ -45,6 +45,8 @@ const defaults = {
   now: Date.now as () => number,
   /** How long a call of `maintain` measures before it leaves the rest to the next. */
   measureMilliseconds: 20,
+  /** Whether this process measures, too. Otherwise it reads what others have measured. */
+  measures: true,
 }
 const intervalMilliseconds = 10_000
 /** A process that dies while it measures delays the next measurement until then. */
@@ -55,8 +57,11 @@ const passes = 'storage-usage-measured'
 
 interface Usage {
   measured: number
-  /** What this process has added since the last measurement, and during it. Some of the latter is counted twice. */
+  /** What this process has added since it noticed the last measurement. */
   added: number
+  /** How much of `added` this process's measurement contains, because it was stored before. */
+  addedBeforeStart: number
+  /** What was added before another process's measurement was noticed. It may be counted twice until the next one. */
   addedBefore: number
 }
 
@@ -109,10 +114,16 @@ export class StorageUsage {
   /** Measures for some milliseconds, if a measurement is due and no other process measures. Call it every second. */
   async maintain(): Promise<void> {
     const now = this.#options.now()
-    if (this.#measurement || now >= this.#measureAt) await this.#measure(now)
+    if (this.#options.measures && (this.#measurement || now >= this.#measureAt)) await this.#measure(now)
     if (now < this.#readAt) return
     this.#readAt = now + intervalMilliseconds
     await this.#read()
+  }
+
+  /** Lets another process measure. */
+  async stop(): Promise<void> {
+    if (this.#measurement) await this.#store.counters.add(lease, -1, leaseMilliseconds)
+    this.#measurement = undefined
   }
 
   async #measure(now: number): Promise<void> {
@@ -122,6 +133,7 @@ export class StorageUsage {
       const { count } = await counters.add(lease, 1, leaseMilliseconds)
       if (count !== 1) return void (await counters.add(lease, -1, leaseMilliseconds))
       this.#measurement = { sums: new Map(), lastId: '' }
+      for (const usage of this.#usage.values()) usage.addedBeforeStart = usage.added
     }
     const startedAt = performance.now()
     while (await this.#measureRuns(this.#measurement)) {
@@ -132,7 +144,12 @@ export class StorageUsage {
     addAll(sums, await this.#store.read.all(sumContexts, []))
     this.#measurement = undefined
     await this.#write(sums)
-    await counters.add(passes, 1, leaseMilliseconds)
+    this.#passes = (await counters.add(passes, 1, leaseMilliseconds)).count
+    for (const usage of this.#usage.values()) {
+      usage.added -= usage.addedBeforeStart
+      usage.addedBeforeStart = 0
+      usage.addedBefore = 0
+    }
     this.#readAt = now
     await counters.add(lease, -1, leaseMilliseconds)
   }
@@ -170,13 +187,14 @@ export class StorageUsage {
     for (const usage of this.#usage.values()) {
       usage.addedBefore = usage.added
       usage.added = 0
+      usage.addedBeforeStart = 0
     }
   }
 
   #usageOf(accountId: string): Usage {
     let usage = this.#usage.get(accountId)
     if (!usage) {
-      usage = { measured: 0, added: 0, addedBefore: 0 }
+      usage = { measured: 0, added: 0, addedBeforeStart: 0, addedBefore: 0 }
       this.#usage.set(accountId, usage)
     }
     return usage
