@@ -20,15 +20,15 @@ const variable = 'EXECUTION_SERVICE_PROCESS'
 const script = `
 PATH=/usr/bin:/bin
 sweep() {
-  for pause in 0 1 1 2 5 10 10 10 10; do
-    sleep $pause
+  for pause in 0.05 0.1 0.5 1 2 5 10 10 10; do
     files=$(grep -lsF "$1" /proc/[0-9]*/environ)
     [ "$files" ] || return
     for file in $files; do
       file=\${file#/proc/}
       kill -9 "\${file%/environ}"
-    done 2>/dev/null
-  done
+    done
+    sleep $pause
+  done 2>/dev/null
 }
 grace=$2
 while read -r mark; do

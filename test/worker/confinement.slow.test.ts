@@ -4,7 +4,36 @@ import { dirname } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { queueRun } from '../support/domain.ts'
 import { findMarkedProcesses, waitForProcessEnd } from '../support/processes.ts'
-import { openInstallation, startWorkerProcess, waitForRun, waitForSpread } from '../support/worker.ts'
+import {
+  describeEvents,
+  openInstallation,
+  startWorker,
+  startWorkerProcess,
+  waitForRun,
+  waitForSpread,
+} from '../support/worker.ts'
+
+describe.concurrent('a worker', () => {
+  test.for([
+    ['writeEndlessMessage', 'InvalidMessage'],
+    ['allocateInChild', 'MemoryLimit'],
+  ] as const)('ends a run that goes beyond its limits alone (%s)', async ([how, name], test) => {
+    const { domain, principal } = await openInstallation(test)
+    const { fatal } = await startWorker(test, domain)
+    const run = await queueRun(domain, principal, { workflowId: 'misbehave', variables: { how } })
+    expect(await waitForRun(domain, run)).toMatchObject({ status: 'failed', reason: 'workflowExited', error: { name } })
+    expect(fatal).toEqual([])
+  })
+
+  test('replaces an endless line of output by a note', async (test) => {
+    const { domain, principal } = await openInstallation(test)
+    await startWorker(test, domain)
+    const run = await queueRun(domain, principal, { workflowId: 'misbehave', variables: { how: 'writeEndlessLine' } })
+    const error = { name: 'Error', message: 'written' }
+    expect(await waitForRun(domain, run)).toMatchObject({ reason: 'workflowFailed', error })
+    expect(await describeEvents(domain, run)).toContain('info: [a line of more than 1048576 bytes was dropped]')
+  })
+})
 
 describe.concurrent('a worker process', () => {
   test('that is killed leaves no executor and no process that a run has started', async (test) => {

@@ -2,7 +2,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { appendFileSync, closeSync, writeSync } from 'node:fs'
-import { Socket } from 'node:net'
 import { defineWorkflow } from 'execution-service/workflow'
 
 const bytes: unknown[] = []
@@ -35,10 +34,16 @@ const ways = {
     await new Promise(() => setInterval(() => {}, 1000))
   },
   writeEndlessMessage: async () => {
-    const socket = new Socket({ fd: 3 })
-    for (let chunk = 0; chunk < 25; chunk += 1) {
-      await new Promise((resolve) => socket.write(Buffer.alloc(2 ** 20, ' '), resolve))
+    const chunk = Buffer.alloc(2 ** 16, ' ')
+    for (let bytes = 0; bytes < 25 * 2 ** 20; ) {
+      try {
+        bytes += writeSync(3, chunk)
+      } catch {
+        // The worker has yet to read.
+        await new Promise((resolve) => setTimeout(resolve, 1))
+      }
     }
+    await new Promise(() => setInterval(() => {}, 1000))
   },
   writeEndlessLine: async () => {
     for (let chunk = 0; chunk < 700; chunk += 1) {
