@@ -153,6 +153,23 @@ describe.each(stores)('the queue ($name)', (kind) => {
       expect(await domain.queue.complete(second, { kind: 'succeeded', output: null }, noRetry)).toBe(true)
     })
 
+    test('fences off the first attempt even if both attempts succeed at the same time', async (test) => {
+      const domain = await openDomain(test, { kind })
+      const { principal } = await newAccount(domain)
+      const run = await queueRun(domain, principal)
+      const first = await claimOne(domain)
+      await domain.queue.complete(first, { kind: 'workerStopped' }, noRetry)
+      const second = await claimOne(domain)
+      const succeed = (claim: Claim) =>
+        domain.queue.complete(claim, { kind: 'succeeded', output: claim.attempt }, noRetry)
+      expect(await Promise.all([succeed(first), succeed(second)])).toEqual([false, true])
+      expect(await domain.runs.get(principal.accountId, run.id)).toMatchObject({ status: 'succeeded', output: 2 })
+      expect((await statusHistory(domain, run.id)).slice(-2)).toEqual([
+        ['running', 2, null],
+        ['succeeded', 2, null],
+      ])
+    })
+
     test('that is renewed in time does not expire, and renewing returns the leases still valid', async (test) => {
       const clock = createManualClock()
       const domain = await openDomain(test, { kind, now: clock.now })

@@ -226,8 +226,14 @@ export class RunQueue {
    */
   async #finish(tx: Transaction, successes: readonly Success[]): Promise<(FinishedRun | undefined)[]> {
     const at = this.#now()
+    // Two attempts of a run may arrive together when the worker lost the lease of the first: only the last may count.
+    const last = new Map<string, Success>()
+    for (const success of successes) {
+      const other = last.get(success.lease.runId)
+      if (!other || other.lease.attempt < success.lease.attempt) last.set(success.lease.runId, success)
+    }
     // In order, as all transactions lock runs, which prevents deadlocks.
-    const sorted = successes.toSorted((a, b) => (a.lease.runId < b.lease.runId ? -1 : 1))
+    const sorted = [...last.values()].sort((a, b) => (a.lease.runId < b.lease.runId ? -1 : 1))
     const attempts = sorted.map(({ lease, output, reports }) => {
       const { runId: id, attempt, workerId } = lease
       return { id, attempt, workerId, finishedAt: at, output: JSON.stringify(output), progress: lastProgress(reports) }
@@ -237,7 +243,7 @@ export class RunQueue {
     )
     const rows = await tx.statements.finishRuns(tx, attempts, events)
     const byId = new Map(rows.map((row) => [row.id, toFinishedRun(row, { status: 'succeeded', reason: null }, at)]))
-    return successes.map(({ lease }) => byId.get(lease.runId))
+    return successes.map((each) => (last.get(each.lease.runId) === each ? byId.get(each.lease.runId) : undefined))
   }
 
   async #withLease(
