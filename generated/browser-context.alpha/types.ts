@@ -239,8 +239,6 @@ export interface components {
             /** @description The validation errors of an invalid request: at most 20, and for a large body perhaps only the first. */
             errors?: components["schemas"]["ProblemMember"][];
         };
-        RateLimit: string;
-        RateLimitPolicy: string;
     };
     responses: {
         /** @description The account already has a browser context with this name. Nothing was stored. */
@@ -258,6 +256,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -294,6 +305,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -324,6 +348,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -388,6 +425,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -410,6 +460,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -444,21 +507,23 @@ export interface components {
                  */
                 "X-Document-Hash": string;
                 /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                /**
                  * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
                  * @example 42
                  */
                 "Retry-After": string;
-                /**
-                 * @description Sent when the API key has exceeded its rate limit: the number of requests that it may still make (`r`), and the
-                 *     seconds until its quota is restored (`t`), as in the IETF draft of RateLimit header fields.
-                 * @example "api-key";r=0;t=42
-                 */
-                RateLimit?: components["schemas"]["RateLimit"];
-                /**
-                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft.
-                 * @example "api-key";q=6000;w=60
-                 */
-                "RateLimit-Policy"?: components["schemas"]["RateLimitPolicy"];
                 [name: string]: unknown;
             };
             content: {
@@ -480,6 +545,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -510,6 +588,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 /**
                  * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
                  * @example 1
@@ -545,6 +636,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -575,6 +679,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -638,6 +755,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -701,22 +831,24 @@ export interface components {
          */
         XDocumentHash: string;
         /**
+         * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+         *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+         *     Absent if the operator has set no limit.
+         * @example "api-key";r=5999;t=42
+         */
+        RateLimit: string;
+        /**
+         * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+         *     if the operator has set no limit.
+         * @example "api-key";q=6000;w=60
+         */
+        RateLimitPolicy: string;
+        /**
          * @description The authentication scheme that this surface expects (RFC 9110, section 11.6.1): `Bearer`, or `ApiKey` with the name
          *     of the header.
          * @example Bearer realm="execution-service"
          */
         WwwAuthenticate: string;
-        /**
-         * @description Sent when the API key has exceeded its rate limit: the number of requests that it may still make (`r`), and the
-         *     seconds until its quota is restored (`t`), as in the IETF draft of RateLimit header fields.
-         * @example "api-key";r=0;t=42
-         */
-        RateLimit: components["schemas"]["RateLimit"];
-        /**
-         * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft.
-         * @example "api-key";q=6000;w=60
-         */
-        RateLimitPolicy: components["schemas"]["RateLimitPolicy"];
         /**
          * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
          * @example 1
@@ -761,6 +893,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -804,6 +949,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     /**
                      * @description The path of the new resource.
                      * @example /alpha/browser-contexts/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
@@ -855,6 +1013,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -898,6 +1069,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -942,6 +1126,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -995,6 +1192,19 @@ export interface operations {
                      */
                     "X-Document-Hash": string;
                     /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
                      * @description Identifies the current version of the storage state.
                      * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
                      */
@@ -1020,6 +1230,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     /**
                      * @description Identifies the current version of the storage state.
                      * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
@@ -1078,6 +1301,19 @@ export interface operations {
                      */
                     "X-Document-Hash": string;
                     /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
                      * @description Identifies the current version of the storage state.
                      * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"
                      */
@@ -1106,6 +1342,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     /**
                      * @description Identifies the current version of the storage state.
                      * @example "0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07"

@@ -509,8 +509,6 @@ export interface components {
             /** @description The validation errors of an invalid request: at most 20, and for a large body perhaps only the first. */
             errors?: components["schemas"]["ProblemMember"][];
         };
-        RateLimit: string;
-        RateLimitPolicy: string;
         /** @description Opaque: the `nextCursor` of the previous page, for the same filters. An altered cursor is refused. */
         Cursor: string;
         /** @description Send it as `cursor` to get the next page; `null` on the last page. */
@@ -532,6 +530,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -596,6 +607,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -618,6 +642,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -648,6 +685,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -678,6 +728,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -708,6 +771,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -738,6 +814,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 /**
                  * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
                  * @example 1
@@ -810,21 +899,23 @@ export interface components {
                  */
                 "X-Document-Hash": string;
                 /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
+                /**
                  * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
                  * @example 42
                  */
                 "Retry-After": string;
-                /**
-                 * @description Sent when the API key has exceeded its rate limit: the number of requests that it may still make (`r`), and the
-                 *     seconds until its quota is restored (`t`), as in the IETF draft of RateLimit header fields.
-                 * @example "api-key";r=0;t=42
-                 */
-                RateLimit?: components["schemas"]["RateLimit"];
-                /**
-                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft.
-                 * @example "api-key";q=6000;w=60
-                 */
-                "RateLimit-Policy"?: components["schemas"]["RateLimitPolicy"];
                 [name: string]: unknown;
             };
             content: {
@@ -846,6 +937,19 @@ export interface components {
                  * @example 5f9a1c0e7b2d4836
                  */
                 "X-Document-Hash": string;
+                /**
+                 * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                 *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                 *     Absent if the operator has set no limit.
+                 * @example "api-key";r=5999;t=42
+                 */
+                RateLimit?: string;
+                /**
+                 * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                 *     if the operator has set no limit.
+                 * @example "api-key";q=6000;w=60
+                 */
+                "RateLimit-Policy"?: string;
                 [name: string]: unknown;
             };
             content: {
@@ -978,6 +1082,19 @@ export interface components {
          */
         XDocumentHash: string;
         /**
+         * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+         *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+         *     Absent if the operator has set no limit.
+         * @example "api-key";r=5999;t=42
+         */
+        RateLimit: string;
+        /**
+         * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+         *     if the operator has set no limit.
+         * @example "api-key";q=6000;w=60
+         */
+        RateLimitPolicy: string;
+        /**
          * @description The authentication scheme that this surface expects (RFC 9110, section 11.6.1): `Bearer`, or `ApiKey` with the name
          *     of the header.
          * @example Bearer realm="execution-service"
@@ -988,17 +1105,6 @@ export interface components {
          * @example 1
          */
         RetryAfter: string;
-        /**
-         * @description Sent when the API key has exceeded its rate limit: the number of requests that it may still make (`r`), and the
-         *     seconds until its quota is restored (`t`), as in the IETF draft of RateLimit header fields.
-         * @example "api-key";r=0;t=42
-         */
-        RateLimit: components["schemas"]["RateLimit"];
-        /**
-         * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft.
-         * @example "api-key";q=6000;w=60
-         */
-        RateLimitPolicy: components["schemas"]["RateLimitPolicy"];
     };
     pathItems: never;
 }
@@ -1075,6 +1181,19 @@ export interface operations {
                      */
                     "X-Document-Hash": string;
                     /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
                      * @description The path of the new resource.
                      * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
                      */
@@ -1110,6 +1229,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     /**
                      * @description The path of the new resource.
                      * @example /v1/execution/runs/0198f2c5-7a10-7c3e-9d51-2f6b8a4e1c07
@@ -1149,6 +1281,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1171,6 +1316,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1198,21 +1356,23 @@ export interface operations {
                      */
                     "X-Document-Hash": string;
                     /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
                      * @description Seconds after which the same request may succeed (RFC 9110, section 10.2.3).
                      * @example 42
                      */
                     "Retry-After": string;
-                    /**
-                     * @description Sent when the API key has exceeded its rate limit: the number of requests that it may still make (`r`),
-                     *     and the seconds until its quota is restored (`t`), as in the IETF draft of RateLimit header fields.
-                     * @example "api-key";r=0;t=42
-                     */
-                    RateLimit?: components["schemas"]["RateLimit"];
-                    /**
-                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft.
-                     * @example "api-key";q=6000;w=60
-                     */
-                    "RateLimit-Policy"?: components["schemas"]["RateLimitPolicy"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -1264,6 +1424,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1306,6 +1479,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1349,6 +1535,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -1372,6 +1571,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1419,6 +1631,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1469,6 +1694,19 @@ export interface operations {
                      */
                     "X-Document-Hash": string;
                     /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
                      * @description Events must not be cached.
                      * @example no-store
                      */
@@ -1494,6 +1732,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -1551,6 +1802,19 @@ export interface operations {
                      */
                     "X-Document-Hash": string;
                     /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
+                    /**
                      * @description Saves the file under its name (RFC 6266).
                      * @example attachment; filename="invoice.pdf"
                      */
@@ -1599,6 +1863,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     /**
                      * @description Saves the file under its name (RFC 6266).
                      * @example attachment; filename="invoice.pdf"
@@ -1658,6 +1935,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     /**
                      * @description The size of the file.
                      * @example bytes *\/4096
@@ -1721,6 +2011,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1763,6 +2066,19 @@ export interface operations {
                      * @example 5f9a1c0e7b2d4836
                      */
                     "X-Document-Hash": string;
+                    /**
+                     * @description The number of requests that the API key may still make (`r`), and the seconds until its quota is restored (`t`), as
+                     *     in the IETF draft of RateLimit header fields. With several processes of the service, `r` may be too high for a moment.
+                     *     Absent if the operator has set no limit.
+                     * @example "api-key";r=5999;t=42
+                     */
+                    RateLimit?: string;
+                    /**
+                     * @description The number of requests that an API key may make (`q`) within a window of seconds (`w`), as in the same draft. Absent
+                     *     if the operator has set no limit.
+                     * @example "api-key";q=6000;w=60
+                     */
+                    "RateLimit-Policy"?: string;
                     [name: string]: unknown;
                 };
                 content: {

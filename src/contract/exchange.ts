@@ -10,6 +10,7 @@ import type { ServerSentEvent } from './handler.ts'
 import { type ParameterReader, type Parameters, readHeaders } from './parameters.ts'
 import type { ProblemDetail, ProblemTypes } from './problem.ts'
 import type { RequestValidation } from './request-validation.ts'
+import type { RateLimitStatus } from './response.ts'
 import type { ResponseValidation } from './response-validation.ts'
 import type { TenantRequest } from './tenant-limits.ts'
 
@@ -71,6 +72,8 @@ export class Exchange<P = unknown> {
   pathValues: string[] = []
   credential = ''
   principal: P | undefined = undefined
+  /** Undefined until the request is counted. */
+  rateLimit: RateLimitStatus | undefined = undefined
   tenant: TenantRequest | undefined = undefined
   body: Body | undefined = undefined
   parameters: Parameters = { path: {}, query: {}, errors: [] }

@@ -49,7 +49,13 @@ type BodyOf<Operation> = Operation extends { requestBody: infer Body }
     : undefined
 
 /** Headers that the framework sends by itself. */
-type FrameworkHeader = 'X-Request-Id' | 'X-Document-Hash' | 'WWW-Authenticate' | 'Cache-Control'
+type FrameworkHeader =
+  | 'X-Request-Id'
+  | 'X-Document-Hash'
+  | 'RateLimit'
+  | 'RateLimit-Policy'
+  | 'WWW-Authenticate'
+  | 'Cache-Control'
 
 type KnownHeaders<Headers> = {
   [Name in keyof Headers as string extends Name ? never : Name extends FrameworkHeader ? never : Name]: Headers[Name]

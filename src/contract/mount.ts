@@ -118,7 +118,7 @@ function requireFrameworkResponses({ operation, responses, credential, refusals 
     ...kinds.map((kind) => problemResponse({ kind, detail: '', errors: [{ pointer: '', detail: '' }] })),
     { status: 401, text: refusals[401], headers: { 'WWW-Authenticate': credential.challenge } },
     { status: 403, text: refusals[403] },
-    rateLimited({ policy: 'default', requestsMax: 1, windowSeconds: 1, retryAfterSeconds: 1 }),
+    rateLimited({ policy: '', requestsMax: 1, windowSeconds: 1, remaining: 0, resetSeconds: 1, isExceeded: true }),
     internalError,
     unavailable,
   ]

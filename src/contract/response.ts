@@ -26,30 +26,25 @@ export const unavailable = problemResponse(
   { 'Retry-After': retryAfterSeconds },
 )
 
-/** A principal has made too many requests. */
-export interface RateLimitExceeded {
+/** What a principal has left of its rate limit after a request. */
+export interface RateLimitStatus {
   /** Name of the policy in the RateLimit headers. */
   policy: string
   /** Maximum number of requests within the window. */
   requestsMax: number
   windowSeconds: number
-  /** Seconds until the next request is accepted, at least 1. */
-  retryAfterSeconds: number
+  /** Requests that it may still make in the window. */
+  remaining: number
+  /** Seconds until the window ends, at least 1. */
+  resetSeconds: number
+  /** Whether this request is refused. */
+  isExceeded: boolean
 }
 
-/** RateLimit headers as of draft-ietf-httpapi-ratelimit-headers-10. */
-export function rateLimited(exceeded: RateLimitExceeded): HandlerResponse {
-  const { policy, requestsMax, windowSeconds, retryAfterSeconds } = exceeded
+export function rateLimited({ requestsMax, windowSeconds, resetSeconds }: RateLimitStatus): HandlerResponse {
   const seconds = (count: number) => `${count} second${count === 1 ? '' : 's'}`
-  const detail = `The limit is ${requestsMax} requests in ${seconds(windowSeconds)}. Try again in ${seconds(retryAfterSeconds)}.`
-  return problemResponse(
-    { kind: 'rate-limited', detail },
-    {
-      'Retry-After': String(retryAfterSeconds),
-      RateLimit: `"${policy}";r=0;t=${retryAfterSeconds}`,
-      'RateLimit-Policy': `"${policy}";q=${requestsMax};w=${windowSeconds}`,
-    },
-  )
+  const detail = `The limit is ${requestsMax} requests in ${seconds(windowSeconds)}. Try again in ${seconds(resetSeconds)}.`
+  return problemResponse({ kind: 'rate-limited', detail }, { 'Retry-After': String(resetSeconds) })
 }
 
 /** Sends the response. If it does not match the document, logs why and sends a 500 instead. */
@@ -98,11 +93,22 @@ function sendContent(exchange: Exchange, response: HandlerResponse, { mediaType,
 }
 
 /** Alternating names and values, which Node writes without another conversion. */
-function headerList({ requestId, context }: Exchange, { headers }: HandlerResponse, mediaType: string | undefined) {
+function headerList(
+  { requestId, context, rateLimit }: Exchange,
+  { headers }: HandlerResponse,
+  mediaType: string | undefined,
+) {
   // Responses contain data of one account; no cache may keep them.
   const list = ['X-Request-Id', requestId, 'Cache-Control', 'no-store']
   if (context.documentHash) list.push('X-Document-Hash', context.documentHash)
   if (context.strictTransportSecurity) list.push('Strict-Transport-Security', context.strictTransportSecurity)
+  // A 401 says nothing about the key, not even that it was valid until now.
+  if (rateLimit && status !== 401 && headers?.RateLimit === undefined) {
+    // As of draft-ietf-httpapi-ratelimit-headers-10.
+    const { policy, requestsMax, windowSeconds, remaining, resetSeconds } = rateLimit
+    list.push('RateLimit', `"${policy}";r=${remaining};t=${resetSeconds}`)
+    list.push('RateLimit-Policy', `"${policy}";q=${requestsMax};w=${windowSeconds}`)
+  }
   if (mediaType) list.push('Content-Type', mediaType)
   if (headers?.['X-Content-Type-Options'] === undefined) list.push('X-Content-Type-Options', 'nosniff')
   for (const name in headers) if (headers[name] !== undefined) list.push(name, String(headers[name]))

@@ -15,7 +15,7 @@ import {
 } from './exchange.ts'
 import type { PathMatch } from './path-lookup.ts'
 import { CredentialRevoked, Problem, problemType } from './problem.ts'
-import { internalError, type RateLimitExceeded, rateLimited, send, unavailable } from './response.ts'
+import { internalError, type RateLimitStatus, rateLimited, send, unavailable } from './response.ts'
 import type { TenantLimits } from './tenant-limits.ts'
 
 /**
@@ -28,8 +28,8 @@ export type Authenticate<P> = (
   client?: string,
 ) => Promise<{ principal: P; scopes: readonly string[] | null } | undefined>
 
-/** Counts a request of the principal; returns the limit when it is exceeded. `client` is as in `Authenticate`. */
-export type LimitRate<P> = (principal: P, client: string) => Promise<RateLimitExceeded | undefined>
+/** Counts a request of the principal. `client` is as in `Authenticate`. */
+export type LimitRate<P> = (principal: P, client: string) => Promise<RateLimitStatus>
 
 /** Finds the handler of a path that the document lacks. It serves all methods, and sends its own 404. */
 export type Fallback = (path: string) => RequestHandler | undefined
@@ -148,8 +148,10 @@ async function authenticate<P>(
   if (!value || !caller) return unauthorized(served)
   exchange.credential = value
   exchange.principal = caller.principal
-  const exceeded = await options.limitRate?.(caller.principal, client)
-  if (exceeded) return rateLimited(exceeded)
+  if (options.limitRate) {
+    exchange.rateLimit = await options.limitRate(caller.principal, client)
+    if (exchange.rateLimit.isExceeded) return rateLimited(exchange.rateLimit)
+  }
   const { tenants } = options
   exchange.tenant = tenants?.limits.begin(tenants.nameOf(caller.principal), exchange.response)
   return permits(caller.scopes, operation, request) ? undefined : { status: 403, text: refusals[403] }

@@ -143,14 +143,14 @@ function docsFallback(docs: RequestHandler, check: RequestHandler) {
 
 function limitRate({ apiKeys, refusals }: DashboardDomain, rateLimit: RateLimit) {
   return async (principal: Principal, client: string) => {
-    const exceeded = await rateLimit.admit(principal)
-    if (exceeded) {
+    const status = await rateLimit.admit(principal)
+    if (status.isExceeded) {
       const { accountId, apiKeyId: id } = principal
       const name = async () => (await apiKeys.get(accountId, id))?.name ?? ''
       const audit = { action: 'apiKey.rateLimited', accountId, subject: { id, name } } as const
       refusals.record({ message: 'API key rate limited', client, audit })
     }
-    return exceeded
+    return status
   }
 }
 

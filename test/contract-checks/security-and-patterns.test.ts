@@ -35,10 +35,10 @@ const insecure: [title: string, change: (copy: Part) => void, rule: string, loca
     /getRun: /,
   ],
   [
-    'a 429 without RateLimit',
-    (it) => delete it.components.responses.TooManyRequests.headers.RateLimit,
+    'a response without RateLimit',
+    (it) => delete it.paths[run].get.responses['200'].headers.RateLimit,
     'rate-limit`',
-    /429/,
+    /getRun: .*\/200/,
   ],
   [
     'a 429 without Retry-After',

@@ -31,7 +31,7 @@ describe('a path is found', () => {
 
   test('with the methods that it has', () => {
     const match = createPathLookup([operation('/a'), operation('/a', 'PUT')])('/a')
-    expect([...(match?.operations.keys() ?? [])]).toEqual(['GET', 'PUT'])
+    expect([...(match?.operations.keys() ?? [])]).toEqual(['GET', 'HEAD', 'PUT'])
   })
 })
 

@@ -76,6 +76,7 @@ function subjectOf(operation: DocumentedOperation, status: number, service: () =
   const check = (response: ReceivedResponse): SubjectResponse => {
     expect(response.status, response.text).toBe(status)
     const body = expectDocumented(operation, response)
+    expectRateLimit(response)
     seen = true
     return { status, headers: response.headers, text: response.text, body }
   }
@@ -91,6 +92,14 @@ function subjectOf(operation: DocumentedOperation, status: number, service: () =
     send: async (request) => check(toReceived(await sendRequest(addressOf(service(), operation), request))),
     call: async (key, filled) => check(toReceived(await send(service(), operation.id, key, filled))),
   }
+}
+
+/** Every response to a known key says what is left of its limit. Without the store, the key is not known. */
+function expectRateLimit({ status, headers }: ReceivedResponse): void {
+  if (status === 500 || status === 503) return
+  const policy = status === 401 ? undefined : `"api-key";q=${requestsPerMinute};w=60`
+  expect(headers['ratelimit-policy']).toBe(policy)
+  expect(headers.ratelimit).toEqual(policy && expect.stringMatching(/^"api-key";r=[0-9]{1,2};t=([1-9]|[1-5][0-9]|60)$/))
 }
 
 /** Supertest leaves the text of a response without a body undefined. */

@@ -26,21 +26,38 @@ function directoryWithFakeClock(): string {
 
 async function countAdmitted(limits: RateLimit[], requests: number): Promise<number> {
   const results = Array.from({ length: requests }, (_, index) => limits[index % limits.length]?.admit(key))
-  return (await Promise.all(results)).filter((exceeded) => exceeded === undefined).length
+  return (await Promise.all(results)).filter((status) => status?.isExceeded === false).length
 }
 
 test('requests over the limit are rejected until the minute ends, for each key separately', async () => {
   const { limit } = openProcess(directoryWithFakeClock(), 2)
-  expect([await limit.admit(key), await limit.admit(key)]).toEqual([undefined, undefined])
+  const policy = { policy: 'api-key', requestsMax: 2, windowSeconds: 60 }
+  expect(await limit.admit(key)).toEqual({ ...policy, remaining: 1, resetSeconds: 60, isExceeded: false })
+  expect(await limit.admit(key)).toEqual({ ...policy, remaining: 0, resetSeconds: 60, isExceeded: false })
   vi.advanceTimersByTime(18_500)
-  const exceeded = { policy: 'api-key', requestsMax: 2, windowSeconds: 60, retryAfterSeconds: 42 }
+  const exceeded = { ...policy, remaining: 0, resetSeconds: 42, isExceeded: true }
   expect(await limit.admit(key)).toEqual(exceeded)
-  expect(await limit.admit({ apiKeyId: 'another' })).toBeUndefined()
+  expect(await limit.admit({ apiKeyId: 'another' })).toMatchObject({ isExceeded: false })
   vi.advanceTimersByTime(41_499)
-  expect(await limit.admit(key)).toEqual({ ...exceeded, retryAfterSeconds: 1 })
+  expect(await limit.admit(key)).toEqual({ ...exceeded, resetSeconds: 1 })
   vi.advanceTimersByTime(1)
-  expect([await limit.admit(key), await limit.admit(key)]).toEqual([undefined, undefined])
-  expect(await limit.admit(key)).toEqual({ ...exceeded, retryAfterSeconds: 60 })
+  expect(await countAdmitted([limit], 2)).toBe(2)
+  expect(await limit.admit(key)).toEqual({ ...exceeded, resetSeconds: 60 })
+})
+
+test('the remaining requests fall by one with each, across reservations', async () => {
+  const { limit } = openProcess(directoryWithFakeClock(), 300)
+  for (let remaining = 299; remaining >= 0; remaining--) expect(await limit.admit(key)).toMatchObject({ remaining })
+})
+
+test('the remaining requests include those of other processes from the next reservation on', async () => {
+  const directory = directoryWithFakeClock()
+  const [first, second] = [openProcess(directory, 200).limit, openProcess(directory, 200).limit]
+  expect(await first.admit(key)).toMatchObject({ remaining: 199 })
+  await countAdmitted([second], 100)
+  // A process reserves two requests at a time.
+  expect(await first.admit(key)).toMatchObject({ remaining: 198 })
+  expect(await first.admit(key)).toMatchObject({ remaining: 97 })
 })
 
 test.each([1, 7, 100])('three processes together admit exactly %d requests per minute', async (requestsMax) => {
@@ -74,9 +91,9 @@ test.each([3_600_000, -3_600_000])('setting the system clock by %d ms does not c
   const { limit } = openProcess(directoryWithFakeClock(), 1)
   await limit.admit(key)
   vi.setSystemTime(change)
-  expect(await limit.admit(key)).toMatchObject({ retryAfterSeconds: 60 })
+  expect(await limit.admit(key)).toMatchObject({ isExceeded: true, resetSeconds: 60 })
   vi.advanceTimersByTime(60_000)
-  expect(await limit.admit(key)).toBeUndefined()
+  expect(await limit.admit(key)).toMatchObject({ isExceeded: false })
 })
 
 test('while the shared counters are unavailable, a process enforces the limit on its own and reports the error', async () => {

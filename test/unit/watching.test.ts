@@ -23,7 +23,7 @@ async function openMetrics(test: TestContext) {
   const queue = { tx: store.read, workers: new Workers(store), workflows: () => workflows }
   const metrics = new Metrics('service', store)
   metrics.registerInstallationMetrics({ ready: async () => {}, ...queue })
-  metrics.registerRequestMetrics(() => ({ run: 0, account: 0 })).admit('execution', async () => undefined)
+  metrics.registerRequestMetrics(() => ({ run: 0, account: 0 })).admit('execution', async () => ({}) as never)
   metrics.registerAttemptMetrics()
   metrics.initializeWorkflows(workflows)
   return { metrics, queue, workflows }

@@ -1,4 +1,5 @@
 /** Limits how many requests an API key may make per minute, counted over both APIs and all processes. */
+import type { RateLimitStatus } from '../../contract/response.ts'
 import type { Count, Counters } from '../../storage/store.ts'
 
 /** Name of the limit in the RateLimit headers. */
@@ -20,8 +21,8 @@ const reservationsPerWindow = 100
 interface Allowance {
   /** Reserved requests that have not been admitted yet. */
   left: number
-  /** Whether the whole limit is reserved for this window. */
-  isExhausted: boolean
+  /** Requests that no process had reserved after the last reservation of this one. */
+  unreserved: number
   endsAt: number
   /** Requests that wait for the reservation in progress. */
   waiting: number
@@ -47,18 +48,17 @@ export class RateLimit {
     this.#onUnavailable = onUnavailable
   }
 
-  /** Counts a request. Returns `undefined` if it is within the limit, and otherwise when to retry. */
-  async admit({ apiKeyId }: { apiKeyId: string }) {
+  /** Counts a request. */
+  async admit({ apiKeyId }: { apiKeyId: string }): Promise<RateLimitStatus> {
     for (;;) {
       const allowance = this.#allowanceFor(apiKeyId)
       const millisecondsLeft = allowance.endsAt - performance.now()
-      if (millisecondsLeft > 0 && allowance.left > 0) {
-        allowance.left -= 1
-        return undefined
-      }
-      if (millisecondsLeft > 0 && allowance.isExhausted) {
-        const retryAfterSeconds = Math.ceil(millisecondsLeft / 1000)
-        return { policy, requestsMax: this.#requestsMax, windowSeconds, retryAfterSeconds }
+      if (millisecondsLeft > 0 && (allowance.left > 0 || allowance.unreserved === 0)) {
+        const isExceeded = allowance.left === 0
+        if (!isExceeded) allowance.left -= 1
+        const remaining = allowance.left + allowance.unreserved
+        const resetSeconds = Math.ceil(millisecondsLeft / 1000)
+        return { policy, requestsMax: this.#requestsMax, windowSeconds, remaining, resetSeconds, isExceeded }
       }
       allowance.waiting += 1
       allowance.reserving ??= this.#reserve(apiKeyId, allowance).finally(() => {
@@ -78,7 +78,7 @@ export class RateLimit {
     const startedAt = performance.now()
     const { count, millisecondsLeft } = await this.#add(apiKeyId, amount, allowance)
     allowance.left = Math.max(0, amount - Math.max(0, count - this.#requestsMax))
-    allowance.isExhausted = count >= this.#requestsMax
+    allowance.unreserved = Math.max(0, this.#requestsMax - count)
     allowance.endsAt = startedAt + millisecondsLeft
   }
 
@@ -98,7 +98,7 @@ export class RateLimit {
     let allowance = this.#allowances.get(apiKeyId)
     if (!allowance) {
       const local = { count: 0, endsAt: 0 }
-      allowance = { left: 0, isExhausted: false, endsAt: 0, waiting: 0, reserving: undefined, local }
+      allowance = { left: 0, unreserved: 0, endsAt: 0, waiting: 0, reserving: undefined, local }
       this.#allowances.set(apiKeyId, allowance)
     }
     return allowance

@@ -97,9 +97,9 @@ export class Metrics {
       admit<P>(surface: string, admit: LimitRate<P>): LimitRate<P> {
         rateLimited.inc({ surface }, 0)
         return async (principal, client) => {
-          const exceeded = await admit(principal, client)
-          if (exceeded) rateLimited.inc({ surface })
-          return exceeded
+          const status = await admit(principal, client)
+          if (status.isExceeded) rateLimited.inc({ surface })
+          return status
         }
       },
     }

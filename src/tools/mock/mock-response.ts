@@ -72,6 +72,7 @@ function toHeaders(
   const wait = mayWait ? preferredWait(request.headers.prefer as string, waitSecondsMax) : undefined
   return {
     ...Object.fromEntries(sent),
+    ...(status === 429 && { RateLimit: `"api-key";r=0;t=${headers['Retry-After']}` }),
     ...('Content-Disposition' in headers && { 'Content-Disposition': `attachment; filename="${fileName(request)}"` }),
     ...('WWW-Authenticate' in headers && {
       'WWW-Authenticate': credentialReader(operation.scheme, apiKeyRealm).challenge,

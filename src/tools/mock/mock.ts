@@ -104,7 +104,9 @@ async function authenticate(value: string) {
 
 /** A short wait, so that a client that honours `Retry-After` does not seem to hang. */
 async function limitRate({ status }: MockKey) {
-  return status === 429 ? { policy: 'api-key', requestsMax: 6000, windowSeconds: 60, retryAfterSeconds: 2 } : undefined
+  const isExceeded = status === 429
+  const left = isExceeded ? { remaining: 0, resetSeconds: 2 } : { remaining: 5999, resetSeconds: 60 }
+  return { policy: 'api-key', requestsMax: 6000, windowSeconds: 60, ...left, isExceeded }
 }
 
 const preflightMaxAgeSeconds = 600
