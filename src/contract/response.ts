@@ -95,7 +95,7 @@ function sendContent(exchange: Exchange, response: HandlerResponse, { mediaType,
 /** Alternating names and values, which Node writes without another conversion. */
 function headerList(
   { requestId, context, rateLimit }: Exchange,
-  { headers }: HandlerResponse,
+  { status, headers }: HandlerResponse,
   mediaType: string | undefined,
 ) {
   // Responses contain data of one account; no cache may keep them.
