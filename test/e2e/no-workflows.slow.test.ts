@@ -8,7 +8,7 @@ test('without WORKFLOWS_DIR the service starts, has no workflows, and says what 
   onTestFinished(() => installation.remove())
   const service = await installation.start()
   const { client } = await callerOf(installation, service)
-  expect((await client.listWorkflows()).data).toEqual({ data: [] })
+  expect((await client.listWorkflows()).data?.data).toEqual([])
   const sentence =
     'No workflows are served: set WORKFLOWS_DIR to a directory of workflows, such as examples/workflows, and restart.'
   expect(service.output().split(sentence)).toHaveLength(3)

@@ -82,7 +82,7 @@ describe.concurrent('--only', () => {
     const { code, stderr } = await runCommand(['start', '--only', 'worker'], { ...settings, MANAGEMENT_PORT })
     expect(code).toBe(1)
     expect(stderr).toBe(
-      `127.0.0.1:${MANAGEMENT_PORT} is in use by another program: set MANAGEMENT_PORT to another port, or HOST to another address.\n`,
+      `127.0.0.1:${MANAGEMENT_PORT} is in use by another program: set MANAGEMENT_PORT to another port, or MANAGEMENT_HOST to another address.\n`,
     )
   })
 
