@@ -81,13 +81,18 @@ export class Attempt {
     this.#reporter = new Reporter(dependencies.queue, claim, redact, () => this.interrupt('leaseLost'))
   }
 
-  /** Executes the attempt and stores its outcome; returns false when the lease was lost before that. */
-  async execute(): Promise<boolean> {
+  /**
+   * Executes the attempt and stores its outcome; returns false when the lease was lost before that.
+   *
+   * @param onReturned called when the executor is not needed any more, before the outcome is stored.
+   */
+  async execute(onReturned: () => void): Promise<boolean> {
     const workflow = this.#dependencies.workflows.get(this.#claim.workflowId)
     if (!workflow) throw new Error(`A run of workflow ${this.#claim.workflowId} was claimed without its definition.`)
     const outcome = await this.#run(workflow.timeLimitSeconds)
     for (const timer of this.#timers) clearTimeout(timer)
     this.#browser.release()
+    onReturned()
     const completed = outcome !== 'leaseLost' && (await this.#complete(outcome, workflow.retry))
     this.end = completed ? outcome : { kind: 'leaseLost' }
     return completed

@@ -56,6 +56,8 @@ export class Worker {
   readonly #cancelled = new Set<string>()
   /** Claims whose attempts are not completed, each with a promise of its completion. */
   readonly #claims = new Map<Claim, Promise<unknown>>()
+  /** Claims that take a slot: those that have, or wait for, an executor. */
+  readonly #executing = new Set<Claim>()
   #attemptDependencies: AttemptDependencies | undefined
   #unsubscribe: (() => void)[] = []
   #heartbeatTimer: NodeJS.Timeout | undefined
@@ -135,7 +137,7 @@ export class Worker {
     const { id, slots, leaseSeconds } = this.#settings
     while (this.#claimAgain && !this.#stopping && dependencies) {
       this.#claimAgain = false
-      const free = slots - this.#claims.size
+      const free = slots - this.#executing.size
       if (free === 0) break
       try {
         const claims = await this.#queue.claim(id, dependencies.workflows.list(), free, leaseSeconds)
@@ -150,6 +152,7 @@ export class Worker {
 
   #begin(claim: Claim, dependencies: AttemptDependencies): void {
     const observer = observeWithAll(this.#dependencies.observers, claim)
+    this.#executing.add(claim)
     const log = this.#log.child({ runId: claim.runId, workflowId: claim.workflowId, attempt: claim.attempt })
     const ended: Promise<unknown> = observer
       .within(() => this.#execute(claim, dependencies, observer))
@@ -163,7 +166,6 @@ export class Worker {
         this.#attempts.delete(keyOf(claim))
         this.#cancelled.delete(keyOf(claim))
         this.#claims.delete(claim)
-        this.#wake()
       })
     this.#claims.set(claim, ended)
   }
@@ -176,16 +178,22 @@ export class Worker {
   ): Promise<boolean> {
     let executor: ExecutorProcess | undefined
     let attempt: Attempt | undefined
+    // Before the outcome is stored, so that the claim of the next run shares its commit.
+    const freeSlot = () => {
+      if (!this.#executing.delete(claim)) return
+      if (executor) this.#dependencies.executors.release(executor, attempt?.reusable ?? false)
+      this.#wake()
+    }
     try {
       executor = await this.#acquireExecutor(claim)
       attempt = new Attempt(dependencies, claim, executor, observer)
       this.#attempts.set(keyOf(claim), attempt)
-      const executed = attempt.execute()
+      const executed = attempt.execute(freeSlot)
       if (this.#interrupting) attempt.interrupt('workerStopped')
       if (this.#cancelled.has(keyOf(claim))) attempt.interrupt('cancelled')
       return await executed
     } finally {
-      if (executor) this.#dependencies.executors.release(executor, attempt?.reusable ?? false)
+      freeSlot()
       observer.ended(attempt?.end)
     }
   }

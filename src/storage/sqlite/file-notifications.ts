@@ -7,6 +7,9 @@ import { closeSync, type FSWatcher, mkdirSync, openSync, watch, writeSync } from
 import { join } from 'node:path'
 import { type Topic, topics } from '../store.ts'
 
+/** How long a change of a run waits for others before listeners are notified. */
+const runsMilliseconds = 5
+
 export class FileNotifications {
   readonly #files: Map<Topic, number>
   readonly #listeners = new EventEmitter<Record<Topic, []>>().setMaxListeners(0)
@@ -28,10 +31,15 @@ export class FileNotifications {
     this.#fallback = setInterval(notifyAll, fallbackMilliseconds).unref()
   }
 
-  /** Coalesces all calls in one iteration of the event loop. */
+  /**
+   * Coalesces all calls in one iteration of the event loop. Followers of runs wait a little longer, so that most runs
+   * notify them once.
+   */
   notify(topic: Topic): void {
-    if (this.#pending.size === 0) setImmediate(() => this.#flush())
+    if (this.#pending.has(topic)) return
     this.#pending.add(topic)
+    if (topic === 'runs') setTimeout(() => this.#flush(), runsMilliseconds)
+    else setImmediate(() => this.#flush())
   }
 
   listen(topic: Topic, listener: () => void): () => void {
