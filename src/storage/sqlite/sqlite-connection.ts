@@ -54,7 +54,7 @@ export function connect(path: string, { readOnly }: { readOnly: boolean }): Conn
   const prepare = (text: string): StatementSync => {
     let statement = statements.get(text)
     if (!statement) {
-      statement = database.prepare(text)
+      statement = database.prepare(withGeneralLimit(text))
       statements.set(text, statement)
     }
     return statement
@@ -62,6 +62,14 @@ export function connect(path: string, { readOnly }: { readOnly: boolean }): Conn
   const all: Transaction['all'] = async <Row>(statement: { sql: string } | string, values: readonly Value[]) =>
     wrapStoreErrors(() => prepare(typeof statement === 'string' ? statement : statement.sql).all(...values) as Row[])
   return { tx: { query: createKysely(database), all, statements: sqliteRunStatements }, database }
+}
+
+/**
+ * SQLite 3.53 plans a statement again at each execution when its LIMIT is a parameter, because the value
+ * may change the plan: 250 instead of 6 µs for a claim that finds nothing. In an expression, the value is not considered.
+ */
+function withGeneralLimit(sql: string): string {
+  return sql.replaceAll('LIMIT ?', 'LIMIT ? + 0')
 }
 
 /** Adapts node:sqlite to the interface of better-sqlite3, which Kysely's SQLite dialect expects. */
