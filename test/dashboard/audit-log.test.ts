@@ -224,3 +224,37 @@ describe('a long log', () => {
     expect(dashboard.log.filter(({ level }) => Number(level) >= 50)).toEqual([])
   })
 })
+
+test('refused API keys and exceeded rate limits are in the log and in the audit log of the account', async () => {
+  const service = await startDashboardService({ RATE_LIMIT_PER_MINUTE: '2' })
+  try {
+    const { accountId, id: userId, visitor } = await signIn(service)
+    const draft = { accountId, userId, name: 'Busy', scopes: null, expiresAt: null }
+    const [busy, gone] = [
+      await service.domain.apiKeys.create(draft, operator),
+      await service.domain.apiKeys.create(draft, operator),
+    ]
+    await service.domain.apiKeys.delete(accountId, gone.id, operator)
+    const call = async (key: string) => {
+      const headers = ['Authorization', `Bearer ${key}`, 'User-Agent', 'curl/8']
+      return (await sendRaw(service.executionUrl, { method: 'GET', path: '/v1/execution/runs', headers })).status
+    }
+    const keys = [busy.value, busy.value, busy.value, busy.value, gone.value, crypto.randomUUID()]
+    const statuses: number[] = []
+    for (const key of keys) statuses.push(await call(key))
+    expect(statuses).toEqual([200, 200, 429, 429, 401, 401])
+    const refusals = service.log.filter(({ count }) => count !== undefined)
+    expect(refusals).toMatchObject([
+      { level: 40, msg: 'API key rate limited', address: '127.0.0.1', accountId, subjectId: busy.id, count: 1 },
+      { level: 40, msg: 'API key refused', address: '127.0.0.1', accountId, subjectId: gone.id, count: 1 },
+    ])
+    await expect
+      .poll(async () => readEntries(await visitor.get(path)).filter((entry) => entry.startsWith('127.0.0.1')))
+      .toEqual([
+        '127.0.0.1 curl/8 used a deleted API key Busy',
+        '127.0.0.1 curl/8 exceeded the rate limit of an API key Busy',
+      ])
+  } finally {
+    await service.stop()
+  }
+})

@@ -1,5 +1,8 @@
 /** Sessions: cookie attributes, session fixation, sign-out and expiry. */
+import type { Request } from 'express'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import type { Dependencies } from '../../src/surfaces/dashboard/dependencies.ts'
+import { authenticate } from '../../src/surfaces/dashboard/page-routes.ts'
 import {
   type DashboardService,
   pageText,
@@ -153,6 +156,18 @@ describe('a session', () => {
       await Promise.all([ada.visitor.post('/profile/password', change), other.post('/sign-out')])
       expect(await isSignedIn(old)).toBe(false)
     }
+  })
+
+  test('that ends after it was read does not authenticate its request in the next epoch', async () => {
+    const ada = await signIn(dashboard)
+    const { users, accounts, sessions } = dashboard.domain
+    const [stored] = await sessions.list(ada.id)
+    const request = { session: { stored }, params: {}, originalUrl: '/' } as unknown as Request
+    const deps = { users, accounts } as Dependencies
+    expect(await authenticate(deps, request)).toMatchObject({ user: { id: ada.id } })
+    const change = { currentPassword: ada.password, password: 'another engine' }
+    expect((await ada.visitor.post('/profile/password', change)).status).toBe(303)
+    expect(await authenticate(deps, request)).toBeUndefined()
   })
 
   test('ends when another session changes the password', async () => {

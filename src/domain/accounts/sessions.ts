@@ -40,6 +40,7 @@ export interface NewSession {
 export interface Session extends Client {
   id: string
   userId: string
+  credentialsEpoch: number
   byLink: boolean
   createdAt: number
   lastUsedAt: number
@@ -49,9 +50,9 @@ export interface Session extends Client {
 /** The user's password or second factor has changed, or the user was removed, since they proved their identity. */
 export class CredentialsChangedError extends Error {}
 
-type SessionRow = Omit<SessionsTable, 'hash' | 'credentials_epoch'>
+type SessionRow = Omit<SessionsTable, 'hash'>
 
-const valid = `SELECT sessions.id, user_id, by_link, address, user_agent, sessions.created_at, last_used_at, expires_at
+const valid = `SELECT sessions.id, user_id, sessions.credentials_epoch, by_link, address, user_agent, sessions.created_at, last_used_at, expires_at
   FROM sessions JOIN users ON users.id = user_id AND users.credentials_epoch = sessions.credentials_epoch
   WHERE users.removed_at IS NULL AND expires_at > ? AND last_used_at > ?`
 const findSession = statement<SessionRow, [now: number, usedAfter: number, hash: Uint8Array]>(`${valid} AND hash = ?`)
@@ -168,6 +169,7 @@ function toSession(row: SessionRow): Session {
   return {
     id: row.id,
     userId: row.user_id,
+    credentialsEpoch: row.credentials_epoch,
     byLink: row.by_link === 1,
     address: row.address,
     userAgent: row.user_agent,

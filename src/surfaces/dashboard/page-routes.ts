@@ -135,7 +135,8 @@ export async function authenticate(
   const { stored: session } = (request.session ?? {}) as Partial<SessionData>
   const user = session && (await users.get(session.userId))
   const account = user && (await accounts.get(user.accountId))
-  if (!user || !account) return undefined
+  // The credentials may have changed since the session was read. What the user proves then must not count as proven now.
+  if (!user || !account || user.credentialsEpoch !== session.credentialsEpoch) return undefined
   return {
     user,
     account,
