@@ -46,7 +46,7 @@ const ways = {
     await new Promise(() => setInterval(() => {}, 1000))
   },
   writeEndlessLine: async () => {
-    for (let chunk = 0; chunk < 700; chunk += 1) {
+    for (let chunk = 0; chunk < 32; chunk += 1) {
       await new Promise((resolve) => process.stdout.write(Buffer.alloc(2 ** 20, ' '), resolve))
     }
     throw new Error('written')
