@@ -15,7 +15,7 @@ export const tenantLimits = {
   waitMillisecondsMax: 10_000,
   /** Between two large requests, the process serves other tenants for this many times the duration of the first. */
   pauseFactor: 4,
-  pauseMillisecondsMax: 250,
+  pauseMillisecondsMax: 2000,
   /** Without a request of another tenant in this time, there is no pause. */
   othersMilliseconds: 1000,
 }

@@ -204,5 +204,5 @@ describe.each(fleetStores)('an account with large requests ($name)', (kind) => {
       expect.soft(isUnaffected(experiment), `${fault}: ${remark}`).toBe(true)
       expect.soft(growth, `${fault}: ${remark}`).toBeLessThan(megabytesMax)
     }
-  })
+  }, 600_000)
 })
