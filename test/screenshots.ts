@@ -8,11 +8,16 @@ import { Accounts } from '../src/domain/accounts/accounts.ts'
 import { openStore } from '../src/domain/installation.ts'
 import type { Store } from '../src/storage/store.ts'
 import { acceptWelcomeLink, type Dashboard, inNewWindow, startDashboard } from './support/dashboard-browser.ts'
-import { emptyPages, populateDashboard, type ShownPage, signedOutPages } from './support/dashboard-pages.ts'
+import {
+  emptyPages,
+  exampleSettings,
+  populateDashboard,
+  type ShownPage,
+  signedOutPages,
+} from './support/dashboard-pages.ts'
 import { attributeSampleHistory, writeSampleHistory } from './support/sample-history.ts'
 
 const directory = fileURLToPath(new URL('../docs/screenshots', import.meta.url))
-const workflows = fileURLToPath(new URL('../examples/workflows', import.meta.url))
 
 const variants = [
   { variant: 'light', colorScheme: 'light', width: 1200, height: 760 },
@@ -45,7 +50,7 @@ async function capture(page: Page, path: string): Promise<void> {
 }
 
 async function withDashboard(use: (dashboard: Dashboard, page: Page) => Promise<void>): Promise<void> {
-  const dashboard = await startDashboard({ WORKFLOWS_DIR: workflows })
+  const dashboard = await startDashboard(exampleSettings)
   try {
     await inNewWindow(dashboard.open, (page) => use(dashboard, page), { scale })
   } finally {

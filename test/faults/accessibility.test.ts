@@ -1,17 +1,14 @@
 /** Accessibility of the pages that a new user sees. */
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { findAccessibilityViolations } from '../support/accessibility.ts'
 import { browserErrors } from '../support/browser.ts'
 import { acceptWelcomeLink, type Dashboard, startDashboard } from '../support/dashboard-browser.ts'
-import { emptyPages, signedOutPages } from '../support/dashboard-pages.ts'
+import { emptyPages, exampleSettings, signedOutPages } from '../support/dashboard-pages.ts'
 
 let dashboard: Dashboard
 
 beforeAll(async () => {
-  dashboard = await startDashboard({
-    WORKFLOWS_DIR: fileURLToPath(new URL('../../examples/workflows', import.meta.url)),
-  })
+  dashboard = await startDashboard(exampleSettings)
 })
 
 afterAll(() => dashboard.stop())

@@ -1,4 +1,5 @@
 /** Every page of the dashboard with data on it, for screenshots and accessibility checks. */
+import { fileURLToPath } from 'node:url'
 import { Secret, TOTP } from 'otpauth'
 import type { Page } from 'playwright-core'
 import { readConfig } from '../../src/config.ts'
@@ -14,6 +15,11 @@ export interface ShownPage {
   /** Opens the page in a window that is signed in where necessary. */
   open(page: Page): Promise<unknown>
 }
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The service whose pages are shown has the examples, which may read this checkout. */
+export const exampleSettings = { WORKFLOWS_DIR: `${root}examples/workflows`, EXAMPLE_FILES_DIR: root }
 
 const at = (name: string, path: string): ShownPage => ({ name, open: (page) => page.goto(path) })
 

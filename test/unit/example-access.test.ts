@@ -33,6 +33,10 @@ test('paths inside the directory are resolved, also absolute ones and symbolic l
   expect(await confinedPath('.')).toBe(directory)
 })
 
+test('a missing file is reported without the directory of the examples', async () => {
+  await expect(confinedPath('missing')).rejects.toThrow(/^missing does not exist or cannot be read\.$/)
+})
+
 test('a path outside is refused, whether or not it exists', async () => {
   await writeFile(join(root, 'encryption.key'), '')
   await mkdir(join(root, 'files-of-others'))

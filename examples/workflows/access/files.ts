@@ -13,7 +13,11 @@ const directory = resolve(process.env.EXAMPLE_FILES_DIR || fileURLToPath(new URL
 export async function confinedPath(path: string): Promise<string> {
   const requested = resolve(directory, path)
   if (!isWithin(requested, directory)) throw new Error(`${path} is outside the directory of the examples. ${advice}`)
-  const [root, found] = await Promise.all([realpath(directory), realpath(requested)])
+  const root = await realpath(directory)
+  // Not Node's error, which has the absolute path.
+  const found = await realpath(requested).catch(() => {
+    throw new Error(`${path} does not exist or cannot be read.`)
+  })
   if (!isWithin(found, root)) throw new Error(`${path} leads outside the directory of the examples. ${advice}`)
   return found
 }
