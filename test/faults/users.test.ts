@@ -67,7 +67,7 @@ describe('users', () => {
     const { id } = await printed(installation, 'accounts', 'create', '--name', 'Only')
     const other = await printed(installation, 'accounts', 'create', '--name', 'Other')
     const list = await installation.runCommand('users', 'list', '--account', id)
-    expect(list.stdout).toMatch(/^id +name +email +role +lastSignedInAt\n[0-9a-f-]{36} +Owner +- +owner +-\n$/)
+    expect(list.stdout).toMatch(/^id +name +email +role +secondFactor +lastSignedInAt\n[0-9a-f-]{36} +Owner +- +owner +false +-\n$/)
     const withoutAccount = await installation.runCommand('users', 'list')
     expect(withoutAccount).toMatchObject({
       code: 1,
@@ -75,7 +75,7 @@ describe('users', () => {
       stderr: expect.stringContaining('There are several accounts'),
     })
     const [user] = await printed(installation, 'users', 'list', '--account', other.id)
-    expect(Object.keys(user)).toEqual(['id', 'name', 'email', 'role', 'lastSignedInAt'])
+    expect(Object.keys(user)).toEqual(['id', 'name', 'email', 'role', 'secondFactor', 'lastSignedInAt'])
   })
 
   test('get a link that signs them in once, while the service runs', async () => {
