@@ -57,9 +57,14 @@ export class TenantLimits {
     const { requestsMax } = this.limits
     if (tenant.requests >= requestsMax)
       throw tooMany(`This account has ${requestsMax} requests in flight. Try again when one has ended.`)
+    const request = new TenantRequest(this, tenant)
+    if (response.destroyed) {
+      // Its client has gone, and `close` has been emitted.
+      request.end()
+      return request
+    }
     if (tenant.requests++ === 0) this.#tenants.set(name, tenant)
     this.turns.note(name)
-    const request = new TenantRequest(this, tenant)
     response.once('close', () => {
       request.end()
       if (--tenant.requests === 0) this.#tenants.delete(name)
@@ -104,7 +109,7 @@ export class TenantRequest {
       tenant.bytes += bytes
       this.#bytes = bytes
     }
-    if (tenant.waiting.length > 0 || !this.#fits(bytes)) return this.#wait(tenant.waiting, bytes, take)
+    if (this.#isOver || tenant.waiting.length > 0 || !this.#fits(bytes)) return this.#wait(tenant.waiting, bytes, take)
     take()
     return undefined
   }
@@ -114,7 +119,7 @@ export class TenantRequest {
     const take = () => {
       this.#endTurn = this.#turns.begin()
     }
-    if (this.#turns.isTaken) return this.#wait(this.#turns.queueOf(this.#tenant.name), 0, take)
+    if (this.#isOver || this.#turns.isTaken) return this.#wait(this.#turns.queueOf(this.#tenant.name), 0, take)
     take()
     return undefined
   }

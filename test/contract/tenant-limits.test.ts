@@ -69,6 +69,15 @@ describe('bytes of large requests', () => {
     expect(begin('a').hold(mebibyte)).toBeUndefined()
   })
 
+  test('are not held for a client that went before its request was counted', async () => {
+    const all = new TenantLimits({ requestsMax: 1, largeBytesMax: mebibyte })
+    for (let count = 0; count < 2; count++) {
+      const request = all.begin('a', Object.assign(new EventEmitter(), { destroyed: true }) as ServerResponse)
+      await expect(request.reserve(mebibyte)).rejects.toThrow(ClientGone)
+    }
+    expect(all.begin('a', new EventEmitter() as ServerResponse).reserve(mebibyte)).toBeUndefined()
+  })
+
   test('below the size of a large request are not counted', () => {
     const begin = start({ largeBytesMax: 1 })
     for (let count = 0; count < 100; count++) expect(begin('a').reserve(32 * 1024 - 1)).toBeUndefined()
