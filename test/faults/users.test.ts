@@ -67,7 +67,9 @@ describe('users', () => {
     const { id } = await printed(installation, 'accounts', 'create', '--name', 'Only')
     const other = await printed(installation, 'accounts', 'create', '--name', 'Other')
     const list = await installation.runCommand('users', 'list', '--account', id)
-    expect(list.stdout).toMatch(/^id +name +email +role +secondFactor +lastSignedInAt\n[0-9a-f-]{36} +Owner +- +owner +false +-\n$/)
+    expect(list.stdout).toMatch(
+      /^id +name +email +role +secondFactor +lastSignedInAt\n[0-9a-f-]{36} +Owner +- +owner +false +-\n$/,
+    )
     const withoutAccount = await installation.runCommand('users', 'list')
     expect(withoutAccount).toMatchObject({
       code: 1,
