@@ -100,6 +100,16 @@ test('the reference contains the samples of every operation', async () => {
   }
 })
 
+test('the reference shows the members of each type of event, with an example of each', async () => {
+  const reference = await siteText('execution.html')
+  const [, stream = ''] = /"text\/event-stream":(\{"schema":.+?"204")/s.exec(reference) ?? []
+  for (const type of ['status', 'log', 'progress', 'step', 'artifact']) {
+    const name = `Run${type.charAt(0).toUpperCase()}${type.slice(1)}Event`
+    expect(stream).toContain(`{"$ref":"#/components/schemas/${name}"}`)
+    expect(stream).toMatch(new RegExp(`"${type}":\\{"summary"`))
+  }
+})
+
 test('reasons of decisions appear on the page of decisions only', async () => {
   for (const { page } of contracts) expect(await siteText(`${page}.html`)).not.toContain('Decided here')
 })

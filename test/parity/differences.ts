@@ -55,6 +55,11 @@ export const permitted: readonly Difference[] = [
       operation?.id === 'streamRunEvents' && service.status === 200 && mock.status === 204,
   },
   {
+    what: '`If-Match`, `If-None-Match` and `Range`: the service responds 412, 304, 206 or 416, the mock with its example',
+    why: 'The mock stores nothing that could have changed. `Prefer: code=412` responds with 412.',
+    is: (_, service, mock) => [206, 304, 412, 416].includes(service.status) && isSuccess(mock),
+  },
+  {
     what: "Variables that violate their workflow's schema: the service responds 400, the mock with a run",
     why: 'The schema is part of the workflow, not of the document.',
     is: (each, ...outcomes) => {
