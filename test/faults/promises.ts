@@ -117,8 +117,12 @@ export const promises: readonly Promised[] = [
   },
   {
     id: 'P20',
-    sentence: "An account's large requests neither slow down another account nor exhaust the memory.",
-    faults: [fault('neighbours')],
-    quick: ['test/contract/tenant-limits.test.ts', 'test/storage/run-list.test.ts'],
+    sentence: "One account's requests, data and workflows neither slow down another account nor exhaust the memory.",
+    faults: [fault('neighbours'), fault('floods'), fault('soak')],
+    quick: [
+      'test/contract/tenant-limits.test.ts',
+      'test/storage/run-list.test.ts',
+      'test/storage/fair-scheduling.test.ts',
+    ],
   },
 ]

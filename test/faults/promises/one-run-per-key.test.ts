@@ -9,7 +9,6 @@ import { until } from '../../support/service.ts'
 import { record } from '../figures.ts'
 
 const processes = 3
-const calls = 100
 const preload = new URL('./die-before-response.ts', import.meta.url)
 
 async function runsIn(fleet: Fleet): Promise<string[]> {
@@ -21,25 +20,31 @@ const put = (api: ApiMember, key: string, idempotencyKey: string) =>
   queueRun(api.executionUrl, key, 'greet', { name: 'Ada' }, { 'Idempotency-Key': idempotencyKey })
 
 describe.each(fleetStores)('on the store "$name"', (kind) => {
-  test('parallel requests with one key to several processes queue one run', async (test) => {
-    const fleet = await newFleet(test, kind)
-    const { key } = await fleet.createAccount()
-    const apis = await Promise.all(Array.from({ length: processes }, () => fleet.api()))
-    const sent = Array.from({ length: calls }, (_, index) => put(apis[index % processes] as ApiMember, key, 'once'))
-    const responses = await Promise.all(sent)
-    const ids = new Set(responses.map((response) => response?.id))
-    const runs = await runsIn(fleet)
-    record({
-      promise: 'P7',
-      store: kind.name,
-      fault: `${calls} PUTs at once with one Idempotency-Key, ${processes} processes`,
-      figures: { acknowledged: responses.length, duplicated: runs.length - 1 },
-    })
-    expect(responses.map((response) => response?.status)).toEqual(Array(calls).fill(202))
-    expect([...ids]).toEqual(runs)
-    expect(runs).toHaveLength(1)
-    expect(responses.filter((response) => !response?.replayed)).toHaveLength(1)
-  })
+  test.for([
+    { calls: 100, keys: 1 },
+    { calls: 1280, keys: 128 },
+  ])(
+    '$calls parallel requests with $keys keys to several processes queue $keys runs',
+    async ({ calls, keys }, test) => {
+      const fleet = await newFleet(test, kind)
+      const { key } = await fleet.createAccount()
+      const apis = await Promise.all(Array.from({ length: processes }, () => fleet.api()))
+      const send = (index: number) => put(apis[index % processes] as ApiMember, key, `key-${index % keys}`)
+      const responses = await Promise.all(Array.from({ length: calls }, (_, index) => send(index)))
+      const ids = new Set(responses.map((response) => response?.id))
+      const runs = await runsIn(fleet)
+      record({
+        promise: 'P7',
+        store: kind.name,
+        fault: `${calls} PUTs at once with ${keys} Idempotency-Keys, ${processes} processes`,
+        figures: { acknowledged: responses.length, duplicated: runs.length - keys },
+      })
+      expect(responses.map((response) => response?.status)).toEqual(Array(calls).fill(202))
+      expect([...ids].toSorted()).toEqual(runs.toSorted())
+      expect(runs).toHaveLength(keys)
+      expect(responses.filter((response) => !response?.replayed)).toHaveLength(keys)
+    },
+  )
 
   test('after a crash between commit and response, the repeated request gets the same run', async (test) => {
     const fleet = await newFleet(test, kind)
