@@ -176,6 +176,7 @@ const unencrypted = [
   'api_keys.hash',
   'artifacts.content',
   'idempotency_keys.fingerprint',
+  'recovery_codes.hash',
   'sessions.hash',
   'sign_in_links.hash',
 ]
