@@ -20,7 +20,7 @@ const probeMilliseconds = 3000
 const attemptsMax = 4
 const connections = 8
 /** How much the process may grow over its size after the start, much of which is V8's young generation. */
-const megabytesMax = 300
+const megabytesMax = 350
 /** Of the median without load. */
 const slowdownMax = 3
 /** Below this median, the machine's noise counts more than the flood. */
