@@ -75,7 +75,7 @@ test('the changelog counts revised descriptions instead of listing them', () => 
   const revisions = () => Number(/were revised in (\d+) places?\./.exec(readChangelog(folder))?.[1] ?? 0)
   const before = revisions()
   edit((it) => {
-    it.components.schemas.RunStepEvent.properties.state.description = 'A new description.'
+    it.components.schemas.RetryPolicy.properties.maxAttempts.description = 'A new description.'
   })
   writeChangelog(folder)
   expect(revisions()).toBe(before + 1)
