@@ -14,11 +14,10 @@ import {
   lastProgress,
   nextStateOfRow,
   recordReports,
-  startWithContext,
-  toClaim,
 } from './attempts.ts'
 import { Batcher } from './batcher.ts'
-import { type Claimer, FairSchedule, hasLimits, type PickedRuns } from './fair-scheduling.ts'
+import { type Batch, claimPicks, skippedMax } from './claim-picks.ts'
+import { type Claimer, FairSchedule, hasLimits } from './fair-scheduling.ts'
 import type { Report } from './run.ts'
 import {
   type FinishedRun,
@@ -259,41 +258,4 @@ export class RunQueue {
     if (isLeased) this.#store.notify('runs')
     return isLeased
   }
-}
-
-interface Batch {
-  claims: Claim[]
-  /** Runs that now wait for their browser contexts. */
-  skipped: number
-  more: boolean
-  /** The account after which the next snapshot starts; `undefined` to start where this one did. */
-  lastAccount: string | undefined
-}
-
-/** Skipping a run takes several statements. After this many, a transaction ends, so that others can write. */
-const skippedMax = 100
-
-async function claimPicks(
-  tx: Transaction,
-  schedule: FairSchedule,
-  picks: readonly PickedRuns[],
-  terms: ClaimTerms,
-): Promise<Batch> {
-  const { workerId } = terms
-  const claims: Claim[] = []
-  const plain = picks.filter(({ head }) => head.has_context === 0)
-  const rows = plain.length > 0 ? await tx.statements.claimRuns(tx, plain, terms) : []
-  for (const pick of plain) {
-    const claimed = rows.filter((row) => row.account_id === pick.accountId && row.workflow_id === pick.workflowId)
-    claimed.sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
-    claims.push(...claimed.map((row) => toClaim(row, workerId)))
-  }
-  let skipped = 0
-  for (const pick of picks) {
-    if (pick.head.has_context === 0) continue
-    const claim = await startWithContext(tx, pick, terms)
-    if (claim) claims.push(claim)
-    else skipped += 1
-  }
-  return { claims, skipped, more: schedule.hasMore(picks, claims), lastAccount: schedule.lastAccount }
 }
