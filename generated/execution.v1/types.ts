@@ -1851,7 +1851,7 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": components["schemas"]["ArtifactContent"];
-                    "application/json": components["schemas"]["ArtifactContent"];
+                    "application/json": components["schemas"]["ArtifactJson"];
                     "application/pdf": components["schemas"]["ArtifactContent"];
                     "application/zip": components["schemas"]["ArtifactContent"];
                     "image/jpeg": components["schemas"]["ArtifactContent"];
@@ -1918,7 +1918,7 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": components["schemas"]["ArtifactContent"];
-                    "application/json": components["schemas"]["ArtifactJson"];
+                    "application/json": components["schemas"]["ArtifactContent"];
                     "application/pdf": components["schemas"]["ArtifactContent"];
                     "application/zip": components["schemas"]["ArtifactContent"];
                     "image/jpeg": components["schemas"]["ArtifactContent"];
