@@ -48,6 +48,9 @@ export function casesForOperation(operation: DocumentedOperation): ParityCase[] 
     ...['colour=red', '__proto__=1', 'constructor[prototype]=1', '=1', '%zz=1', '&&'].map((text) => {
       return createCase(`the query ${text}`, (base) => ({ ...base, query: [...base.query, text] }))
     }),
+    ...(parameters.some(({ name }) => name === 'Range')
+      ? [createCase('the first byte', (base) => ({ ...base, headers: [...base.headers, 'Range', 'bytes=0-0'] }))]
+      : []),
     ...pathEscapes(operation).map(([what, vary]) => createCase(what, vary)),
     ...credentialCases(operation, createCase),
     ...acceptCases(operation, createCase),
