@@ -3,7 +3,8 @@
  * of runs of one account do not delay another's. Among the accounts whose turn is near, the one with the fewest running
  * runs goes first. Within an account, the highest priority goes first, then the oldest run.
  */
-import { type ClaimedQueue, type QueueHead, queueHeadsMax } from '../../storage/run-statements.ts'
+import { type QueueHead, queueHeadsMax } from '../../storage/queue-heads.ts'
+import type { ClaimedQueue } from '../../storage/run-statements.ts'
 import type { Transaction } from '../../storage/store.ts'
 import type { Claim, Claimable } from './attempts.ts'
 import { type ConcurrencyLimits, RunningCounts } from './concurrency-limits.ts'

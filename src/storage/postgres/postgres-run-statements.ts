@@ -2,13 +2,13 @@
  * The statements of runs for PostgreSQL, where write transactions may overlap: `FOR UPDATE` locks the rows that they
  * depend on. What happens to every run is one statement for any number of runs, so it takes one round trip.
  */
+import { ready } from '../queue-heads.ts'
 import {
   type ClaimedRun,
   findRunSql,
   insertedRunColumns,
   type NewEvent,
   type RunStatements,
-  ready,
   sharedRunStatements,
   startedAttempt,
 } from '../run-statements.ts'

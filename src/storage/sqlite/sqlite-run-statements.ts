@@ -1,9 +1,9 @@
 /** The statements of runs for SQLite. Write transactions never overlap, so none of them takes a lock. */
+import { ready } from '../queue-heads.ts'
 import {
   findRunSql,
   insertedRunColumns,
   type RunStatements,
-  ready,
   sharedRunStatements,
   startedAttempt,
 } from '../run-statements.ts'
