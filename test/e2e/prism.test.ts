@@ -82,10 +82,11 @@ describe('Prism reports', () => {
     })
     const cursor = page.data?.nextCursor ?? ''
     await client.listRuns({ params: { query: { limit: 1, workflowId, createdAfter: '2020-01-01T00:00:00Z', cursor } } })
+    await client.deleteRun({ params: { path: { runId: finishedId } } })
 
     expect(takeViolations()).toEqual([])
     expect(Buffer.from(downloaded.data ?? new ArrayBuffer()).toString()).toBe('Hello')
-    expect(statuses).toEqual([200, 200, 200, 200, 202, 200, 200, 200, 200, 200, 200, 204, 200, 200])
+    expect(statuses).toEqual([200, 200, 200, 200, 202, 200, 200, 200, 200, 200, 200, 204, 200, 200, 204])
     expect([...called].sort()).toEqual(operationIds('execution').sort())
   })
 
