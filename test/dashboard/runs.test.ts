@@ -107,7 +107,7 @@ describe('the page of a run', () => {
     const user = await newUser(service)
     const id = await queue(user, 'count-words', { path: 'missing.md' })
     const text = await waitForPage(user, id, 'Failed Count the words')
-    expect(text).toContain('The workflow threw an error. Error ENOENT: no such file or directory')
+    expect(text).toContain('The workflow threw an error. Error missing.md does not exist or cannot be read.')
   })
 
   test('escapes markup everywhere', async () => {

@@ -16,8 +16,10 @@ import {
 let dashboard: DashboardService
 
 beforeAll(async () => {
-  // In the middle of a time step, so that the step does not end during a test.
-  vi.useFakeTimers({ toFake: ['Date'], now: Math.floor(Date.now() / 30_000) * 30_000 + 15_000 })
+  // In the middle of a time step, so that the step does not end during a test. In the past, since the ids of this process
+  // never have an earlier time than those before them.
+  const hourAgo = Date.now() - 60 * 60_000
+  vi.useFakeTimers({ toFake: ['Date'], now: Math.floor(hourAgo / 30_000) * 30_000 + 15_000 })
   dashboard = await startDashboardService({ PROXY_HOPS: '1' })
 })
 

@@ -21,7 +21,7 @@ const eventsPerRead = 32
 const checkMilliseconds = 1000
 const accountsPerRead = 1000
 
-/** A stream that waits checks whether its run still exists each time this many quiet periods have passed. */
+/** A stream checks in the first of this many quiet periods whether its run still exists. */
 const quietPeriodsPerCheck = 15
 
 export class RunFeed {
@@ -117,7 +117,7 @@ export class RunFeed {
         const changed = await follower.wait(quietMilliseconds - (performance.now() % quietMilliseconds), signal)
         quietPeriods = changed ? 0 : quietPeriods + 1
         if (changed || signal.aborted) continue
-        const isChecked = quietPeriods % quietPeriodsPerCheck === 0
+        const isChecked = quietPeriods % quietPeriodsPerCheck === 1
         if (isChecked && (await this.#store.read.all(findStatus, [runId])).length === 0) return
         yield null
       }
