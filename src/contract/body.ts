@@ -46,7 +46,7 @@ export async function readBody(
   return undefined
 }
 
-/** Whether chunks follow. A client that does not know that it has nothing to send ends the body at once. */
+/** Whether a chunked body has any bytes. Some clients send an empty one when they have no body. */
 function hasContent(request: IncomingMessage): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const answer = () => resolve(request.readableLength > 0)

@@ -4,7 +4,7 @@
  */
 import type { Document, Schema } from '../openapi/document.ts'
 
-/** Keywords of values below a value, which are closed by themselves. */
+/** Keywords whose schemas describe nested values, each of which is closed separately. */
 const below = ['items', 'contains', 'additionalProperties', 'unevaluatedItems', 'contentSchema']
 const belowInList = ['prefixItems']
 const belowInMap = ['properties', 'patternProperties']
@@ -23,10 +23,10 @@ export function closeComponents(components: Components): Components {
 /** Keywords whose schemas add to the members that a schema lists itself. */
 const composing = ['$ref', 'allOf', 'anyOf', 'oneOf', 'if']
 
-/** An object that lists its members has no others, unless the schema says something about them itself. */
+/** Forbids the unlisted members of an object that lists members, unless the schema has a rule for them. */
 export function closeSchema(schema: Schema): Schema {
   const [first, ...others] = composing.filter((keyword) => keyword in schema)
-  // A reference alone, or alternatives of which each describes the whole value.
+  // A single reference, or alternatives that each describe the whole value.
   const delegates = first === undefined || (others.length === 0 && first !== 'allOf' && first !== 'if')
   if (delegates && !('properties' in schema)) return descend(schema, closeSchema)
   const isComposed = first !== undefined

@@ -10,7 +10,7 @@ export function matchesWeakly(header: string, etag: string): boolean {
   return header === '*' || entityTags(header).some((tag) => tag.replace('W/', '') === etag)
 }
 
-/** A tag that contains a comma falls into pieces, which match no tag of ours. */
+/** Splits a tag that contains a comma. This is harmless, since the tags of this service contain none. */
 function entityTags(header: string): string[] {
   return header.split(',').map((tag) => tag.trim())
 }

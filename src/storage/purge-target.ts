@@ -31,7 +31,7 @@ export function takeBatch<Row extends { size_bytes: number }>(
   })
 }
 
-/** Lets writes of other processes in between batches. */
+/** Lets other processes write between batches. */
 const eraseBreakMilliseconds = 10
 
 /**

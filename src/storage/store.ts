@@ -52,7 +52,7 @@ export interface WriteOptions {
    */
   concurrent?: boolean
   /**
-   * The work of a concurrent transaction is one statement that needs no lock but those of its own rows. PostgreSQL
+   * The work of a concurrent transaction is one statement that locks only the rows that it changes. PostgreSQL
    * executes it in one round trip.
    */
   oneStatement?: boolean

@@ -81,7 +81,7 @@ export class ExecutorPool {
     }
   }
 
-  /** Up to two processes for each slot, so that a few accounts that take turns need no new ones, and a spare. */
+  /** Keeps two processes per slot, so that runs that alternate between few accounts start none, and a spare. */
   #removeExcess(): void {
     this.#keepOnly(2 * this.#size + 1 - this.#busy)
   }

@@ -26,7 +26,7 @@ function send(message: FromExecutor): void {
 const reports: readonly string[] = ['log', 'progress', 'step']
 let reportCount = 0
 
-/** Reports above the limit, which the worker drops, would keep it from its other runs. */
+/** Does not send reports above the limit: the worker drops them, and reading them would delay its other runs. */
 function sendFrom(attempt: number, message: AttemptMessage): void {
   if (reports.includes(message.type) && ++reportCount > reportsMax) return
   send({ ...message, attempt })

@@ -42,7 +42,7 @@ export interface ContextInUse {
   heldByRunId: string
 }
 
-/** The current version is none that the writer may replace; nothing was stored. */
+/** The writer may not replace the current version; nothing was stored. */
 export interface VersionChanged {
   currentVersionId: string
 }

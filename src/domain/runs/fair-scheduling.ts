@@ -1,6 +1,6 @@
 /**
- * Fair scheduling: decides which runs are claimed next. Accounts take turns in the order of their ids, so that thousands
- * of runs of one account do not delay another's. Among the accounts whose turn is near, the one with the fewest running
+ * Fair scheduling: decides which runs are claimed next. Accounts are served in the order of their ids, so that
+ * thousands of runs of one account do not delay another's. Among the next accounts, the one with the fewest running
  * runs goes first. Within an account, the highest priority goes first, then the oldest run.
  */
 import { type QueueHead, queueHeadsMax } from '../../storage/queue-heads.ts'

@@ -44,7 +44,7 @@ export class RunReader {
     let row = await findRun(read, accountId, id)
     const reserved = row && reserve?.(sizeOf(row))
     if (reserved) {
-      // Not kept in memory while it waits.
+      // Do not keep the row in memory while waiting.
       row = undefined
       await reserved
       row = await findRun(read, accountId, id)

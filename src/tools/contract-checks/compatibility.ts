@@ -18,7 +18,7 @@ export function checkCompatibility(contracts: readonly CheckedContract[]): Repor
   }
 }
 
-/** Breaking changes of v1 that its callers' safety requires, with the reason why they break no caller that they should not. */
+/** Breaking changes of v1 that are accepted for security, each with the reason. */
 const accepted: Record<string, string> = {
   'Query parameter `browserContextId` of `queueRemoteRun` now requires the scope `browser-contexts:use`.':
     'Keys with any scope of browser contexts get it when the store is migrated; the others were never to use contexts.',

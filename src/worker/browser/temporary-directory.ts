@@ -17,7 +17,7 @@ const lockName = 'lock'
 /**
  * Also removes directories that are left over, for example from a machine's crash.
  *
- * @param owner begins the directory's name.
+ * @param owner prefix of the directory's name.
  */
 export function createTemporaryDirectory(owner: string): TemporaryDirectory {
   removeStale()
