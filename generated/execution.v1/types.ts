@@ -1974,12 +1974,12 @@ export interface operations {
                      *       "type": "/docs/errors#range-not-satisfiable",
                      *       "title": "Range not satisfiable",
                      *       "status": 416,
-                     *       "detail": "The artifact has 4096 bytes; the range begins behind its end.",
+                     *       "detail": "The artifact has 4096 bytes; the range begins after its end.",
                      *       "requestId": "3b8f3a52-6f0e-4d57-9e43-5b1f6a0f2c11",
                      *       "errors": [
                      *         {
                      *           "header": "Range",
-                     *           "detail": "begins behind the end of the artifact"
+                     *           "detail": "begins after the end of the artifact"
                      *         }
                      *       ]
                      *     }

@@ -42,7 +42,7 @@ export interface SurfaceDependencies {
   log: Logger
 }
 
-/** What all surfaces of the process share. */
+/** Dependencies that all surfaces of the process share. */
 interface Shared extends SurfaceDependencies {
   tenantLimits: TenantLimits
 }

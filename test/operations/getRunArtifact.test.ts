@@ -183,8 +183,8 @@ describeOperation(
           kind: 'range-not-satisfiable',
           title: 'Range not satisfiable',
           status: 416,
-          detail: `The artifact has ${content.length} bytes; the range begins behind its end.`,
-          errors: [{ header: 'Range', detail: 'begins behind the end of the artifact' }],
+          detail: `The artifact has ${content.length} bytes; the range begins after its end.`,
+          errors: [{ header: 'Range', detail: 'begins after the end of the artifact' }],
         })
         expect(response.headers['content-range']).toBe(`bytes */${content.length}`)
       })

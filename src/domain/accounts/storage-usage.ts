@@ -1,7 +1,7 @@
 /**
- * How much each account stores, and whether that reaches its quota. Maintenance measures all accounts again and again, a
- * few milliseconds at a time; in between, each process adds what it stores itself. So the check of a request reads memory
- * alone, nothing has to be subtracted when data is purged, and no error lasts longer than a measurement.
+ * How much each account stores, and whether that reaches its quota. Maintenance measures all accounts continuously, a few
+ * milliseconds at a time. Between measurements, each process adds the bytes that it stores. The check of a request reads
+ * only memory, a purge has nothing to subtract, and the next measurement corrects every error.
  */
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { Problem } from '../../contract/problem.ts'

@@ -28,8 +28,8 @@ export const selectErasable = `SELECT id,
   FROM runs`
 
 /**
- * Hides the run and removes what it knows. With this time, it is the first one that the purge of expired runs finds, so
- * that maintenance erases the rest if this process dies.
+ * Hides the run and overwrites its data. The finish time 0 makes it the first run that the purge of expired runs finds,
+ * so maintenance erases its events and artifacts if this process dies.
  */
 const hideRun = statement<object, [id: string]>(
   `UPDATE runs SET status = '${deletedStatus}', finished_at = 0, variables = '{}', secrets = NULL, output = NULL,

@@ -192,8 +192,8 @@ function etagOf({ createdAt }: Artifact): string {
 }
 
 function rangeNotSatisfiable(sizeBytes: number) {
-  const detail = `The artifact has ${sizeBytes} bytes; the range begins behind its end.`
-  const errors = [{ header: 'Range', detail: 'begins behind the end of the artifact' }]
+  const detail = `The artifact has ${sizeBytes} bytes; the range begins after its end.`
+  const errors = [{ header: 'Range', detail: 'begins after the end of the artifact' }]
   const headers = { 'Content-Range': `bytes */${sizeBytes}` }
   return { status: 416 as const, headers, problem: { kind: 'range-not-satisfiable', detail, errors } }
 }
