@@ -1,7 +1,7 @@
 /**
- * Kills processes that a worker has started, with all their descendants, also after the worker was killed itself. Killing
- * a process group is not enough: a browser or daemon that a workflow starts usually has its own. The search finds them by
- * a variable that they inherit, which `/proc` shows.
+ * Kills processes that a worker has started, with all their descendants, also after the worker was killed itself.
+ * Killing a process group is not enough: a browser or daemon that a workflow starts usually has its own. The search
+ * finds them by a variable that they inherit, which `/proc` shows.
  *
  * The search runs in a shell that outlives the worker and notices its end when their pipe closes. It uses 1 MB of memory.
  */

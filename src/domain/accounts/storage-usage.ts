@@ -1,7 +1,7 @@
 /**
- * How much each account stores, and whether that reaches its quota. Maintenance measures all accounts continuously, a few
- * milliseconds at a time. Between measurements, each process adds the bytes that it stores. The check of a request reads
- * only memory, a purge has nothing to subtract, and the next measurement corrects every error.
+ * How much each account stores, and whether that reaches its quota. Maintenance measures all accounts continuously, a
+ * few milliseconds at a time. Between measurements, each process adds the bytes that it stores. The check of a request
+ * reads only memory, a purge has nothing to subtract, and the next measurement corrects every error.
  */
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { Problem } from '../../contract/problem.ts'
