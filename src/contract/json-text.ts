@@ -25,6 +25,8 @@ export class JsonText<Value = unknown> {
 
 /** Like `JSON.stringify`, with the text of each `JsonText` in its place. */
 export function stringify(value: unknown): string {
+  // Another caller of `JSON.stringify`, or one that threw, may have left texts of another response.
+  collected = []
   const json = JSON.stringify(value)
   if (collected.length === 0) return json
   const texts = collected

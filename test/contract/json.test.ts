@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { jsonDepthMax, parseJson } from '../../src/contract/i-json.ts'
+import { JsonText, stringify } from '../../src/contract/json-text.ts'
 import { Problem } from '../../src/contract/problem.ts'
 
 const parse = (text: string) => parseJson(Buffer.from(text))
@@ -106,4 +107,11 @@ describe('refused JSON', () => {
       expect(JSON.stringify(outcome(text))).not.toContain('hush')
     },
   )
+})
+
+test('a response never contains the text of another one that could not be formatted', () => {
+  const failed = { text: new JsonText('"of another account"'), size: 1n }
+  expect(() => stringify(failed)).toThrow(TypeError)
+  expect(stringify({ status: 500 })).toBe('{"status":500}')
+  expect(stringify({ text: new JsonText('"own"') })).toBe('{"text":"own"}')
 })
