@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { Problem } from '../../src/contract/problem.ts'
 import { StorageUsage } from '../../src/domain/accounts/storage-usage.ts'
 import { deleteRun } from '../../src/domain/runs/run-erasure.ts'
+import { type Store, StoreUnavailable } from '../../src/storage/store.ts'
 import { createState, openWithVersions } from '../support/browser-contexts.ts'
 import { claimOne, createManualClock, noRetry } from '../support/claims.ts'
 import { type Domain, newAccount, openDomain, queueRun } from '../support/domain.ts'
@@ -57,6 +58,20 @@ describe.each(stores)('storage usage ($name)', (kind) => {
     expect(await deleteRun(domain.store, accountId, run.id, principal)).toBe('deleted')
     await domain.browserContexts.delete(accountId, contextId)
     expect(await measure(domain, accountId)).toBeLessThan(before)
+  })
+
+  test('is measured by the next call after the store was unavailable', async (test) => {
+    const { domain, accountId, put } = await openWithVersions(test, { kind })
+    await put(createState('x'.repeat(kibibyte)))
+    let isAvailable = false
+    const write: Store['write'] = (work, options) =>
+      isAvailable ? domain.store.write(work, options) : Promise.reject(new StoreUnavailable())
+    const usage = new StorageUsage({ ...domain.store, write }, 0, withoutPause)
+    await expect(usage.maintain()).rejects.toThrow(StoreUnavailable)
+    isAvailable = true
+    await usage.maintain()
+    expect(usage.bytesOf(accountId)).toBeGreaterThan(0)
+    expect(await measure(domain, accountId)).toBe(usage.bytesOf(accountId))
   })
 
   test('is limited by the quota, in every process and until data is deleted', async (test) => {

@@ -140,11 +140,12 @@ export class StorageUsage {
       if (performance.now() - startedAt > this.#options.measureMilliseconds) return
       await yieldToEventLoop()
     }
-    const { sums } = this.#measurement
+    // A copy: after an error, the next call repeats this, and no other process measures until it has succeeded.
+    const sums = new Map(this.#measurement.sums)
     addAll(sums, await this.#store.read.all(sumContexts, []))
-    this.#measurement = undefined
     await this.#write(sums)
     this.#passes = (await counters.add(passes, 1, leaseMilliseconds)).count
+    this.#measurement = undefined
     for (const usage of this.#usage.values()) {
       usage.added -= usage.addedBeforeStart
       usage.addedBeforeStart = 0
