@@ -5,11 +5,14 @@ import { type Store, statement, type Transaction } from '../../storage/store.ts'
 import { ChangedRuns } from './changed-runs.ts'
 import { Follower } from './follower.ts'
 import type { Run, RunEvent } from './run.ts'
-import { isFinal, type RunStatus } from './run-state.ts'
+import { deletedStatus, isFinal, type RunStatus } from './run-state.ts'
 import { eventsAfter } from './runs.sql.ts'
 import type { Runs } from './runs.ts'
 
-const findStatus = statement<{ status: RunStatus }, [id: string]>('SELECT status FROM runs WHERE id = ?')
+/** Does not find a run that is being erased. */
+const findStatus = statement<{ status: RunStatus }, [id: string]>(
+  `SELECT status FROM runs WHERE id = ? AND status <> '${deletedStatus}'`,
+)
 /** Queueing a run writes no event. Several runs, since one that is committed later may have a lower id. */
 const findNewestRuns = statement<{ id: string }, [accountId: string]>(
   'SELECT id FROM runs WHERE account_id = ? ORDER BY id DESC LIMIT 20',
