@@ -31,9 +31,9 @@ export class ExecutorPool {
 
   /** A process that has executed runs of this account only, or none. */
   async acquire(accountId: string): Promise<ExecutorProcess> {
-    this.#busy += 1
     this.#idle = this.#idle.filter(({ alive }) => alive)
     const executor = this.#take(accountId) ?? this.#take(undefined) ?? this.#start()
+    this.#busy += 1
     executor.accountId = accountId
     // Load the modules for the next claim now.
     if (this.#busy < this.#size) this.#startSpare()

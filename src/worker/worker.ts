@@ -208,8 +208,11 @@ export class Worker {
       return await this.#dependencies.executors.acquire(claim.accountId)
     } catch (error) {
       this.#stopping = true
-      await this.#queue.complete(claim, { kind: 'workerStopped' }, noRetry)
-      this.#dependencies.onFatal(error)
+      try {
+        await this.#queue.complete(claim, { kind: 'workerStopped' }, noRetry)
+      } finally {
+        this.#dependencies.onFatal(error)
+      }
       throw error
     }
   }
