@@ -10,7 +10,7 @@ import { waitLimits } from './test/support/timeouts.ts'
 // Tests start many processes; a shared compile cache saves a tenth of the time.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/node', import.meta.url))
 
-type TestSet = 'quick' | 'slow' | 'all'
+type TestSet = 'quick' | 'slow' | 'all' | 'reliability'
 const testSet = (process.env.TEST_SET ?? 'quick') as TestSet
 
 const slow = [
@@ -21,10 +21,14 @@ const slow = [
   'test/e2e/{prism,demo}.test.ts',
 ]
 
+/** These compare times, so only `npm run reliability` runs them, on a machine without other work. */
+const timed = 'test/faults/promises/{floods,neighbours,soak}.test.ts'
+
 /** The files of a project in the set that runs. */
 function files(quickFiles: string[], slowFiles: string[], exclude: string[] = []) {
   if (testSet === 'quick') return { include: quickFiles, exclude: [...exclude, ...slow] }
-  return { include: testSet === 'slow' ? slowFiles : [...quickFiles, ...slowFiles], exclude }
+  const include = testSet === 'slow' ? slowFiles : [...quickFiles, ...slowFiles]
+  return { include, exclude: testSet === 'reliability' ? exclude : [...exclude, timed] }
 }
 
 /**

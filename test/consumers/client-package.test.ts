@@ -91,6 +91,7 @@ const prelude = `import { ${names}, type BrowserContextClient, type ExecutionCli
 declare const client: ExecutionClient
 declare const contexts: BrowserContextClient
 declare const runId: string
+declare const contextId: string
 `
 
 test('the examples in the README and the guide of the client compile', async () => {
