@@ -18,14 +18,21 @@ export function whyTracingFails(): string | undefined {
 }
 
 /** Bytes shown per call: several pages of a log, which contain the run's id. */
-const bytesShown = 70_000
+const bytesShown = 2_000_000
 const traced = 'trace=fsync,fdatasync,pwrite64,pwritev,write,writev,sendto,sendmsg'
 
 /** Traces the processes and their children into files with the prefix `output`. Returns a function that stops the trace. */
-export function trace(pids: readonly number[], output: string): Promise<() => Promise<void>> {
+export async function trace(findProcesses: () => readonly number[], output: string): Promise<() => Promise<void>> {
   // `-ff` writes a file per thread, so that calls do not interleave; `-ttt -T` records when each began and ended.
-  const flags = ['-ff', '-ttt', '-T', '-y', '-s', String(bytesShown), '-e', traced, '-e', 'signal=none']
-  return attach(pids, [...flags, '-o', output])
+  const options = ['-ff', '-ttt', '-T', '-y', '-s', String(bytesShown), '-e', traced, '-e', 'signal=none']
+  const flags = [...options, '-o', output]
+  const stops = [await attach(findProcesses(), flags)]
+  // Children from before their parent was traced.
+  const missed = findProcesses().filter((pid) => !isTracedOrGone(pid))
+  if (missed.length > 0) stops.push(await attach(missed, flags))
+  return async () => {
+    for (const stop of stops) await stop()
+  }
 }
 
 /** Makes system calls of running processes fail. Returns a function that stops this. */

@@ -20,7 +20,7 @@ describe.each(fleetStores)('on the store "$name"', (kind) => {
     const { key } = await fleet.createAccount()
     const output = join(fleet.storage.directory, 'calls')
     const api = await fleet.api()
-    const stopTracing = await trace([...new Set([api.pid, ...kind.syncing(fleet.storage, api.pid)])], output)
+    const stopTracing = await trace(() => [...new Set([api.pid, ...kind.syncing(fleet.storage, api.pid)])], output)
     for (let count = 0; count < oneByOne; count += 1) await queueRun(api.executionUrl, key, 'greet', { name: 'Ada' })
     const ledger = newLedger()
     const stop = startCallers(ledger, { urls: () => [api.executionUrl], key, count: 16 })
