@@ -9,7 +9,7 @@ const isSuccess = ({ status }: Outcome) => status >= 200 && status < 300
 const hasError = ({ errors = [] }: Outcome, pattern: RegExp) => errors.some((error) => pattern.test(error))
 
 /** Headers that one of them adds to every response. */
-const added = /^(cache-control|x-request-id|x-document-hash|access-control-[a-z-]+|sl-violations):/
+const added = /^(cache-control|x-(content-type-options|request-id|document-hash)|access-control-[a-z-]+|sl-violations):/
 
 const withoutAdded = ({ headers }: Outcome) => JSON.stringify(headers.filter((header) => !added.test(header)))
 
@@ -39,7 +39,7 @@ export const prismDifferences: readonly Difference[] = [
     is: (_, service, prism) => [401, 403].includes(service.status) && [400, 415].includes(prism.status),
   },
   {
-    what: 'Prism never responds to malformed JSON, malformed percent-encoding, a byte order mark or a malformed Accept',
+    what: 'Prism never responds to malformed JSON, malformed percent-encoding in a path, a byte order mark or a malformed Accept',
     why: 'Prism does not handle its own exception.',
     is: (_, _service, prism) => prism === noResponse,
   },
@@ -47,6 +47,11 @@ export const prismDifferences: readonly Difference[] = [
     what: 'Prism accepts undocumented query parameters and bodies',
     why: 'Prism validates only what is documented.',
     is: accepts(400, /is not a parameter of this operation|takes no body/),
+  },
+  {
+    what: 'Prism accepts malformed percent-encoding in a query',
+    why: 'Prism reads `%zz` as three characters, which are a valid name of a browser context.',
+    is: accepts(400, /is not percent-encoded correctly/),
   },
   {
     what: 'Prism accepts empty parameters and headers',
@@ -119,8 +124,8 @@ export const prismDifferences: readonly Difference[] = [
     is: (_, service, prism) => service.status === 204 && prism.status === 204 && prism.mediaType !== '',
   },
   {
-    what: 'Responses lack Cache-Control, share one X-Request-Id and X-Document-Hash, and have headers of Prism',
-    why: 'Headers are the examples of the document; Prism adds `sl-violations` and CORS headers.',
+    what: 'Most responses lack Cache-Control and X-Content-Type-Options; all have the same X-Request-Id and headers of Prism',
+    why: 'Prism sends only documented headers, with their examples (also of X-Document-Hash), `sl-violations` and CORS headers.',
     is: (_, service, prism) => {
       const { status, mediaType, type } = service
       const isSame = status === prism.status && mediaType === prism.mediaType && type === prism.type
