@@ -53,7 +53,7 @@ export interface WriteOptions {
   concurrent?: boolean
   /**
    * The work of a concurrent transaction is one statement that locks only the rows that it changes. PostgreSQL
-   * executes it in one round trip.
+   * executes it in one round trip, and does not isolate it from other writes.
    */
   oneStatement?: boolean
   /** Runs a concurrent transaction one at a time with those that name the same lock. */

@@ -31,7 +31,12 @@ export function isStalePlan(error: unknown): boolean {
 
 /** Whether the same transaction may succeed if retried at once. A stale plan needs another connection. */
 export function isRetryable(error: unknown): boolean {
-  return isStalePlan(error) || conflictStates.includes(errorCode(error) ?? '')
+  return isStalePlan(error) || conflictStates.includes(errorCode(error) ?? '') || isEventNumberTaken(error)
+}
+
+/** A statement without a transaction numbers events by its snapshot, before it locks their run. */
+function isEventNumberTaken(error: unknown): boolean {
+  return (error as { constraint?: string } | undefined)?.constraint === 'run_events_by_run'
 }
 
 /** Turns failures of the store, as opposed to the statement, into StoreUnavailable. */
