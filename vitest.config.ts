@@ -13,12 +13,16 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/no
 type TestSet = 'quick' | 'slow' | 'all' | 'reliability'
 const testSet = (process.env.TEST_SET ?? 'quick') as TestSet
 
+/** The quick set has `first-key` and `service` instead. */
+const slowJourneys = 'test/e2e/{prism,demo,examples,examples-browser,journeys,draining,roles}.test.ts'
+
 const slow = [
   'test/**/*.slow.test.ts',
   'test/{faults,consumers}/**/*.test.ts',
   'test/samples/samples.test.ts',
   'test/parity/parity.test.ts',
-  'test/e2e/{prism,demo}.test.ts',
+  'test/operations/fuzz.test.ts',
+  slowJourneys,
 ]
 
 /** These compare times, so only `npm run reliability` runs them, on a machine without other work. */
@@ -60,7 +64,12 @@ export default defineConfig({
           name: 'in-process',
           ...files(
             [`${inProcess}/**/*.test.ts`],
-            [`${inProcess}/**/*.slow.test.ts`, 'test/samples/samples.test.ts', 'test/parity/parity.test.ts'],
+            [
+              `${inProcess}/**/*.slow.test.ts`,
+              'test/samples/samples.test.ts',
+              'test/parity/parity.test.ts',
+              'test/operations/fuzz.test.ts',
+            ],
           ),
           env: { TMPDIR: fastTemporaryDirectory() },
           // One process for all files of a worker: loading the service for each file takes a third of the time.
@@ -73,11 +82,7 @@ export default defineConfig({
           name: 'processes',
           ...files(
             [`${startingProcesses}/**/*.test.ts`],
-            [
-              `${startingProcesses}/**/*.slow.test.ts`,
-              'test/{faults,consumers}/**/*.test.ts',
-              'test/e2e/{prism,demo}.test.ts',
-            ],
+            [`${startingProcesses}/**/*.slow.test.ts`, 'test/{faults,consumers}/**/*.test.ts', slowJourneys],
           ),
           globalSetup: ['test/faults/print-figures.ts'],
           isolate: false,
