@@ -64,8 +64,8 @@ type IsAtLimit = (run: RunsTable) => boolean
 
 /** @param isAtLimit whether the run's workflow or account has reached its concurrency limit. */
 export function toRun(row: RunsTable, isAtLimit: IsAtLimit, artifacts: Artifact[]): Run {
-  const json = { variables: row.variables, output: row.output ?? 'null' }
-  const run = {
+  const run: object = {
+    __proto__: parsedOnAccess,
     id: row.id,
     accountId: row.account_id,
     apiKeyId: row.api_key_id,
@@ -78,7 +78,7 @@ export function toRun(row: RunsTable, isAtLimit: IsAtLimit, artifacts: Artifact[
     cancelRequested: row.cancel_requested === 1,
     priority: row.priority,
     attempts: row.attempts,
-    json,
+    json: { variables: row.variables, output: row.output ?? 'null' },
     error: parseJson(row.error, toRunError),
     progress: parseJson(row.progress, toRunProgress),
     browserContextId: row.browser_context_id,
@@ -90,10 +90,17 @@ export function toRun(row: RunsTable, isAtLimit: IsAtLimit, artifacts: Artifact[
     startedAt: row.started_at,
     finishedAt: row.finished_at,
   }
-  return Object.defineProperties(run, {
-    variables: { get: () => JSON.parse(json.variables) },
-    output: { get: () => JSON.parse(json.output) },
-  }) as Run
+  return run as Run
+}
+
+/** The prototype of runs: with getters on each object, V8 copies its members slowly (5 µs per request). */
+const parsedOnAccess = {
+  get variables(): unknown {
+    return JSON.parse((this as unknown as Run).json.variables)
+  },
+  get output(): unknown {
+    return JSON.parse((this as unknown as Run).json.output)
+  },
 }
 
 /** The bytes of the columns that may be large. */
