@@ -116,8 +116,8 @@ const floods: Record<string, (target: Target) => () => Promise<Statuses>> = {
     body: invalidState,
   })),
   'storage states of 5 MiB': repeated(({ contextId }) => ({ path: toContext(contextId) })),
-  '64 storage states that nobody reads': unread(({ contextId }) => ({ path: toContext(contextId) })),
-  '64 pages that nobody reads': unread(() => ({ path: '/v1/execution/runs?limit=100' })),
+  '64 unread storage states': unread(({ contextId }) => ({ path: toContext(contextId) })),
+  '64 unread pages': unread(() => ({ path: '/v1/execution/runs?limit=100' })),
 }
 
 function megabytes({ pid }: ApiMember): number {
